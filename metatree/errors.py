@@ -1,0 +1,129 @@
+"""Every error that metatree raises on purpose, as one tree.
+
+    MetatreeError
+    ├── UserError              fix the input and call again
+    │   ├── UnknownNode        no node has this id (`node_id`, `suggestions`)
+    │   ├── BrokenStore        a file is not a metatree store, or is damaged (`path`)
+    │   ├── RunExists          this `run_id` was used before: resume it (`run_id`)
+    │   └── UnknownRun         no run has this id (`run_id`)
+    ├── TransientError         the same call may work later (`retry_after_s`)
+    │   └── RouterUnavailable  a model could not be reached
+    ├── BadModelAnswer         a router, reader or tool caller answered out of form; it is told and asked again
+    ├── StaleSource            a source changed after its node was built: refresh the tree (`node_id`)
+    ├── ToolFailed             a tool raised, timed out or said too much; the search sees it as a result
+    ├── LeaseLost              another process took this run over (`run_id`)
+    └── MissingExtra           an optional package is not installed (`extra`)
+
+Errors store their fields and do nothing else. They survive pickling.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class MetatreeError(Exception):
+    """The root of all errors raised by metatree."""
+
+    def __init__(self, message: str, **data: Any) -> None:
+        super().__init__(message)
+        self.__dict__.update(data)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), str(self), self.__dict__))
+
+
+def _rebuild(cls: type[MetatreeError], message: str, data: dict[str, Any]) -> MetatreeError:
+    error = cls.__new__(cls)
+    MetatreeError.__init__(error, message, **data)
+    return error
+
+
+class UserError(MetatreeError):
+    """The input cannot be used as it is; the message says what to do."""
+
+
+class UnknownNode(UserError):
+    """No node of the tree has this id."""
+
+    node_id: str
+    suggestions: tuple[str, ...]
+
+    def __init__(self, node_id: str, *, suggestions: tuple[str, ...] = ()) -> None:
+        hint = f"; did you mean {', '.join(map(repr, suggestions))}?" if suggestions else ""
+        super().__init__(f"no node {node_id!r} in this tree{hint}", node_id=node_id, suggestions=suggestions)
+
+
+class BrokenStore(UserError):
+    """A file is not a metatree store, is damaged, or was written by a newer version."""
+
+    path: str
+
+    def __init__(self, message: str, *, path: str) -> None:
+        super().__init__(message, path=path)
+
+
+class RunExists(UserError):
+    """A run with this id is already in the journal."""
+
+    run_id: str
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"run {run_id!r} exists: use resume({run_id!r}) or another run_id", run_id=run_id)
+
+
+class UnknownRun(UserError):
+    """The journal holds no run with this id."""
+
+    run_id: str
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"no run {run_id!r} in this journal; `metatree runs` lists them", run_id=run_id)
+
+
+class TransientError(MetatreeError):
+    """The same call may succeed later."""
+
+    retry_after_s: float | None
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, **data: Any) -> None:
+        super().__init__(message, retry_after_s=retry_after_s, **data)
+
+
+class RouterUnavailable(TransientError):
+    """A model behind a router, reader or tool caller could not be reached."""
+
+
+class BadModelAnswer(MetatreeError):
+    """An answer was out of form; the message is shown to the model when it is asked again."""
+
+
+class StaleSource(MetatreeError):
+    """A source changed after its node was built, so its line ranges may be wrong."""
+
+    node_id: str
+
+    def __init__(self, node_id: str) -> None:
+        super().__init__(f"the source of {node_id!r} changed after the tree was built: refresh the tree", node_id=node_id)
+
+
+class ToolFailed(MetatreeError):
+    """A tool raised, timed out, or returned what it may not."""
+
+
+class LeaseLost(MetatreeError):
+    """Another process holds this run now, so nothing more may be written to it from here."""
+
+    run_id: str
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"run {run_id!r} was taken over by another process", run_id=run_id)
+
+
+class MissingExtra(MetatreeError):
+    """An optional package is needed and not installed."""
+
+    extra: str
+
+    def __init__(self, extra: str, *, what: str) -> None:
+        super().__init__(f"{what} needs an extra: pip install 'metatree[{extra}]'", extra=extra)
