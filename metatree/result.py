@@ -1,0 +1,118 @@
+"""What a search is limited by, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Literal
+
+Ended = Literal["answered", "exhausted", "waiting", "limit", "cancelled", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one run. Reaching one of the first seven ends it with the best partial answer; None is no bound."""
+
+    router_calls: int | None = 200
+    model_calls: int | None = 200
+    """Calls that reach a model, of whatever kind, failed attempts included."""
+    tool_calls: int | None = 50
+    tokens: int | None = 1_000_000
+    """Prompt and completion tokens together."""
+    cost_usd: Decimal | None = None
+    seconds: float | None = 600.0
+    """Wall time at work; time spent waiting for a person between processes does not count."""
+    reads: int | None = 200
+    questions: int = 20
+    """Questions that reads may open; more are dropped, and the trace says so."""
+    depth: int = 3
+    """How deep nested frames may lie; the root frame is 0."""
+    nodes_created: int = 50
+    restarts: int = 2
+    """Restarts from the root with new knowledge, for each frame."""
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a run has used. Failed attempts are included."""
+
+    router_calls: int = 0
+    reads: int = 0
+    model_calls: int = 0
+    tool_calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    cost_usd: Decimal | None = None
+    """None when no price is known for a model that was called."""
+    cache_hits: int = 0
+    failed_attempts: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Where an answer comes from."""
+
+    node: str
+    title: str
+    quote: str
+    """The words of the node, exactly; empty when the words given were not found there."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswer:
+    """The answer to one question."""
+
+    question: str
+    answer: str
+    sources: tuple[Quote, ...]
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRef:
+    """A node that was found."""
+
+    id: str
+    title: str
+    score: float
+    """In [0, 1]."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEntry:
+    """One decision of a run."""
+
+    step: int
+    """Counts the events of the run, from 0; several entries may belong to one."""
+    frame: int
+    """0 is the root frame."""
+    event: str
+    """`frame`, `route`, `enter`, `read`, `mark`, `collect`, `up`, `ask`, `fact`, `tool`, `missed_node`, `create`,
+    `restart`, `second_look`, `fallback`, `dropped`, `person`, `compose`, `end`."""
+    node: str | None
+    reason: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """For `route`: `offered` (ids), `choice`, `unviable` (id -> reason), `by` (`router` or `evidence`). For `mark`:
+    `mark`. For `read`: `answers`, `useful`, `known` (taken from the journal)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """What a search found, what it did, and what it cost."""
+
+    answer: str
+    """One text for all the questions; empty when nothing was found or `returns="nodes"`."""
+    answers: tuple[QuestionAnswer, ...] = ()
+    nodes: tuple[NodeRef, ...] = ()
+    """`returns="nodes"`: what was collected, best first. `returns="answer"`: the nodes that the answers come from."""
+    open_questions: tuple[str, ...] = ()
+    trace: tuple[TraceEntry, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    ended: Ended = "exhausted"
+    detail: str = ""
+    """Which limit was reached, whom it waits for, or what failed; empty otherwise."""
+    run_id: str = ""
