@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 
@@ -19,6 +21,8 @@ class Source:
     """First line, counted from 1; None for the whole file."""
     end_line: int | None = None
     """Last line, included; None for the whole file."""
+    parts: tuple[tuple[int, int], ...] = ()
+    """The ranges of lines between `start_line` and `end_line` that belong to it, when these are not all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,31 @@ class Node:
     digest: str = ""
     """Hash of what the node says and holds; set by the tree when empty. A changed digest is a changed node."""
 
+    content_kept: bool = False
+    """Whether the tree keeps the content; a listing leaves the text itself out, `Tree.get` has it."""
+
     @property
     def has_content(self) -> bool:
         """Whether there is something to read, in the tree or in the source."""
-        return self.content is not None or self.source is not None
+        return self.content is not None or self.source is not None or self.content_kept
+
+    @property
+    def path(self) -> str | None:
+        """Path of the file or folder that it was built from, relative to the source; None for any other node."""
+        found = self.attributes.get("path") if self.source is None else self.source.path
+        return None if found is None else str(found)
+
+
+def digest_of(node: Node) -> str:
+    """Return the hash of what a node says and holds: 32 hexadecimal digits.
+
+    Where it lies in its source is part of it only when the tree does not keep its content.
+    """
+    said: list[Any] = [node.kind, node.title, node.description, node.content]
+    if node.source is not None:
+        source = node.source
+        said.append([source.type, source.path, source.start_line, source.end_line, source.parts])
+    if node.attributes:
+        said.append(dict(node.attributes))
+    text = json.dumps(said, sort_keys=True, ensure_ascii=False)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -2,47 +2,615 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 
-from metatree.node import Node
+from metatree.errors import BrokenStore, UnknownNode, UserError
+from metatree.layer import APPENDED, GAP, ROOT, Layer
+from metatree.node import Node, digest_of
+from metatree.overlay import Overlay
+from metatree.store import Store
+from metatree.suggest import suggest
 
-ROOT = "."
-"""Id of every tree's root node."""
+__all__ = ["ROOT", "Tree"]
+
+FOLDER = ".metatree"
+INDEX = "index.db"
+MEMORY = "memory.db"
+
+_BATCH = 5_000
+_PURGE_ROWS = 10_000
 
 
 class Tree:
-    """INTERFACE (implementation follows): see the brief."""
+    """Nodes in a fixed order under one root.
 
-    path: Path | None            # folder or file it lives in, None for ":memory:"
-    root: str                    # always ROOT
+    A tree that was built has two files: `index.db`, which can be built again from the sources, and `memory.db`
+    with everything that was added, moved, deleted or described otherwise through this class; the second is laid
+    over the first. A tree made by hand is one file, or in memory. Where a parameter takes a node, an id or a
+    `Node` will do. Threads may share a tree; processes may open the same files.
+
+    Example:
+        >>> tree = Tree.create(":memory:")
+        >>> _ = tree.add(Node(id="a", title="Auth", description="Login and tokens"), parent=tree.root)
+        >>> _ = tree.add(Node(id="a1", title="tokens.py", content="TTL = 60"), parent="a")
+        >>> [node.title for node in tree.children("a")], tree.ancestors("a1"), tree.content("a1")
+        (['tokens.py'], ['.', 'a'], 'TTL = 60')
+    """
+
+    root: str = ROOT
+
+    def __init__(self, memory: Store, index: Store | None = None, *, path: Path | None = None) -> None:
+        """Use `Tree.create` or `Tree.open`."""
+        self.path = path
+        """The folder or file it lives in, None for one in memory."""
+        self.memory = memory
+        """The store of what was added to the tree, and of runs and boards."""
+        self.index = memory if index is None else index
+        """The store of what can be built again, the same one in a one-file tree."""
+        self._memory = Layer(memory)
+        self._built = None if index is None else Layer(index)
+        self._overlay = Overlay(self._memory, self._built)
+
+    # making and opening
 
     @classmethod
-    def create(cls, path: str | Path = ":memory:", *, title: str = "memory", description: str = "") -> Self: ...
+    def create(cls, path: str | Path = ":memory:", *, title: str = "memory", description: str = "") -> Self:
+        """Make a tree in one file, or in memory.
+
+        Raises:
+            UserError: the file exists.
+        """
+        file = None if str(path) == ":memory:" else Path(path).expanduser()
+        if file is not None and file.exists():
+            raise UserError(f"{str(file)!r} exists: open it with Tree.open, or choose another path")
+        store = Store.open(":memory:" if file is None else file)
+        plant(Layer(store), Node(ROOT, title, description, kind="folder"))
+        return cls(store, path=file)
+
     @classmethod
-    def open(cls, path: str | Path) -> Self: ...      # a .metatree folder, a folder that has one, or a one-file tree
-    def close(self) -> None: ...
+    def open(cls, path: str | Path) -> Self:
+        """Open a tree: a `.metatree` folder, a folder that has one, or a one-file tree.
+
+        Raises:
+            UserError: there is no tree; the message says how to build one.
+            BrokenStore: a file is damaged; the message says what to do.
+        """
+        place = Path(path).expanduser()
+        if place.is_dir():
+            folder = place if (place / INDEX).exists() else place / FOLDER
+            source = folder.parent if folder.name == FOLDER else place
+            if not (folder / INDEX).exists():
+                raise UserError(
+                    f"there is no tree in {str(place)!r}: make one with `metatree build {source}`"
+                )
+            return cls._open_folder(folder)
+        if not place.exists():
+            raise UserError(f"there is nothing at {str(place)!r}: make a tree with `metatree build PATH`")
+        if place.name in (INDEX, MEMORY) and (place.parent / INDEX).exists():
+            return cls._open_folder(place.parent)
+        store = Store.open(place, create=False)
+        if not Layer(store).has(ROOT):
+            store.close()
+            raise UserError(f"{str(place)!r} is a metatree store without a tree in it")
+        return cls(store, path=place)
+
+    @classmethod
+    def _open_folder(cls, folder: Path) -> Self:
+        again = f"build it again with `metatree build {folder.parent if folder.name == FOLDER else 'SOURCE'}`"
+        index = None
+        try:
+            index = Store.open(folder / INDEX, create=False)
+            if not Layer(index).has(ROOT):
+                raise BrokenStore(f"{folder / INDEX} has no root", path=str(folder / INDEX))
+        except BrokenStore as exc:
+            if index is not None:
+                index.close()
+            if "upgrade" in str(exc):
+                raise
+            raise BrokenStore(f"{exc}; {again}, nothing that was added is lost", path=exc.path) from exc
+        try:
+            memory = Store.open(folder / MEMORY)
+        except BaseException:
+            index.close()
+            raise
+        return cls(memory, index, path=folder)
+
+    def close(self) -> None:
+        """Reclaim some of what was deleted, and close the files; closing twice is allowed."""
+        if not self.memory.closed:
+            if self._memory.has_detached():
+                self.purge()
+            self.memory.close()
+        self.index.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     # reading
-    def get(self, node: str | Node) -> Node: ...              # UnknownNode with suggestions
-    def find(self, node: str) -> Node | None: ...             # None when absent
-    def children(self, node: str | Node) -> list[Node]: ...   # in order; inline content not loaded? see brief
-    def parent(self, node: str | Node) -> str | None: ...
-    def ancestors(self, node: str | Node) -> list[str]: ...   # from the root down to the parent; [] for the root
-    def walk(self, node: str | Node = ROOT, *, depth: int | None = None) -> Iterator[tuple[int, Node]]: ...
-    def content(self, node: str | Node) -> str: ...           # read from the source when the tree does not keep it
-    def links(self, node: str | Node, kind: str | None = None) -> list[tuple[str, str]]: ...   # (kind, target id)
-    def __len__(self) -> int: ...
 
-    # writing (to the memory layer)
-    def add(self, node: Node, parent: str | Node = ROOT, *, before: str | None = None) -> Node: ...
-    def update(self, node: Node) -> Node: ...
-    def move(self, node: str | Node, parent: str | Node, *, before: str | None = None) -> None: ...
-    def delete(self, node: str | Node) -> None: ...
-    def link(self, source: str, target: str, kind: str) -> None: ...
+    def get(self, node: str | Node) -> Node:
+        """Return a node with the content that the tree keeps.
+
+        Raises:
+            UnknownNode: it is not in the tree; has up to three suggestions.
+        """
+        found = self.find(node)
+        if found is None:
+            raise self._unknown(node)
+        return found
+
+    def find(self, node: str | Node) -> Node | None:
+        """Return a node with the content that the tree keeps, None when it is not in the tree."""
+        self._overlay.sync()
+        return self._overlay.node(_id(node))
+
+    def __contains__(self, node: str | Node) -> bool:
+        self._overlay.sync()
+        return self._overlay.contains(_id(node))
+
+    def children(self, node: str | Node = ROOT) -> list[Node]:
+        """Return the children of a node in order.
+
+        Content that the tree keeps is left out; `has_content` is right, and `get` or `content` has the text.
+
+        Raises:
+            UnknownNode: the node is not in the tree.
+        """
+        self._require(node)
+        return [child for _, child in self._overlay.children(_id(node))]
+
+    def child_count(self, node: str | Node = ROOT) -> int:
+        """Return the number of children of a node; raises as `children` does."""
+        self._require(node)
+        return self._overlay.child_count(_id(node))
+
+    def parent(self, node: str | Node) -> str | None:
+        """Return the id of the parent, None for the root; raises `UnknownNode`."""
+        chain = self._chain(node)
+        return chain[1] if len(chain) > 1 else None
+
+    def ancestors(self, node: str | Node) -> list[str]:
+        """Return the ids from the root down to the parent, none for the root; raises `UnknownNode`."""
+        return self._chain(node)[:0:-1]
+
+    def walk(self, node: str | Node = ROOT, *, depth: int | None = None) -> Iterator[tuple[int, Node]]:
+        """Yield a node and what lies under it, each parent before its children, with the depth below the start.
+
+        Content that the tree keeps is left out. The tree may change meanwhile.
+
+        Args:
+            node: where to start; depth 0.
+            depth: how deep to go, None for all the way.
+        """
+        pending: list[Iterator[Node]] = [iter([replace(self.get(node), content=None)])]
+        while pending:
+            current = next(pending[-1], None)
+            if current is None:
+                pending.pop()
+                continue
+            level = len(pending) - 1
+            yield level, current
+            if depth is None or level < depth:
+                self._overlay.sync()
+                pending.append(iter([child for _, child in self._overlay.children(current.id)]))
+
+    def content(self, node: str | Node) -> str:
+        """Return the text of a node, read from its source when the tree does not keep it.
+
+        Raises:
+            UnknownNode: it is not in the tree.
+            UserError: it has no content, or its source cannot be read.
+            StaleSource: the source changed after the tree was built.
+        """
+        found = self.get(node)
+        if found.content is not None:
+            return found.content
+        if found.source is None:
+            raise UserError(f"node {found.id!r} has no content of its own; look at its children")
+        raise UserError(f"node {found.id!r} has no readable source")
+
+    def links(self, node: str | Node, kind: str | None = None) -> list[tuple[str, str]]:
+        """Return (kind, target id) of the links that leave a node, without those to nodes that are not there."""
+        return self._links(node, kind, "target", "source")
+
+    def links_to(self, node: str | Node, kind: str | None = None) -> list[tuple[str, str]]:
+        """Return (kind, source id) of the links that arrive at a node, without those from nodes that are not there."""
+        return self._links(node, kind, "source", "target")
+
+    def _links(self, node: str | Node, kind: str | None, wanted: str, given: str) -> list[tuple[str, str]]:
+        self._require(node)
+        sql = f"SELECT kind, {wanted} FROM link WHERE {given} = :node AND (:kind IS NULL OR kind = :kind)"
+        found: dict[tuple[str, str], None] = {}
+        for layer in (self._built, self._memory):
+            if layer is not None:
+                found.update(dict.fromkeys(layer.store.rows(sql, {"node": _id(node), "kind": kind})))
+        return sorted(pair for pair in found if self._overlay.contains(pair[1]))
+
+    def __len__(self) -> int:
+        self._overlay.sync()
+        return self._overlay.count()
+
+    def resolve(self, text: str) -> str:
+        """Return the id that a person means: an id, a path with `./` or a `/` at its end, or a path of the system.
+
+        Raises:
+            UnknownNode: nothing fits; has up to three suggestions.
+        """
+        self._overlay.sync()
+        candidates = [text, text.strip()]
+        path = text.strip().replace("\\", "/")
+        while path.startswith("./"):
+            path = path[2:]
+        candidates += [path, path.rstrip("/")]
+        root = self.source_root
+        if root is not None:
+            absolute = Path(text.strip()).expanduser()
+            for start in (absolute, absolute.absolute()):
+                for base in (root, root.resolve()):
+                    for way in (start, start.resolve()):
+                        if way.is_absolute() and way.is_relative_to(base):
+                            candidates.append(way.relative_to(base).as_posix())
+        for candidate in candidates:
+            if candidate and self._overlay.contains(candidate):
+                return candidate
+        raise self._unknown(text)
+
+    @property
+    def source_root(self) -> Path | None:
+        """The folder that the tree was built from, None for a tree made by hand."""
+        source = Layer(self.index).fact("source")
+        return None if source is None else Path(source["location"])
+
+    def omissions(self) -> list[tuple[str, str]]:
+        """Return the paths that the build left out, each with the reason, in order."""
+        return [
+            (path, reason)
+            for path, reason in self.index.rows("SELECT path, reason FROM omission ORDER BY path")
+        ]
+
+    def info(self) -> dict[str, Any]:
+        """Return figures on the tree.
+
+        Returns:
+            `nodes`, `kinds` (kind -> number of rows), `omissions`, `built_at` (Unix time or None), `source_root`,
+            `path`, `index_bytes`, `memory_bytes`.
+        """
+        kinds: dict[str, int] = {}
+        layers = [self._memory] if self._built is None else [self._built, self._memory]
+        for layer in layers:
+            for kind, number in layer.store.rows(
+                "SELECT kind, count(*) FROM node GROUP BY kind ORDER BY kind"
+            ):
+                kinds[kind] = kinds.get(kind, 0) + number
+        root = self.source_root
+        return {
+            "nodes": len(self),
+            "kinds": kinds,
+            "omissions": self.index.rows("SELECT count(*) FROM omission")[0][0],
+            "built_at": Layer(self.index).fact("built_at"),
+            "source_root": None if root is None else str(root),
+            "path": None if self.path is None else str(self.path),
+            "index_bytes": 0 if self._built is None else self.index.size_bytes(),
+            "memory_bytes": self.memory.size_bytes(),
+        }
+
+    # writing
+
+    def add(self, node: Node, parent: str | Node = ROOT, *, before: str | None = None) -> Node:
+        """Add a node under a parent, as its last child or before another one; return it with its digest.
+
+        An id that was deleted may be used again; what was under it stays deleted.
+
+        Raises:
+            UserError: the id is in use, or a field cannot be kept.
+            UnknownNode: the parent, or the node to put it before, is not there.
+        """
+        node = _ready(node)
+        with self.memory.transaction():
+            self._require(parent)
+            self._free(node.id)
+            position = self._position(_id(parent), before)
+            self._memory.insert([(self._memory.next_seq(), node, _id(parent), position)])
+            self._overlay.wrote()
+        return node
+
+    def add_many(self, nodes: Iterable[tuple[Node, str]]) -> int:
+        """Add nodes, each with the id of its parent, in order; parents first. Return how many.
+
+        All are added or none. Much faster than `add` for thousands of nodes; memory stays flat.
+
+        Raises: as `add`.
+        """
+        total = 0
+        known: set[str] = set()
+        with self.memory.transaction():
+            self._overlay.sync()
+            batch: dict[str, tuple[Node, str]] = {}
+            for node, parent in nodes:
+                if node.id in batch:
+                    raise UserError(f"node {node.id!r} comes twice: give each node an id of its own")
+                if parent not in batch and parent not in known:
+                    self._require(parent)
+                    if len(known) > 100_000:
+                        known.clear()
+                    known.add(parent)
+                batch[node.id] = (_ready(node), parent)
+                if len(batch) >= _BATCH:
+                    total += self._add_batch(batch)
+                    known.update(batch) if len(known) < 100_000 else None
+                    batch = {}
+            total += self._add_batch(batch)
+        return total
+
+    def _add_batch(self, batch: dict[str, tuple[Node, str]]) -> int:
+        taken = self._memory.which(batch)
+        if self._built is not None:
+            taken |= self._built.which(batch)
+        for node_id in taken:
+            self._free(node_id)
+        first = self._memory.next_seq()
+        self._memory.insert(
+            (seq, node, parent, APPENDED + seq * GAP)
+            for seq, (node, parent) in enumerate(batch.values(), start=first)
+        )
+        self._overlay.wrote()
+        return len(batch)
+
+    def update(self, node: Node) -> Node:
+        """Give a node other words, content, source, provenance or attributes; return it with its digest.
+
+        Of a built node only title and description can be changed (and the provenance that says by whom); they
+        stay when the tree is built again. Content that a listing left out is kept.
+
+        Raises:
+            UnknownNode: it is not in the tree.
+            UserError: it is a built node and more than its words would change.
+        """
+        with self.memory.transaction():
+            current = self.get(node)
+            if node.content is None and node.content_kept and current.content is not None:
+                node = replace(node, content=current.content)
+            node = _ready(replace(node, digest=""))
+            seq = self._memory.next_seq()
+            if self._memory.has(node.id):
+                self._memory.rewrite(seq, node)
+                self._overlay.wrote()
+                return node
+            same = ("content", "kind", "source", "attributes")
+            if any(getattr(node, name) != getattr(current, name) for name in same):
+                raise UserError(
+                    f"{node.id!r} is built from its source, only its title and description can be changed:"
+                    " edit the source, or add a note below it"
+                )
+            assert self._built is not None
+            built = self._built.node(node.id)
+            assert built is not None
+            self._overlay.put_override(
+                seq,
+                node.id,
+                title=None if node.title == built.title else node.title,
+                description=None if node.description == built.description else node.description,
+                provenance=json.dumps(dict(node.provenance)) if node.provenance else None,
+                basis=built.digest,
+            )
+            return self.get(node.id)
+
+    def move(self, node: str | Node, parent: str | Node, *, before: str | None = None) -> None:
+        """Put a node, with all that lies under it, below another parent.
+
+        Raises:
+            UserError: it is the root, or the parent lies under the node.
+            UnknownNode: one of them is not in the tree.
+        """
+        node_id, parent_id = _id(node), _id(parent)
+        if node_id == ROOT:
+            raise UserError("the root cannot be moved")
+        with self.memory.transaction():
+            self._require(node_id)
+            if node_id in self._chain(parent_id):
+                raise UserError(f"{node_id!r} cannot be moved below itself ({parent_id!r})")
+            if before == node_id:
+                raise UserError(f"{node_id!r} cannot be moved before itself")
+            position = self._position(parent_id, before)
+            seq = self._memory.next_seq()
+            if self._memory.has(node_id):
+                self._memory.put(node_id, seq, parent_id, position)
+            else:
+                self._overlay.put_override(seq, node_id, parent=parent_id, position=position, home=None)
+            self._overlay.wrote()
+
+    def delete(self, node: str | Node) -> None:
+        """Take a node, with all that lies under it, out of the tree; its source is left alone.
+
+        Raises:
+            UserError: it is the root.
+            UnknownNode: it is not in the tree.
+        """
+        node_id = _id(node)
+        if node_id == ROOT:
+            raise UserError("the root cannot be deleted")
+        with self.memory.transaction():
+            self._require(node_id)
+            seq = self._memory.next_seq()
+            if self._memory.has(node_id):
+                self._memory.put(node_id, seq, None, 0)
+                seq += 1
+            if self._built is not None and self._built.has(node_id):
+                self._overlay.put_override(seq, node_id, hidden=1, parent=None, position=None, home=None)
+            self._overlay.wrote()
+
+    def link(self, source: str | Node, target: str | Node, kind: str) -> None:
+        """Join two nodes by a link of some kind, besides the tree; joining them again changes nothing."""
+        with self.memory.transaction():
+            self._require(source)
+            self._require(target)
+            self.memory.execute(
+                "INSERT OR IGNORE INTO link(source, kind, target) VALUES (?, ?, ?)",
+                (_id(source), kind, _id(target)),
+            )
+
+    def unlink(self, source: str | Node, target: str | Node, kind: str) -> None:
+        """Take back a link that was added with `link`; one that is not there is no error."""
+        self.memory.execute(
+            "DELETE FROM link WHERE source = ? AND kind = ? AND target = ?", (_id(source), kind, _id(target))
+        )
+
+    def purge(self, rows: int = _PURGE_ROWS) -> int:
+        """Reclaim at most so many rows of what was deleted from the memory layer; return how many it were."""
+        done = 0
+        with self.memory.transaction():
+            while done < rows:
+                found = self.memory.rows(
+                    "SELECT id FROM node WHERE parent IS NULL AND id <> ? LIMIT ?",
+                    (ROOT, min(1000, rows - done)),
+                )
+                if not found:
+                    break
+                ids = [row[0] for row in found]
+                for node_id in ids:
+                    self._disown(node_id)
+                self._memory.erase(self._memory.next_seq(), ids)
+                done += len(ids)
+            self._overlay.wrote()
+        return done
+
+    def _disown(self, node_id: str) -> None:
+        """Detach the children that the memory layer put under a node that is not in the tree."""
+        self.memory.execute("UPDATE node SET parent = NULL, home = NULL WHERE parent = ?", (node_id,))
+        self.memory.execute(
+            "UPDATE override SET hidden = 1, parent = NULL, home = NULL WHERE parent = ?", (node_id,)
+        )
+
+    def _free(self, node_id: str) -> None:
+        """Make room for a node with this id; raises `UserError` when it is in use."""
+        if self._overlay.contains(node_id):
+            raise UserError(f"node {node_id!r} exists: choose another id, or change it with `update`")
+        seq = self._memory.next_seq()
+        self._disown(node_id)
+        if self._memory.has(node_id):
+            self._memory.erase(seq, [node_id])
+        if self._built is not None and self._built.has(node_id):
+            self._overlay.put_override(seq, node_id, hidden=1, parent=None, position=None, home=None)
+        self._overlay.wrote()
+
+    def _position(self, parent: str, before: str | None) -> int:
+        if before is None:
+            return APPENDED + self._memory.next_seq() * GAP
+        for _ in range(2):
+            previous = None
+            for position, child in self._overlay.children(parent):
+                if child.id == before:
+                    low = position - 2 * GAP if previous is None else previous
+                    if position - low > 1:
+                        return (low + position) // 2
+                    break
+                previous = position
+            else:
+                raise UnknownNode(before)
+            self._spread(parent)
+        raise AssertionError("spreading made no room")
+
+    def _spread(self, parent: str) -> None:
+        """Give the children of a node new positions with room between them, in the same order."""
+        seq = self._memory.next_seq()
+        for number, (_, child) in enumerate(self._overlay.children(parent)):
+            position = APPENDED + (seq + number) * GAP
+            if self._memory.has(child.id):
+                self._memory.put(child.id, seq + number, parent, position)
+            else:
+                self._overlay.put_override(seq + number, child.id, parent=parent, position=position)
+        self._overlay.wrote()
 
     # for indexes
-    def changes(self, since: int) -> Iterator[tuple[int, str, bool]]: ...   # (sequence number, id, still there)
+
     @property
-    def sequence(self) -> int: ...
+    def sequence(self) -> int:
+        """The number of the latest change; grows."""
+        self._overlay.sync()
+        return self._numbers()[2]
+
+    def _numbers(self) -> tuple[int, int, int]:
+        memory = self._memory.last_seq()
+        built = 0 if self._built is None else self._built.last_seq()
+        return built, memory, built << 32 | memory
+
+    def changes(self, since: int = 0) -> Iterator[tuple[int, str, bool]]:
+        """Yield (number, id, still there) of what changed after a number, in order of their numbers.
+
+        A number that was yielded, or `sequence` as it was before the first, continues from there. All ids that
+        went with a deleted node are yielded; a moved node is yielded alone, without what lies under it.
+        """
+        self._overlay.sync()
+        built, memory, _ = self._numbers()
+        since_built, since_memory = since >> 32, since & 0xFFFFFFFF
+        if self._built is not None:
+            for seq, node_id in self._built.changes(since_built, built):
+                yield seq << 32 | since_memory, node_id, self._overlay.contains(node_id)
+        for seq, node_id in self._memory.changes(since_memory, memory):
+            number = built << 32 | seq
+            there = self._overlay.contains(node_id)
+            if not there:
+                for below in self._overlay.below(node_id):
+                    if not self._overlay.contains(below):
+                        yield number, below, False
+            yield number, node_id, there
+
+    # helpers
+
+    def _chain(self, node: str | Node) -> list[str]:
+        self._overlay.sync()
+        chain = self._overlay.chain(_id(node))
+        if chain is None:
+            raise self._unknown(node)
+        return chain
+
+    def _require(self, node: str | Node) -> None:
+        self._overlay.sync()
+        if not self._overlay.contains(_id(node)):
+            raise self._unknown(node)
+
+    def _unknown(self, node: str | Node) -> UnknownNode:
+        layers = [self._memory] if self._built is None else [self._built, self._memory]
+        return UnknownNode(_id(node), suggestions=suggest(_id(node), layers, self._overlay.contains))
+
+    def __repr__(self) -> str:
+        return f"Tree({':memory:' if self.path is None else str(self.path)!r})"
+
+
+def plant(layer: Layer, root: Node) -> None:
+    """Give a layer its root and an identity; a layer that has a root keeps it."""
+    with layer.store.transaction():
+        if not layer.has(ROOT):
+            layer.insert([(layer.next_seq(), _ready(root), None, 0)])
+            layer.set_fact("generation", uuid.uuid4().hex)
+            layer.set_fact("made_at", time.time())
+
+
+def _id(node: str | Node) -> str:
+    return node.id if isinstance(node, Node) else node
+
+
+def _ready(node: Node) -> Node:
+    """Check what can be kept of a node, and give it a digest."""
+    if not isinstance(node.id, str) or not node.id:
+        raise UserError(f"a node needs an id that is a text and not empty, not {node.id!r}")
+    if node.digest:
+        return node
+    try:
+        return replace(node, digest=digest_of(node))
+    except (TypeError, ValueError) as exc:
+        raise UserError(
+            f"node {node.id!r} has attributes or a provenance that JSON cannot hold: {exc}"
+        ) from exc

@@ -1,0 +1,84 @@
+"""The schema of every store, as a list of scripts that are only ever added to.
+
+A store of version n has run the first n scripts. A script that has been released is never edited: what it lacks
+comes as another one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_TREE = """
+-- Small facts, as JSON: sources, times, marks.
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+-- The nodes of one layer. `seq` is the key, so rows lie in the order of their last change and need no index for it.
+-- parent is NULL for the root and for a detached node; a node is in the tree when climbing reaches the root.
+CREATE TABLE node(
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    parent TEXT,
+    position INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    source_type TEXT,
+    source_path TEXT,
+    start_line INTEGER,
+    end_line INTEGER,
+    parts TEXT,
+    provenance TEXT,
+    attributes TEXT,
+    digest TEXT NOT NULL,
+    kept INTEGER NOT NULL,
+    home TEXT
+);
+CREATE INDEX node_parent ON node(parent, position);
+CREATE INDEX node_home ON node(home) WHERE home IS NOT NULL;
+
+-- Text that the tree keeps itself.
+CREATE TABLE content(id TEXT PRIMARY KEY, text TEXT NOT NULL);
+
+-- Ids that were in this layer and are not any more.
+CREATE TABLE gone(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
+
+-- What a memory layer says about nodes of the built layer: moved (parent, position), hidden, or described otherwise.
+CREATE TABLE override(
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    parent TEXT,
+    position INTEGER,
+    home TEXT,
+    hidden INTEGER NOT NULL DEFAULT 0,
+    title TEXT,
+    description TEXT,
+    provenance TEXT,
+    basis TEXT
+);
+CREATE INDEX override_parent ON override(parent, position) WHERE parent IS NOT NULL;
+CREATE INDEX override_home ON override(home) WHERE home IS NOT NULL;
+
+CREATE TABLE link(source TEXT NOT NULL, kind TEXT NOT NULL, target TEXT NOT NULL, PRIMARY KEY(source, kind, target))
+    WITHOUT ROWID;
+CREATE INDEX link_target ON link(target, kind);
+
+-- The files that a built layer was made from.
+CREATE TABLE file(
+    path TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    encoding TEXT NOT NULL,
+    reader TEXT NOT NULL,
+    facts TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX file_digest ON file(digest);
+
+-- What was left out of a built layer, and why.
+CREATE TABLE omission(path TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
+
+-- Files and folders that kept what they hold under another path; `seq` is that of the layer.
+CREATE TABLE rename(number INTEGER PRIMARY KEY, seq INTEGER NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL);
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TREE,)

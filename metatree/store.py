@@ -1,0 +1,257 @@
+"""One SQLite file: how it is opened, locked, and brought to the schema of this version."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
+from metatree.schema import MIGRATIONS
+
+APPLICATION_ID = 0x6D747265
+"""`mtre`: tells a metatree store from any other SQLite file."""
+
+BUSY_TIMEOUT_S = 30.0
+"""How long a writer waits for another process before it gives up."""
+
+
+class Store:
+    """A SQLite file with the schema of metatree, used by all threads of one process through one connection.
+
+    Every store has every table, whichever it uses. Statements of several threads take turns; a `transaction`
+    keeps the others out until it ends. Reading never waits for the writer of another process.
+
+    Example:
+        >>> store = Store.open(":memory:")
+        >>> with store.transaction():
+        ...     _ = store.execute("INSERT INTO meta(key, value) VALUES ('colour', '\\"green\\"')")
+        >>> store.rows("SELECT value FROM meta WHERE key = 'colour'")
+        [('"green"',)]
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
+        """Use `Store.open`."""
+        self.path = path
+        self._connection = connection
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._closed = False
+
+    @classmethod
+    def open(cls, path: str | Path, *, create: bool = True, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
+        """Open a store, or make one where there is no file yet.
+
+        Args:
+            path: a file, or `:memory:`.
+            create: whether a missing file is made; its folder must exist.
+            busy_timeout_s: how long a write waits for another process.
+
+        Raises:
+            BrokenStore: the file is something else, damaged, or written by a newer version.
+            UserError: the file cannot be opened or made.
+        """
+        file = None if str(path) == ":memory:" else Path(path)
+        if file is not None and not create and not file.exists():
+            raise UserError(f"there is no file {str(file)!r}")
+        try:
+            connection = sqlite3.connect(
+                path,
+                timeout=busy_timeout_s,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
+            )
+        except sqlite3.Error as exc:
+            raise UserError(
+                f"cannot open {str(path)!r}: {exc}; check that its folder exists and can be written"
+            ) from exc
+        store = cls(connection, file)
+        try:
+            store._prepare()
+        except BaseException:
+            connection.close()
+            raise
+        return store
+
+    def _prepare(self) -> None:
+        application, version = self._identity()
+        if application not in (0, APPLICATION_ID) or (application == 0 and not self._is_empty()):
+            raise BrokenStore(f"{self._name} is a SQLite file of another program", path=self._name)
+        if version > len(MIGRATIONS):
+            raise BrokenStore(
+                f"{self._name} has schema {version}, this version of metatree knows {len(MIGRATIONS)}: upgrade metatree",
+                path=self._name,
+            )
+        if self.path is not None:
+            self._use_wal()
+        for pragma in ("synchronous=NORMAL", "temp_store=MEMORY", "foreign_keys=OFF", "cache_size=-16000"):
+            self.execute(f"PRAGMA {pragma}")
+        if version < len(MIGRATIONS):
+            self._migrate()
+
+    def _identity(self) -> tuple[int, int]:
+        application = self.rows("PRAGMA application_id")[0][0]
+        return application, self.rows("PRAGMA user_version")[0][0]
+
+    def _is_empty(self) -> bool:
+        return not self.rows("SELECT 1 FROM sqlite_master LIMIT 1")
+
+    def _use_wal(self) -> None:
+        # SQLite answers "locked" at once here, whatever the busy timeout, when two processes open a new file.
+        deadline = time.monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as exc:
+                if "locked" not in str(exc) or time.monotonic() > deadline:
+                    raise self._translated(exc) from exc
+                time.sleep(0.01)
+
+    def _migrate(self) -> None:
+        with self.transaction():
+            version = self._identity()[1]  # another process may have been faster
+            for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+                for statement in _statements(script):
+                    self.execute(statement)
+                self.execute(f"PRAGMA user_version={number}")
+            self.execute(f"PRAGMA application_id={APPLICATION_ID}")
+
+    @property
+    def _name(self) -> str:
+        return ":memory:" if self.path is None else str(self.path)
+
+    def rows(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement and return all its rows.
+
+        Raises:
+            BrokenStore: the file is damaged.
+            TransientError: another process kept the file locked for longer than the busy timeout.
+        """
+        with self._lock:
+            try:
+                return self._connection.execute(sql, parameters).fetchall()
+            except sqlite3.Error as exc:
+                raise self._translated(exc) from exc
+
+    def row(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> tuple[Any, ...] | None:
+        """Run one statement and return its first row, None when there is none; raises as `rows` does."""
+        with self._lock:
+            try:
+                found: tuple[Any, ...] | None = self._connection.execute(sql, parameters).fetchone()
+                return found
+            except sqlite3.Error as exc:
+                raise self._translated(exc) from exc
+
+    def execute(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> int:
+        """Run one statement and return the number of rows that it changed; raises as `rows` does."""
+        with self._lock:
+            try:
+                return self._connection.execute(sql, parameters).rowcount
+            except sqlite3.Error as exc:
+                raise self._translated(exc) from exc
+
+    def execute_many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> int:
+        """Run one statement for each set of parameters and return the number of changed rows; raises as `rows` does."""
+        with self._lock:
+            try:
+                return self._connection.executemany(sql, parameters).rowcount
+            except sqlite3.Error as exc:
+                raise self._translated(exc) from exc
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Keep all statements of the block, or none of them; a block inside a block belongs to the outer one.
+
+        The write lock is taken at once, so what is read inside is still true when it is written.
+        """
+        with self._lock:
+            if self._depth == 0:
+                self.execute("BEGIN IMMEDIATE")
+            self._depth += 1
+            try:
+                yield
+            except BaseException:
+                self._depth -= 1
+                if self._depth == 0:
+                    with suppress(
+                        MetatreeError
+                    ):  # SQLite may have rolled back on its own, for example on a full disk
+                        self.execute("ROLLBACK")
+                raise
+            self._depth -= 1
+            if self._depth == 0:
+                try:
+                    self.execute("COMMIT")
+                except BaseException:
+                    with suppress(MetatreeError):
+                        self.execute("ROLLBACK")
+                    raise
+
+    def version(self) -> int:
+        """Return a number that changes when another connection has written to the file."""
+        with self._lock:
+            try:
+                number: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+            except sqlite3.Error as exc:
+                raise self._translated(exc) from exc
+            return number
+
+    def size_bytes(self) -> int:
+        """Return the size of the data, without what waits in the write-ahead log's file."""
+        pages = self.rows("PRAGMA page_count")[0][0]
+        return int(pages * self.rows("PRAGMA page_size")[0][0])
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def close(self) -> None:
+        """Close the connection; closing twice is allowed."""
+        with self._lock:
+            self._closed = True
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _translated(self, exc: sqlite3.Error) -> MetatreeError:
+        text = str(exc)
+        if self._closed:
+            return UserError(f"{self._name} is closed: open it again")
+        if "locked" in text or "busy" in text:
+            return TransientError(
+                f"{self._name} is being written by another process: try again", retry_after_s=1.0
+            )
+        if "not a database" in text:
+            return BrokenStore(f"{self._name} is not a metatree store", path=self._name)
+        if "malformed" in text or "corrupt" in text or "disk I/O" in text:
+            return BrokenStore(f"{self._name} is damaged ({text})", path=self._name)
+        if "unable to open" in text or "readonly" in text or "full" in text:
+            return UserError(
+                f"cannot use {self._name}: {text}; check its folder, its permissions and the free space"
+            )
+        if "no such table" in text or "no such column" in text:
+            return BrokenStore(f"{self._name} lacks a part of its schema ({text})", path=self._name)
+        return MetatreeError(f"{self._name}: {text}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script one by one, so that they run inside the transaction of the caller."""
+    pending = ""
+    for line in script.splitlines():
+        pending += line + "\n"
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+    if pending.strip():
+        yield pending
