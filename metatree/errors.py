@@ -104,7 +104,9 @@ class StaleSource(MetatreeError):
     node_id: str
 
     def __init__(self, node_id: str) -> None:
-        super().__init__(f"the source of {node_id!r} changed after the tree was built: refresh the tree", node_id=node_id)
+        super().__init__(
+            f"the source of {node_id!r} changed after the tree was built: refresh the tree", node_id=node_id
+        )
 
 
 class ToolFailed(MetatreeError):

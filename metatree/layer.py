@@ -98,6 +98,11 @@ class Layer:
         sql = "SELECT id FROM node WHERE id IN (SELECT value FROM json_each(?))"
         return {row[0] for row in self.store.rows(sql, (json.dumps(list(ids)),))}
 
+    def ids(self, kinds: Iterable[str]) -> list[str]:
+        """Return the ids of all rows of these kinds, detached ones too."""
+        sql = "SELECT id FROM node WHERE kind IN (SELECT value FROM json_each(?))"
+        return [row[0] for row in self.store.rows(sql, (json.dumps(list(kinds)),))]
+
     def place(self, node_id: str) -> tuple[str | None, int] | None:
         """Return parent and position of a row; the parent is None for the root and for what is detached."""
         row = self.store.row("SELECT parent, position FROM node WHERE id = ?", (node_id,))

@@ -31,6 +31,8 @@ class Limits:
     nodes_created: int = 50
     restarts: int = 2
     """Restarts from the root with new knowledge, for each frame."""
+    effect_seconds: float = 120.0
+    """Time for one attempt at one call of a router, reader or other part; a tool has its own."""
 
 
 @dataclass(slots=True)

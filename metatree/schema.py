@@ -81,4 +81,45 @@ CREATE TABLE omission(path TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID
 CREATE TABLE rename(number INTEGER PRIMARY KEY, seq INTEGER NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL);
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_TREE,)
+_RUNS = """
+-- Runs of machines. `token` is raised by each process that takes a run over; its writes carry it.
+CREATE TABLE run(
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    machine TEXT NOT NULL,
+    owner TEXT,
+    token INTEGER NOT NULL,
+    expires_at REAL NOT NULL,
+    cancel INTEGER NOT NULL DEFAULT 0,
+    ended TEXT
+);
+
+-- What happened to a run, in order; never changed.
+CREATE TABLE journal(
+    run INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    at REAL NOT NULL,
+    effect INTEGER,
+    body TEXT,
+    used TEXT,
+    PRIMARY KEY(run, seq)
+) WITHOUT ROWID;
+
+-- Tool calls: being made (owner, no result), or made.
+CREATE TABLE call(
+    hash TEXT PRIMARY KEY,
+    tool TEXT NOT NULL,
+    version TEXT NOT NULL,
+    arguments TEXT NOT NULL,
+    key TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    owner TEXT,
+    expires_at REAL NOT NULL,
+    at REAL NOT NULL,
+    until REAL,
+    result TEXT
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TREE, _RUNS)

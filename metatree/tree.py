@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -57,6 +57,8 @@ class Tree:
         self._memory = Layer(memory)
         self._built = None if index is None else Layer(index)
         self._overlay = Overlay(self._memory, self._built)
+        self.scratch: dict[str, Any] = {}
+        """What users of this object keep with it while it lives, such as an index that was read; by their own names."""
 
     # making and opening
 
@@ -205,6 +207,14 @@ class Tree:
             if depth is None or level < depth:
                 self._overlay.sync()
                 pending.append(iter([child for _, child in self._overlay.children(current.id)]))
+
+    def ids(self, kinds: Collection[str]) -> list[str]:
+        """Return the ids of all nodes of these kinds, in no order."""
+        self._overlay.sync()
+        found: set[str] = set(self._memory.ids(kinds))
+        if self._built is not None:
+            found.update(self._built.ids(kinds))
+        return [node_id for node_id in found if self._overlay.contains(node_id)]
 
     def content(self, node: str | Node) -> str:
         """Return the text of a node, read from its source when the tree does not keep it.

@@ -1,0 +1,78 @@
+"""metatree lets an agent find its way in memory: trees of nodes, searched by a router, with answers and sources."""
+
+from metatree.errors import MetatreeError, UserError
+from metatree.fallback import FallbackRequest, FallbackResult, ask_person
+from metatree.node import Node, Source
+from metatree.protocols import (
+    Answer,
+    ComposeRequest,
+    Composer,
+    DescribeRequest,
+    Describer,
+    Description,
+    Evidence,
+    Option,
+    Reader,
+    Reading,
+    ReadRequest,
+    RouteDecision,
+    Router,
+    RouteRequest,
+    Scored,
+    Suite,
+    ToolCaller,
+    ToolRequest,
+    ToolSpec,
+)
+from metatree.result import Limits, NodeRef, QuestionAnswer, Quote, SearchResult, TraceEntry, Usage
+from metatree.search.api import aresume, asearch, astream, cancel, load_run, resume, runs, search
+from metatree.tool import Tool, ToolGroup, tool
+from metatree.tree import Tree
+
+__all__ = [
+    "Answer",
+    "ComposeRequest",
+    "Composer",
+    "DescribeRequest",
+    "Describer",
+    "Description",
+    "Evidence",
+    "FallbackRequest",
+    "FallbackResult",
+    "Limits",
+    "MetatreeError",
+    "Node",
+    "NodeRef",
+    "Option",
+    "QuestionAnswer",
+    "Quote",
+    "ReadRequest",
+    "Reader",
+    "Reading",
+    "RouteDecision",
+    "RouteRequest",
+    "Router",
+    "Scored",
+    "SearchResult",
+    "Source",
+    "Suite",
+    "Tool",
+    "ToolCaller",
+    "ToolGroup",
+    "ToolRequest",
+    "ToolSpec",
+    "TraceEntry",
+    "Tree",
+    "Usage",
+    "UserError",
+    "aresume",
+    "asearch",
+    "ask_person",
+    "astream",
+    "cancel",
+    "load_run",
+    "resume",
+    "runs",
+    "search",
+    "tool",
+]

@@ -1,0 +1,33 @@
+"""The durable machine: plain state, a pure step, effects that touch the world, and a journal that is the truth.
+
+A search, a planner's agent and a control shell all run on it. It knows nothing of trees, routers or models.
+
+    events -> step(state, event) -> effects -> handlers -> outcomes -> journal -> events
+
+Every outcome is appended to the journal before it is applied. To resume is to fold the journal again: effects
+whose outcome is there are never repeated, those that were in flight are started again under the same key.
+"""
+
+from metatree.kernel.journal import Journal, MemoryJournal, Record, RunInfo
+from metatree.kernel.machine import Effect, Event, Machine, Outcome, Signal
+from metatree.kernel.run import Attempt, Finish, Folded, Handler, Policy, Runner, fold, report_usage
+
+__all__ = [
+    "Attempt",
+    "Effect",
+    "Event",
+    "Finish",
+    "Folded",
+    "Handler",
+    "Journal",
+    "Machine",
+    "MemoryJournal",
+    "Outcome",
+    "Policy",
+    "Record",
+    "RunInfo",
+    "Runner",
+    "Signal",
+    "fold",
+    "report_usage",
+]

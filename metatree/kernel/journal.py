@@ -1,0 +1,139 @@
+"""The journal: everything that happened to a run, in order; appended before it is applied, never changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from metatree.errors import LeaseLost, RunExists, UnknownRun
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line of a journal."""
+
+    kind: str
+    """`begin`, `outcome`, `attempt` (failed, to be tried again), `start` (of an effect that may not be repeated),
+    `signal`, `resume`, `stop`."""
+    at: float
+    """Seconds since the epoch."""
+    effect: int | None = None
+    body: Any = None
+    """JSON."""
+    used: dict[str, float] = field(default_factory=dict)
+    """What this attempt used: counter -> amount."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """A run, as a list of runs shows it."""
+
+    run_id: str
+    machine: str
+    ended: str | None
+    """How it last stopped; None while it is at work, or when its process died."""
+    began_at: float
+    updated_at: float
+    given: Any = None
+    """The run's input."""
+
+
+class Journal(Protocol):
+    """Where runs are kept. One process at a time holds a run; each write proves that it still does."""
+
+    def create(self, run_id: str, machine: str, first: Record) -> int:
+        """Begin a run and hold it; return the fencing token. Raises RunExists."""
+        ...
+
+    def acquire(self, run_id: str) -> int:
+        """Take hold of an existing run; return the fencing token. Raises UnknownRun, LeaseLost (it is held)."""
+        ...
+
+    def append(self, run_id: str, token: int, seq: int, record: Record) -> bool:
+        """Add a record, durable when this returns. True when the run was asked to stop. Raises LeaseLost."""
+        ...
+
+    def release(self, run_id: str, token: int, ended: str | None) -> None:
+        """Let go of a run and note how it stopped."""
+        ...
+
+    def read(self, run_id: str) -> list[Record]:
+        """Return all records in order. Raises UnknownRun."""
+        ...
+
+    def runs(self) -> Iterable[RunInfo]:
+        """List the runs, the last changed first."""
+        ...
+
+    def cancel(self, run_id: str) -> None:
+        """Ask whoever holds this run to stop. Raises UnknownRun."""
+        ...
+
+
+@dataclass(slots=True)
+class _Kept:
+    machine: str
+    records: list[Record]
+    token: int = 1
+    held: bool = True
+    ended: str | None = None
+    cancel: bool = False
+
+
+class MemoryJournal:
+    """A journal that lives as long as its process."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, _Kept] = {}
+        self._lock = threading.Lock()
+
+    def create(self, run_id: str, machine: str, first: Record) -> int:
+        with self._lock:
+            if run_id in self._runs:
+                raise RunExists(run_id)
+            self._runs[run_id] = _Kept(machine, [first])
+        return 1
+
+    def acquire(self, run_id: str) -> int:
+        with self._lock:
+            run = self._get(run_id)
+            if run.held:
+                raise LeaseLost(run_id)
+            run.token += 1
+            run.held, run.cancel = True, False
+            return run.token
+
+    def append(self, run_id: str, token: int, seq: int, record: Record) -> bool:
+        run = self._runs[run_id]
+        if run.token != token or len(run.records) != seq:
+            raise LeaseLost(run_id)
+        run.records.append(record)
+        return run.cancel
+
+    def release(self, run_id: str, token: int, ended: str | None) -> None:
+        run = self._runs[run_id]
+        if run.token == token:
+            run.held, run.ended = False, ended
+
+    def read(self, run_id: str) -> list[Record]:
+        return list(self._get(run_id).records)
+
+    def runs(self) -> list[RunInfo]:
+        found = [
+            RunInfo(
+                run_id, run.machine, run.ended, run.records[0].at, run.records[-1].at, run.records[0].body
+            )
+            for run_id, run in self._runs.items()
+        ]
+        return sorted(found, key=lambda info: info.updated_at, reverse=True)
+
+    def cancel(self, run_id: str) -> None:
+        self._get(run_id).cancel = True
+
+    def _get(self, run_id: str) -> _Kept:
+        try:
+            return self._runs[run_id]
+        except KeyError:
+            raise UnknownRun(run_id) from None

@@ -1,0 +1,39 @@
+"""Which process holds something, and whether it is still there."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+
+def this_process() -> str:
+    """Return a name for this process that no other has: host, pid and when it started."""
+    return f"{socket.gethostname()}/{os.getpid()}/{_started(os.getpid())}"
+
+
+def is_dead(owner: str) -> bool:
+    """Say whether the holder was a process of this machine that is gone; False when that cannot be known."""
+    host, pid_text, started = owner.rsplit("/", 2) if owner.count("/") >= 2 else ("", "", "")
+    if host != socket.gethostname() or not pid_text.isdigit():
+        return False
+    pid = int(pid_text)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return _started(pid) != started
+
+
+def _started(pid: int) -> str:
+    """Return when a process started, in clock ticks since boot, so that a reused pid is not taken for it.
+
+    `dead` for one that has died and was not yet waited for; '' where the system does not say.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "dead" if fields[0] in "ZX" else fields[19]
+    except (OSError, IndexError):
+        return ""

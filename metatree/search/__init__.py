@@ -1,0 +1,1 @@
+"""The search: a machine over frames and marks, and the world that carries its effects out."""

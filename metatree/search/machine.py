@@ -1,0 +1,713 @@
+"""The search machine: where a search goes next, as a pure step over plain state.
+
+    descend ─ list the children ─┬─ something to read ── read ──┬─ new questions ── nested frame ─┐
+       ▲                         │                              └─ answers ── all closed? done    │
+       │                         ├─ one option ──────── enter it                                  │
+       │                         ├─ several options ─── route ── enter the choice, mark the rest  │
+       │                         └─ none ── tools ── fill ── call ── read the result / new node   │
+       └──────────── up ── the node is visited ◄────────────────────────────────────────────────-─┘
+    at the root with nothing left: restart with what was learned, or a second look, or the fallback chain, or the end
+
+Source: the project's notes on metadata trees; `docs/search.md` says where this departs from them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from metatree.kernel import Effect, Event, Outcome, Signal
+from metatree.search.state import Collected, Fact, Frame, Mark, Part, SearchState, ToolVisit, Waiting
+
+VISITED = "visited"
+UNVIABLE = "unviable"
+MAX_FACTS_SHOWN = 12
+MAX_FACT_CHARS = 400
+A_PERSON = "a person"
+
+
+def fold_question(question: str) -> str:
+    """Return the form in which questions are compared: case and white space folded."""
+    return " ".join(question.casefold().split())
+
+
+class SearchMachine:
+    """Implements `metatree.kernel.Machine` for searches.
+
+    `begin` is given: `questions`, `context`, `returns` (`answer` or `nodes`), `k`, `trail` (ids from the root to the
+    start node), `limits` (the machine's own: `questions`, `depth`, `nodes_created`, `restarts`), `second_look`,
+    `fallbacks` (a list of `call` and `person`), `apart` (each question in a frame of its own).
+
+    Effects and the values of their outcomes:
+
+        list      {node, marks}             -> {id, title, version, content, tools, accept, children, collectable} or {gone}
+        route     {node, options, tools}    -> {choice, title, score, hint, accept, unviable, reason, offered}
+        rank      {node, options}           -> {choice, title, score, hint, accept}
+        read      {node, content, …}        -> {title, answers, new_questions, notes, useful}
+        tools     {node, at, marks}         -> {options, callable}
+        fill      {node, tool}              -> {arguments}
+        call      {node, tool, arguments}   -> {reused, text} or {reused, node: {…}}
+        describe  {parent, node}            -> {title, description}
+        insert    {parent, node}            -> {id, title}
+        fallback  {index, questions}        -> {answers, nodes: [{id, title, accept, trail}]}
+        ask       {question}                -> {answer}
+        compose   {questions, answers, …}   -> {text}
+    """
+
+    name = "search"
+    version = 1
+
+    def begin(self, given: dict[str, Any], now: float) -> tuple[SearchState, list[Effect]]:
+        state = SearchState(given=given, limits=dict(given["limits"]))
+        questions: list[str] = given["questions"]
+        groups = [[q] for q in questions] if given["apart"] else [questions]
+        effects: list[Effect] = []
+        for group in groups:
+            frame = Frame(len(state.frames), list(group), list(given["trail"]), open=list(group))
+            state.frames[frame.id] = frame
+            _note(state, frame, "frame", frame.trail[-1], "", questions=group)
+            effects += self._list(state, frame)
+        return state, effects
+
+    def ended(self, state: SearchState) -> str | None:
+        return state.ended
+
+    def step(self, state: SearchState, event: Event) -> list[Effect]:
+        state.steps += 1
+        if isinstance(event, Signal):
+            if event.name == "limits":
+                state.limits.update(event.value)
+            return []
+        waiting = state.waiting.pop(event.effect)
+        frame = state.frames[waiting.frame]
+        handle = getattr(self, f"_on_{waiting.effect.kind}")
+        effects: list[Effect] = handle(state, frame, waiting.effect, event)
+        return effects
+
+    # Descending ------------------------------------------------------------------------------------------------
+
+    def _list(self, state: SearchState, frame: Frame) -> list[Effect]:
+        return _effect(state, frame, "list", node=frame.trail[-1], marks=frame.marks)
+
+    def _on_list(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
+        node = frame.trail[-1]
+        value = event.value
+        if event.error is not None or value.get("gone"):
+            return self._leave(state, frame, event.error or "it is no longer in the tree")
+        frame.options = value["children"]
+        frame.has_tools = value["tools"]
+        if _collecting(state):
+            if value["accept"] and node not in frame.read and frame.trail == state.given["trail"]:
+                frame.read.add(node)  # the start node itself may be what is looked for
+                return self._route(state, frame, [node])
+            if len(frame.options) == 1 and value["collectable"]:
+                return self._route(state, frame, frame.options)
+        elif value["content"] and node not in frame.read:
+            frame.read.add(node)
+            return self._read(state, frame, node, value["title"], value["version"])
+        return self._descend(state, frame)
+
+    def _descend(self, state: SearchState, frame: Frame) -> list[Effect]:
+        options = [o for o in frame.options if o not in frame.marks]
+        if not options:
+            return self._use_tools(state, frame)
+        if len(options) == 1:
+            return self._enter(state, frame, options[0], "the only option")
+        return self._route(state, frame, options)
+
+    def _enter(self, state: SearchState, frame: Frame, node: str, reason: str) -> list[Effect]:
+        if node in frame.trail:  # an option above: moved during the run
+            frame.marks[node] = Mark(VISITED, "it lies above", state.steps, frame.trail[-1])
+            return self._list(state, frame)
+        frame.trail.append(node)
+        _note(state, frame, "enter", node, reason)
+        return self._list(state, frame)
+
+    def _leave(self, state: SearchState, frame: Frame, reason: str) -> list[Effect]:
+        """Mark the node at the end of the trail visited and go up."""
+        node = frame.trail.pop()
+        self._mark(state, frame, node, VISITED, reason, frame.trail[-1] if frame.trail else None)
+        if not frame.trail:
+            return self._exhausted(state, frame)
+        return self._list(state, frame)
+
+    def _mark(
+        self, state: SearchState, frame: Frame, node: str, kind: str, reason: str, menu: str | None
+    ) -> None:
+        frame.marks[node] = Mark(kind, reason, state.steps, menu)
+        _note(state, frame, "mark", node, reason, mark=kind)
+
+    # Routing ---------------------------------------------------------------------------------------------------
+
+    def _route(
+        self, state: SearchState, frame: Frame, options: list[str], *, tools: bool = False
+    ) -> list[Effect]:
+        return _effect(
+            state,
+            frame,
+            "route",
+            node=frame.trail[-1],
+            options=list(options),
+            tools=tools,
+            marks=frame.marks,
+            questions=list(frame.open),
+            context=_context(state, frame),
+        )
+
+    def _on_route(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
+        if event.error is not None:
+            _note(state, frame, "route", frame.trail[-1], f"the router failed: {event.error}", by="nobody")
+            return _effect(state, frame, "rank", **effect.payload)
+        return self._decided(state, frame, effect, event.value, by="router")
+
+    def _on_rank(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
+        options = effect.payload["options"]
+        value = event.value
+        if event.error is not None:
+            value = {"choice": options[0], "title": "", "score": 0.0, "hint": "", "accept": False}
+        value = {**value, "unviable": {}, "reason": "order by evidence", "offered": options}
+        return self._decided(state, frame, effect, value, by="evidence")
+
+    def _decided(
+        self, state: SearchState, frame: Frame, effect: Effect, value: dict[str, Any], *, by: str
+    ) -> list[Effect]:
+        """Apply a decision: only ids that were offered count, and a choice that is also ruled out is a choice."""
+        offered = set(value["offered"])
+        choice = value["choice"] if value["choice"] in offered else None
+        unviable = {i: r for i, r in value["unviable"].items() if i in offered and i != choice}
+        reason = value["reason"]
+        if choice is None and not unviable:
+            unviable = dict.fromkeys(value["offered"], reason or "nothing was chosen")
+        here = frame.trail[-1]
+        _note(
+            state,
+            frame,
+            "route",
+            here,
+            reason,
+            offered=value["offered"],
+            choice=choice,
+            unviable=unviable,
+            by=by,
+        )
+        visit = frame.tools
+        if effect.payload["tools"] and visit is not None:
+            for tool, why in unviable.items():
+                visit.marks[tool] = Mark(UNVIABLE, why, state.steps, visit.path[-1])
+            if choice is None:
+                return self._list_tools(state, frame, visit)
+            return self._enter_tool(state, frame, visit, choice, choice in value.get("callable", ()))
+        for node, why in unviable.items():
+            self._mark(state, frame, node, UNVIABLE, why or reason, here)
+        if choice is None:
+            return self._list(state, frame)
+        if _collecting(state) and value["accept"]:
+            return self._collect(state, frame, choice, value)
+        return self._enter(state, frame, choice, reason)
+
+    def _collect(self, state: SearchState, frame: Frame, node: str, value: dict[str, Any]) -> list[Effect]:
+        reason = value["reason"] or value["hint"]
+        if all(node != found.id for found in state.collected):
+            state.collected.append(Collected(node, value["title"], value["score"], reason))
+            _note(state, frame, "collect", node, reason, score=value["score"])
+        if len(state.collected) >= state.given["k"]:
+            return self._finish(state, frame, "answered")
+        if node == frame.trail[-1]:
+            return self._leave(state, frame, "collected")
+        self._mark(state, frame, node, VISITED, "collected", frame.trail[-1])
+        return self._list(state, frame)
+
+    # Reading ---------------------------------------------------------------------------------------------------
+
+    def _read(
+        self,
+        state: SearchState,
+        frame: Frame,
+        node: str,
+        title: str,
+        version: str,
+        content: str | None = None,
+    ) -> list[Effect]:
+        """Read a node, or text that one of its tools returned; a known read is taken from the journal."""
+        facts = _facts_for(frame, node, title)
+        key = _hash([version if content is None else content, sorted(map(fold_question, frame.open)), facts])
+        place = {"node": node, "title": title, "version": version, "content": content, "key": key}
+        known = state.readings.get(key)
+        if known is not None:
+            return self._apply_reading(state, frame, place, known, known=True)
+        return _effect(
+            state,
+            frame,
+            "read",
+            **place,
+            questions=list(frame.open),
+            context=_join(state.given["context"], facts),
+            parts=[_part_json(p) for p in frame.parts if fold_question(p.question) in _folded(frame.open)],
+        )
+
+    def _on_read(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
+        place = {name: effect.payload[name] for name in ("node", "title", "version", "content", "key")}
+        if event.error is not None:
+            _note(state, frame, "read", place["node"], f"it could not be read: {event.error}", useful=False)
+            return self._after_reading(state, frame, f"it could not be read: {event.error}")
+        state.readings[place["key"]] = event.value
+        return self._apply_reading(state, frame, place, event.value, known=False)
+
+    def _apply_reading(
+        self, state: SearchState, frame: Frame, place: dict[str, Any], value: dict[str, Any], *, known: bool
+    ) -> list[Effect]:
+        node, title = place["node"], place["title"]
+        useful = value["useful"]
+        why = "useful" if useful else value["notes"] or "nothing here answers"
+        _note(state, frame, "read", node, why, answers=value["answers"], useful=useful, known=known)
+        for answer in value["answers"]:
+            self._take(state, frame, answer, node, title)
+        if value["notes"] and useful and not known:
+            self._learn(state, frame, Fact(value["notes"], node))
+        if not frame.open:
+            return self._finish(state, frame, "answered")
+        if not known:
+            effects = self._open_nested(state, frame, place, value["new_questions"])
+            if effects:
+                return effects
+        return self._after_reading(state, frame, "read" if useful else why)
+
+    def _after_reading(self, state: SearchState, frame: Frame, reason: str) -> list[Effect]:
+        visit = frame.tools
+        if visit is not None:
+            return self._list_tools(state, frame, visit)
+        if not frame.options and not frame.has_tools:
+            return self._leave(state, frame, reason)  # a leaf: say why
+        return self._descend(state, frame)
+
+    def _take(self, state: SearchState, frame: Frame, answer: dict[str, Any], node: str, title: str) -> None:
+        """Take an answer or a part of one; a complete one closes its question."""
+        folded = fold_question(answer["question"])
+        question = next((q for q in frame.open if fold_question(q) == folded), None)
+        if question is None or not answer["answer"]:
+            return
+        part = Part(question, answer["answer"], answer["quote"], answer["complete"], node, title)
+        frame.parts.append(part)
+        if part.complete:
+            frame.open.remove(question)
+
+    def _learn(self, state: SearchState, frame: Frame, fact: Fact) -> None:
+        frame.facts.append(fact)
+        frame.learned = True
+        _note(state, frame, "fact", fact.node, fact.text, question=fact.question)
+
+    # Nested questions ------------------------------------------------------------------------------------------
+
+    def _open_nested(
+        self, state: SearchState, frame: Frame, place: dict[str, Any], questions: Iterable[str]
+    ) -> list[Effect]:
+        """Open a frame at the root for questions that came up, or take up the read again when they are known."""
+        asking = _asking(state, frame)
+        to_ask: list[str] = []
+        learned = False
+        for question in questions:
+            folded = fold_question(question)
+            if not folded or folded in frame.asked:
+                continue
+            frame.asked.add(folded)
+            dropped = ""
+            if folded in asking:
+                dropped = "an enclosing search is asking it"
+            elif folded in state.answered:
+                parts = state.answered[folded]
+                if parts:
+                    text = " ".join(p.answer for p in parts)
+                    self._learn(state, frame, Fact(text, place["node"], question))
+                    learned = True
+                    continue
+                dropped = "an earlier search found no answer to it"
+            elif frame.depth + 1 > state.limits["depth"]:
+                dropped = f"nested deeper than {state.limits['depth']}"
+            elif state.opened >= state.limits["questions"]:
+                dropped = f"more than {state.limits['questions']} questions were opened"
+            if dropped:
+                _note(state, frame, "dropped", place["node"], dropped, question=question)
+                continue
+            state.opened += 1
+            to_ask.append(question)
+        if to_ask:
+            frame.place = place
+            nested = Frame(
+                len(state.frames),
+                to_ask,
+                list(state.given["trail"][:1]),
+                parent=frame.id,
+                asked_at=place["node"],
+                depth=frame.depth + 1,
+                open=list(to_ask),
+            )
+            state.frames[nested.id] = nested
+            _note(state, nested, "frame", place["node"], "questions that came up", questions=to_ask)
+            return self._list(state, nested)
+        if learned:
+            return self._read_again(state, frame, place)
+        return []
+
+    def _read_again(self, state: SearchState, frame: Frame, place: dict[str, Any]) -> list[Effect]:
+        return self._read(state, frame, place["node"], place["title"], place["version"], place["content"])
+
+    def _finish(self, state: SearchState, frame: Frame, ended: str) -> list[Effect]:
+        """End a frame: hand its answers to the place that asked, or end the run."""
+        frame.ended = ended
+        for question in frame.questions:
+            parts = [p for p in frame.parts if p.question == question]
+            if parts or fold_question(question) not in state.answered:
+                state.answered[fold_question(question)] = parts
+        _note(state, frame, "end", None, ended, open=list(frame.open))
+        if frame.parent is None:
+            return self._finish_run(state, frame)
+        parent = state.frames[frame.parent]
+        place, parent.place = parent.place, None
+        assert place is not None
+        learned = False
+        for question in frame.questions:
+            parts = state.answered[fold_question(question)]
+            if parts:
+                text = " ".join(p.answer for p in parts)
+                self._learn(state, parent, Fact(text, place["node"], question))
+                learned = True
+        if learned:
+            return self._read_again(state, parent, place)
+        return self._after_reading(state, parent, "its questions found no answer")
+
+    def _finish_run(self, state: SearchState, frame: Frame) -> list[Effect]:
+        roots = [f for f in state.frames.values() if f.parent is None]
+        if any(f.ended is None for f in roots):
+            return []
+        if _collecting(state):
+            state.ended = "answered" if state.collected or frame.parts else "exhausted"
+            return []
+        answers = [_part_json(p) for f in roots for p in f.parts]
+        if len({fold_question(a["question"]) for a in answers}) > 1:
+            return _effect(
+                state,
+                frame,
+                "compose",
+                questions=state.given["questions"],
+                answers=answers,
+                open=[q for f in roots for q in f.open],
+                context=state.given["context"],
+            )
+        self._end_run(state)
+        return []
+
+    def _on_compose(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
+        if event.error is None:
+            state.composed = event.value["text"]
+        _note(state, frame, "compose", None, event.error or "")
+        self._end_run(state)
+        return []
+
+    def _end_run(self, state: SearchState) -> None:
+        still_open = any(f.open for f in state.frames.values() if f.parent is None)
+        state.ended = "exhausted" if still_open else "answered"
+
+    # Node-level fallback: the tools of a node ------------------------------------------------------------------
+
+    def _use_tools(self, state: SearchState, frame: Frame) -> list[Effect]:
+        """Walk the tool tree of a node whose content and children did not answer, or leave it."""
+        node = frame.trail[-1]
+        if _collecting(state) or not frame.has_tools:
+            return self._leave(state, frame, "nothing left below")
+        frame.tools = visit = frame.visits.setdefault(node, ToolVisit(node, [""]))
+        return self._list_tools(state, frame, visit)
+
+    def _list_tools(self, state: SearchState, frame: Frame, visit: ToolVisit) -> list[Effect]:
+        may_create = state.created < state.limits["nodes_created"]
+        return _effect(
+            state,
+            frame,
+            "tools",
+            node=visit.node,
+            at=visit.path[-1],
+            marks=visit.marks,
+            may_create=may_create,
+        )
+
+    def _on_tools(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
+        visit = frame.tools
+        assert visit is not None
+        options = [] if event.error is not None else event.value["options"]
+        if not options:
+            here = visit.path.pop() if len(visit.path) > 1 else ""
+            if here:
+                visit.marks[here] = Mark(VISITED, "nothing left below", state.steps, visit.path[-1])
+                return self._list_tools(state, frame, visit)
+            frame.tools = None
+            return self._leave(state, frame, "neither its content nor its tools answer")
+        if len(options) == 1:
+            return self._enter_tool(state, frame, visit, options[0], options[0] in event.value["callable"])
+        return self._route(state, frame, options, tools=True)
+
+    def _enter_tool(
+        self, state: SearchState, frame: Frame, visit: ToolVisit, tool: str, is_callable: bool
+    ) -> list[Effect]:
+        if not is_callable:
+            visit.path.append(tool)
+            return self._list_tools(state, frame, visit)
+        visit.tool = tool
+        return _effect(
+            state,
+            frame,
+            "fill",
+            node=visit.node,
+            tool=tool,
+            questions=list(frame.open),
+            context=_context(state, frame),
+        )
+
+    def _on_fill(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
+        visit = frame.tools
+        assert visit is not None
+        if event.error is not None:
+            return self._tool_done(state, frame, visit, UNVIABLE, f"no arguments: {event.error}")
+        visit.arguments = event.value["arguments"]
+        return _effect(state, frame, "call", node=visit.node, tool=visit.tool, arguments=visit.arguments)
+
+    def _tool_done(
+        self, state: SearchState, frame: Frame, visit: ToolVisit, kind: str, reason: str
+    ) -> list[Effect]:
+        visit.marks[visit.tool] = Mark(kind, reason, state.steps, visit.path[-1])
+        _note(state, frame, "tool", visit.node, reason, tool=visit.tool, arguments=visit.arguments, mark=kind)
+        return self._list_tools(state, frame, visit)
+
+    def _on_call(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
+        visit = frame.tools
+        assert visit is not None
+        if event.error_kind == "in_doubt":
+            asked = json.dumps(visit.arguments, ensure_ascii=False, sort_keys=True)
+            question = f"A call of {visit.tool} with {asked} was interrupted and may have happened. Call it again? (yes/no)"
+            return _effect(state, frame, "ask", question=question, about="call")
+        if event.error is not None:
+            return self._tool_done(state, frame, visit, UNVIABLE, f"it failed: {event.error}")
+        value = event.value
+        visit.marks[visit.tool] = Mark(VISITED, "called", state.steps, visit.path[-1])
+        found = "missed_node" if value["reused"] else "tool"
+        reason = "this call was made before" if value["reused"] else "called"
+        made = value.get("node")
+        where = made["id"] if made else visit.node
+        _note(
+            state, frame, found, where, reason, tool=visit.tool, arguments=visit.arguments, call=value["call"]
+        )
+        if made is None:
+            return self._read(state, frame, visit.node, visit.tool, "", content=value["text"])
+        if made.get("kept"):  # it is in the tree already
+            return self._enter_made(state, frame, visit, made)
+        if not made["title"] or not made["description"]:
+            return _effect(state, frame, "describe", parent=visit.node, node=made, questions=list(frame.open))
+        return _effect(state, frame, "insert", parent=visit.node, node=made)
+
+    def _on_describe(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
+        visit = frame.tools
+        assert visit is not None
+        made = dict(effect.payload["node"])
+        said = (
+            event.value
+            if event.error is None
+            else {"title": visit.tool, "description": f"made by {visit.tool}"}
+        )
+        made["title"] = made["title"] or said["title"]
+        made["description"] = made["description"] or said["description"]
+        return _effect(state, frame, "insert", parent=visit.node, node=made)
+
+    def _on_insert(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
+        visit = frame.tools
+        assert visit is not None
+        if event.error is not None:
+            return self._tool_done(
+                state, frame, visit, UNVIABLE, f"its node could not be kept: {event.error}"
+            )
+        state.created += 1
+        _note(state, frame, "create", event.value["id"], f"made by {visit.tool}", parent=visit.node)
+        return self._enter_made(state, frame, visit, event.value)
+
+    def _enter_made(
+        self, state: SearchState, frame: Frame, visit: ToolVisit, made: dict[str, Any]
+    ) -> list[Effect]:
+        node = made["id"]
+        if node in frame.marks or node in frame.trail:
+            return self._list_tools(state, frame, visit)
+        frame.tools = None  # its other tools come when the search is back
+        frame.trail.append(node)
+        _note(state, frame, "enter", node, f"made by {visit.tool}")
+        return self._list(state, frame)
+
+    # At the root with nothing left -----------------------------------------------------------------------------
+
+    def _exhausted(self, state: SearchState, frame: Frame) -> list[Effect]:
+        if frame.learned and frame.restarts < state.limits["restarts"] and not _collecting(state):
+            frame.restarts += 1
+            frame.learned = False
+            frame.marks = {}
+            frame.read, frame.visits = set(), {}
+            _note(state, frame, "restart", None, "something was learned since it began")
+            return self._from_root(state, frame)
+        if self._may_look_twice(state, frame):
+            frame.looked_twice = True
+            cleared = _clear_unviable(frame)
+            _note(
+                state, frame, "second_look", None, "what was ruled out is offered once more", cleared=cleared
+            )
+            return self._from_root(state, frame)
+        chain: list[str] = state.given["fallbacks"]
+        if frame.fallback < len(chain) and not (_collecting(state) and state.collected):
+            index = frame.fallback
+            frame.fallback += 1
+            _note(state, frame, "fallback", None, f"the tree is exhausted: fallback {index + 1}", index=index)
+            if chain[index] == "person":
+                return [
+                    e for q in frame.open for e in _effect(state, frame, "ask", question=q, about="question")
+                ]
+            return _effect(
+                state,
+                frame,
+                "fallback",
+                index=index,
+                questions=list(frame.open),
+                context=_context(state, frame),
+            )
+        return self._finish(state, frame, "exhausted")
+
+    def _may_look_twice(self, state: SearchState, frame: Frame) -> bool:
+        if not state.given["second_look"] or frame.looked_twice or (_collecting(state) and state.collected):
+            return False
+        return any(mark.kind == UNVIABLE for mark in frame.marks.values())
+
+    def _from_root(self, state: SearchState, frame: Frame) -> list[Effect]:
+        frame.trail = list(state.given["trail"][:1])
+        frame.tools = None
+        return self._list(state, frame)
+
+    def _on_fallback(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
+        if event.error is not None:
+            _note(state, frame, "fallback", None, f"it failed: {event.error}", index=effect.payload["index"])
+            return self._exhausted(state, frame)
+        for answer in event.value["answers"]:
+            self._take(state, frame, answer, answer.get("node", ""), answer.get("title", ""))
+        made = event.value["nodes"]
+        for node in made:
+            state.created += 1
+            _note(state, frame, "create", node["id"], "made by a fallback")
+            for above in node["trail"]:
+                frame.marks.pop(above, None)
+            if _collecting(state) and node["accept"] and len(state.collected) < state.given["k"]:
+                state.collected.append(Collected(node["id"], node["title"], 1.0, "made by a fallback"))
+                _note(state, frame, "collect", node["id"], "made by a fallback", score=1.0)
+                frame.marks[node["id"]] = Mark(VISITED, "collected", state.steps, None)
+        done = len(state.collected) >= state.given["k"] if _collecting(state) else not frame.open
+        if done:
+            return self._finish(state, frame, "answered")
+        return self._from_root(state, frame) if made else self._exhausted(state, frame)
+
+    def _on_ask(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
+        said = "" if event.error is not None else str(event.value["answer"] or "").strip()
+        question = effect.payload["question"]
+        _note(
+            state, frame, "person", None, "answered" if said else "declined", question=question, answer=said
+        )
+        if effect.payload["about"] == "call":
+            visit = frame.tools
+            assert visit is not None
+            if said.casefold() in ("yes", "y", "true", "1"):
+                return _effect(
+                    state, frame, "call", node=visit.node, tool=visit.tool, arguments=visit.arguments
+                )
+            return self._tool_done(state, frame, visit, VISITED, "interrupted once, and not called again")
+        if said:
+            answer = {"question": question, "answer": said, "quote": said, "complete": True}
+            self._take(state, frame, answer, "", A_PERSON)
+        if any(w.frame == frame.id for w in state.waiting.values()):
+            return []  # other questions of this frame are still with the person
+        return self._exhausted(state, frame) if frame.open else self._finish(state, frame, "answered")
+
+
+def _effect(state: SearchState, frame: Frame, kind: str, **payload: Any) -> list[Effect]:
+    effect = Effect(state.next_effect, kind, payload)
+    state.next_effect += 1
+    state.waiting[effect.id] = Waiting(frame.id, effect)
+    return [effect]
+
+
+def _note(state: SearchState, frame: Frame, event: str, node: str | None, reason: str, **data: Any) -> None:
+    state.trace.append(
+        {"step": state.steps, "frame": frame.id, "event": event, "node": node, "reason": reason, "data": data}
+    )
+
+
+def _collecting(state: SearchState) -> bool:
+    return bool(state.given["returns"] == "nodes")
+
+
+def _folded(questions: Iterable[str]) -> set[str]:
+    return {fold_question(q) for q in questions}
+
+
+def _asking(state: SearchState, frame: Frame) -> set[str]:
+    """Return the folded questions that this frame or one around it is asking."""
+    asking: set[str] = set()
+    at: Frame | None = frame
+    while at is not None:
+        asking |= _folded(at.questions)
+        at = None if at.parent is None else state.frames[at.parent]
+    return asking
+
+
+def _clear_unviable(frame: Frame) -> int:
+    """Clear the unviable marks, and the visited ones of the menus in which they were offered; return how many."""
+    cleared = [node for node, mark in frame.marks.items() if mark.kind == UNVIABLE]
+    for node in cleared:
+        menu = frame.marks.pop(node).menu
+        while menu is not None and menu in frame.marks:
+            menu = frame.marks.pop(menu).menu
+    return len(cleared)
+
+
+def _facts_for(frame: Frame, node: str, title: str) -> list[str]:
+    """Return the facts that concern a node: it asked for them or said them, or they name it."""
+    name = title.casefold()
+    shown = [
+        fact
+        for fact in frame.facts
+        if (fact.node == node and fact.question)
+        or (len(name) > 3 and fact.node != node and name in fact.text.casefold())
+    ]
+    return [_fact_text(fact) for fact in shown[-MAX_FACTS_SHOWN:]]
+
+
+def _fact_text(fact: Fact) -> str:
+    text = fact.text if len(fact.text) <= MAX_FACT_CHARS else fact.text[: MAX_FACT_CHARS - 1] + "…"
+    return f"{fact.question} {text}" if fact.question else text
+
+
+def _context(state: SearchState, frame: Frame) -> str:
+    return _join(state.given["context"], [_fact_text(fact) for fact in frame.facts[-MAX_FACTS_SHOWN:]])
+
+
+def _join(context: str, facts: list[str]) -> str:
+    if not facts:
+        return context
+    known = "Known so far:\n" + "\n".join(f"- {fact}" for fact in facts)
+    return f"{context}\n\n{known}" if context else known
+
+
+def _part_json(part: Part) -> dict[str, Any]:
+    return {
+        "question": part.question,
+        "answer": part.answer,
+        "quote": part.quote,
+        "complete": part.complete,
+        "node": part.node,
+        "title": part.title,
+    }
+
+
+def _hash(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

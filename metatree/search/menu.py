@@ -1,0 +1,192 @@
+"""Menus: the options of a node with the evidence below each, and the leaves that evidence points to.
+
+Evidence is asked once for a set of questions; each menu then takes from that ranking what lies below its options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from metatree.errors import UnknownNode
+from metatree.node import Node
+from metatree.protocols import Evidence, Option, Scored
+from metatree.tree import Tree
+
+DEEP = 200
+"""Nodes taken from a ranking; options without any of them below count as without evidence."""
+MAX_HINTS = 3
+MOST_REMEMBERED = 50_000
+MAX_HINT_CHARS = 160
+JUMP_SHARE = 0.5
+"""A leaf is offered beside the branches when its score is at least this share of the best one's."""
+
+
+@dataclass(slots=True)
+class Menu:
+    """What is offered at one node."""
+
+    options: list[Option]
+    nodes: dict[str, Node]
+    """The nodes offered, by id."""
+
+
+@dataclass(slots=True)
+class _Below:
+    score: float = 0.0
+    hints: list[str] = field(default_factory=list)
+
+
+class MenuMaker:
+    """Makes menus for one run.
+
+    Args:
+        evidence: None for menus without scores and hints.
+        accepts: which nodes `returns="nodes"` collects; None when answers are wanted.
+        among: ids of all nodes that are accepted, when known; the ranking is then of these alone.
+        jumps: how many leaves may be offered beside the branches.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        evidence: Evidence | None,
+        *,
+        accepts: Callable[[Node], bool] | None,
+        among: Collection[str] | None = None,
+        jumps: int = 3,
+    ) -> None:
+        self._tree = tree
+        self._evidence = evidence
+        self._accepts = accepts
+        self._among = among
+        self._jumps = jumps
+        self._rankings: dict[tuple[int, tuple[str, ...], str, int], list[Scored]] = {}
+        self._paths: dict[str, list[str]] = {}
+        self._nodes: dict[str, Node] = {}
+        self._sequence = -1
+
+    def remember(self, nodes: Sequence[Node]) -> None:
+        """Keep nodes that were just listed, so that a menu of them need not look them up again."""
+        self._look_for_edits()
+        if len(self._nodes) > MOST_REMEMBERED:
+            self._nodes.clear()
+        self._nodes.update((node.id, node) for node in nodes)
+
+    def find(self, node: str) -> Node | None:
+        """Return a node of the tree as it is now, or None."""
+        self._look_for_edits()
+        found = self._nodes.get(node)
+        if found is None:
+            found = self._tree.find(node)
+            if found is not None:
+                self._nodes[node] = found
+        return found
+
+    def _look_for_edits(self) -> None:
+        if self._tree.sequence != self._sequence:
+            self._sequence = self._tree.sequence
+            self._rankings.clear()
+            self._paths.clear()
+            self._nodes.clear()
+
+    def make(
+        self, node: str, options: Sequence[str], questions: tuple[str, ...], marked: Mapping[str, object]
+    ) -> Menu:
+        """Return the options of a node that still exist, in tree order, then the leaves offered beside them."""
+        nodes: dict[str, Node] = {}
+        for option in options:
+            found = self.find(option)
+            if found is not None:
+                nodes[option] = found
+        if self._evidence is None:
+            return Menu([Option(n.id, n.title, n.description) for n in nodes.values()], nodes)
+        ranking = self._ranking(node, questions, DEEP + len(marked))
+        below = {option: _Below() for option in nodes}
+        leaves: dict[str, Scored] = {}
+        for scored in ranking:
+            path = self._path(scored.node_id)
+            if any(step in marked for step in path):
+                continue
+            at = next((step for step in path if step in below), None)
+            if at is not None:
+                _add(below[at], scored, self._title(scored.node_id) if scored.node_id != at else "")
+            if scored.node_id not in nodes and scored.node_id != node and node in path:
+                leaves[scored.node_id] = scored
+        menu = [
+            Option(n.id, n.title, n.description, None, min(1.0, below[n.id].score), tuple(below[n.id].hints))
+            for n in nodes.values()
+        ]
+        for leaf, scored in self._best_leaves(leaves):
+            nodes[leaf.id] = leaf
+            above = self._tree.parent(leaf.id)
+            parent = self.find(above) if above is not None else None
+            hint = _clip(scored.line)
+            menu.append(
+                Option(
+                    leaf.id,
+                    leaf.title,
+                    leaf.description,
+                    parent.title if parent else None,
+                    min(1.0, scored.score),
+                    (hint,) if hint else (),
+                )
+            )
+        return Menu(menu, nodes)
+
+    def best(self, menu: Menu) -> Option:
+        """Return the option with the most evidence, the first of equals: the order of last resort."""
+        return max(menu.options, key=lambda option: option.score or 0.0)
+
+    def _best_leaves(self, leaves: Mapping[str, Scored]) -> list[tuple[Node, Scored]]:
+        chosen: list[tuple[Node, Scored]] = []
+        floor = max((s.score for s in leaves.values()), default=0.0) * JUMP_SHARE
+        for scored in leaves.values():
+            if len(chosen) >= self._jumps or scored.score < floor:
+                break
+            leaf = self.find(scored.node_id)
+            if leaf is not None and (self._accepts(leaf) if self._accepts else leaf.has_content):
+                chosen.append((leaf, scored))
+        return chosen
+
+    def _ranking(self, node: str, questions: tuple[str, ...], k: int) -> list[Scored]:
+        assert self._evidence is not None
+        k = -(-k // DEEP) * DEEP  # in blocks, so that one more mark does not ask anew
+        key = (self._sequence, questions, "" if self._among is not None else node, k)
+        ranking = self._rankings.get(key)
+        if ranking is None:
+            if self._among is not None:
+                ranking = self._evidence.score(questions, among=self._among, k=k)
+            else:
+                ranking = self._evidence.score(questions, under=node, k=k)
+            if len(self._rankings) > 64:
+                self._rankings.clear()
+            self._rankings[key] = ranking
+        return ranking
+
+    def _path(self, node: str) -> list[str]:
+        """Return the ids from the root down to the node itself; empty when it is gone."""
+        path = self._paths.get(node)
+        if path is None:
+            try:
+                path = [*self._tree.ancestors(node), node]
+            except UnknownNode:
+                path = []
+            self._paths[node] = path
+        return path
+
+    def _title(self, node: str) -> str:
+        found = self.find(node)
+        return found.title if found else ""
+
+
+def _add(below: _Below, scored: Scored, title: str) -> None:
+    below.score = max(below.score, scored.score)
+    hint = _clip(": ".join(part for part in (title, scored.line) if part))
+    if hint and len(below.hints) < MAX_HINTS and hint not in below.hints:
+        below.hints.append(hint)
+
+
+def _clip(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_HINT_CHARS else text[: MAX_HINT_CHARS - 1] + "…"

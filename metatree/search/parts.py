@@ -1,0 +1,81 @@
+"""The parts that a search thinks with: those it was given, those that come with its router, or the embedded ones."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from metatree import plugins
+from metatree.protocols import (
+    ComposeRequest,
+    Composer,
+    DescribeRequest,
+    Describer,
+    Description,
+    Evidence,
+    Reader,
+    Reading,
+    ReadRequest,
+    RouteDecision,
+    Router,
+    RouteRequest,
+    Suite,
+    ToolCaller,
+    ToolRequest,
+)
+from metatree.tree import Tree
+
+
+class Embedded:
+    """The embedded suite, loaded when one of its parts is first asked."""
+
+    @cached_property
+    def _suite(self) -> Suite:
+        made: Suite = plugins.load(plugins.ROUTERS, "embedded")("embedded")
+        return made
+
+    async def route(self, request: RouteRequest) -> RouteDecision:
+        return await self._suite.router.route(request)
+
+    async def read(self, request: ReadRequest) -> Reading:
+        return await self._suite.reader.read(request)
+
+    async def fill(self, request: ToolRequest) -> dict[str, Any]:
+        return await self._suite.tool_caller.fill(request)
+
+    async def compose(self, request: ComposeRequest) -> str:
+        return await self._suite.composer.compose(request)
+
+    async def describe(self, request: DescribeRequest) -> Description:
+        return await self._suite.describer.describe(request)
+
+
+def whole_suite(
+    router: Router | None,
+    reader: Reader | None,
+    tool_caller: ToolCaller | None,
+    composer: Composer | None,
+    describer: Describer | None,
+) -> Suite:
+    """Fill in what was not given: from the router's own `suite()` when it has one, else the embedded parts."""
+    own = getattr(router, "suite", None)
+    if callable(own):
+        others: Suite = own()
+    else:
+        embedded = Embedded()
+        others = Suite(embedded, embedded, embedded, embedded, embedded)
+    return Suite(
+        router or others.router,
+        reader or others.reader,
+        tool_caller or others.tool_caller,
+        composer or others.composer,
+        describer or others.describer,
+    )
+
+
+def find_evidence(tree: Tree, *, required: bool) -> Evidence | None:
+    """Return the text index of a tree; None when it is not installed, or neither built nor required."""
+    if "text" not in plugins.available(plugins.EVIDENCE):
+        return None
+    found: Evidence | None = plugins.load(plugins.EVIDENCE, "text")(tree, required=required)
+    return found

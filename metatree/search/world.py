@@ -1,0 +1,246 @@
+"""The world of a search: carries its effects out with a tree, a router, a reader and the other parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from metatree.errors import BadModelAnswer, StaleSource, UnknownNode
+from metatree.kernel import Attempt, Effect, Handler, Policy
+from metatree.node import Node
+from metatree.protocols import (
+    Answer,
+    ComposeRequest,
+    Composer,
+    Option,
+    Reader,
+    Reading,
+    ReadRequest,
+    RouteDecision,
+    Router,
+    RouteRequest,
+)
+from metatree.search.menu import MenuMaker
+from metatree.tree import Tree
+
+MODEL_ATTEMPTS = 3
+REASON_CHARS = 500
+ANSWER_CHARS = 20_000
+
+
+class World:
+    """Handlers for the effects that need nodes, a router, a reader or a composer."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        *,
+        router: Router,
+        reader: Reader,
+        composer: Composer,
+        menus: MenuMaker,
+        accepts: Callable[[Node], bool] | None,
+        has_tools: Callable[[Node], bool],
+        timeout_s: float,
+    ) -> None:
+        self._tree = tree
+        self._router = router
+        self._reader = reader
+        self._composer = composer
+        self._menus = menus
+        self._accepts = accepts
+        self._has_tools = has_tools
+        self._timeout_s = timeout_s
+
+    def handlers(self) -> dict[str, Handler]:
+        """Return the handlers by kind of effect."""
+        return {
+            "list": self._list,
+            "route": self._route,
+            "rank": self._rank,
+            "read": self._read,
+            "compose": self._compose,
+        }
+
+    def policies(self) -> dict[str, Policy]:
+        """Return how each kind is tried, timed and counted."""
+        return {
+            "route": model_policy(self._router, "router_calls", timeout_s=self._timeout_s),
+            "read": model_policy(self._reader, "reads", timeout_s=self._timeout_s),
+            "compose": model_policy(self._composer, timeout_s=self._timeout_s),
+            "ask": Policy(external=True),
+        }
+
+    def _list(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        node = self._tree.find(effect.payload["node"])
+        if node is None:
+            return {"gone": True}
+        marks = effect.payload["marks"]
+        children = [child for child in self._tree.children(node.id) if child.id not in marks]
+        self._menus.remember(children)
+        accepts = self._accepts
+        return {
+            "id": node.id,
+            "title": node.title,
+            "version": node.digest,
+            "content": node.has_content,
+            "tools": self._has_tools(node),
+            "accept": accepts is not None and accepts(node),
+            "children": [child.id for child in children],
+            "collectable": accepts is not None and any(accepts(child) for child in children[:1]),
+        }
+
+    async def _route(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        asked = effect.payload
+        questions = tuple(asked["questions"])
+        node = self._tree.get(asked["node"])
+        menu = self._menus.make(node.id, asked["options"], questions, asked["marks"])
+        if not menu.options:
+            return _nothing_offered(asked["options"])
+        request = RouteRequest(questions, asked["context"], node, tuple(menu.options), attempt.errors)
+        decision = checked_decision(await self._router.route(request), menu.options)
+        chosen = next((option for option in menu.options if option.id == decision.choice), None)
+        gone = {
+            option: "it is no longer in the tree" for option in asked["options"] if option not in menu.nodes
+        }
+        return {
+            **self._chosen(chosen, menu.nodes),
+            "unviable": {**gone, **decision.unviable},
+            "reason": decision.reason,
+            "offered": [option.id for option in menu.options] + list(gone),
+        }
+
+    def _rank(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        asked = effect.payload
+        menu = self._menus.make(asked["node"], asked["options"], tuple(asked["questions"]), asked["marks"])
+        return self._chosen(self._menus.best(menu), menu.nodes)
+
+    def _chosen(self, option: Option | None, nodes: Mapping[str, Node]) -> dict[str, Any]:
+        if option is None:
+            return {"choice": None, "title": "", "score": 0.0, "hint": "", "accept": False}
+        accept = self._accepts is not None and self._accepts(nodes[option.id])
+        return {
+            "choice": option.id,
+            "title": option.title,
+            "score": round(option.score or 0.0, 4),
+            "hint": option.hints[0] if option.hints else "",
+            "accept": accept,
+        }
+
+    async def _read(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        asked = effect.payload
+        node = self._tree.get(asked["node"])
+        content = asked["content"]
+        if content is None:
+            try:
+                content = self._tree.content(node.id)
+            except (StaleSource, UnknownNode, OSError) as exc:
+                return {**_READ_NOTHING, "notes": str(exc)}
+        request = ReadRequest(
+            node,
+            content,
+            tuple(asked["questions"]),
+            asked["context"],
+            tuple(Answer(p["question"], p["answer"], p["quote"], p["complete"]) for p in asked["parts"]),
+            attempt.errors,
+        )
+        return checked_reading(await self._reader.read(request), content)
+
+    async def _compose(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        asked = effect.payload
+        request = ComposeRequest(
+            tuple(asked["questions"]),
+            tuple(Answer(a["question"], a["answer"], a["quote"], a["complete"]) for a in asked["answers"]),
+            tuple(asked["open"]),
+            asked["context"],
+        )
+        text = await self._composer.compose(request)
+        if not isinstance(text, str) or not text.strip():
+            raise BadModelAnswer("the composer must return a text that is not empty")
+        return {"text": text}
+
+
+_READ_NOTHING: dict[str, Any] = {"answers": [], "new_questions": [], "notes": "", "useful": False}
+
+
+def model_policy(part: object, *counts: str, timeout_s: float, attempts: int = MODEL_ATTEMPTS) -> Policy:
+    """Return the policy of an effect that a router, reader or the like carries out.
+
+    A part that says `uses_model = True` counts against `Limits.model_calls` too.
+    """
+    if getattr(part, "uses_model", False):
+        counts = (*counts, "model_calls")
+    return Policy(attempts=attempts, timeout_s=timeout_s, counts=counts)
+
+
+def checked_decision(decision: object, options: list[Option]) -> RouteDecision:
+    """Return a decision in which only offered ids are left.
+
+    Raises:
+        BadModelAnswer: it is no decision, or it names an id that was not offered and says nothing else of use.
+    """
+    if not isinstance(decision, RouteDecision):
+        raise BadModelAnswer(f"a router must return a RouteDecision, not {type(decision).__name__}")
+    offered = {option.id for option in options}
+    if not isinstance(decision.unviable, Mapping):
+        raise BadModelAnswer("`unviable` must map ids to reasons")
+    unviable = {i: _text(r, REASON_CHARS) for i, r in decision.unviable.items() if i in offered}
+    choice = decision.choice
+    if choice is not None and (not isinstance(choice, str) or choice not in offered):
+        if not unviable:
+            raise BadModelAnswer(
+                f"{_text(choice, 100)!r} was not offered; the options are {sorted(offered)[:20]}"
+            )
+        choice = None
+    return RouteDecision(choice, unviable, _text(decision.reason, REASON_CHARS))
+
+
+def checked_reading(reading: object, content: str) -> dict[str, Any]:
+    """Return a reading as JSON, with quotes that are not in the content left empty.
+
+    Raises:
+        BadModelAnswer: it is no reading.
+    """
+    if not isinstance(reading, Reading):
+        raise BadModelAnswer(f"a reader must return a Reading, not {type(reading).__name__}")
+    squeezed = " ".join(content.split())
+    answers = []
+    for answer in reading.answers:
+        if not isinstance(answer, Answer):
+            raise BadModelAnswer(f"`answers` must hold Answer objects, not {type(answer).__name__}")
+        quote = _text(answer.quote, ANSWER_CHARS)
+        if quote not in content and " ".join(quote.split()) not in squeezed:
+            quote = ""
+        answers.append(
+            {
+                "question": _text(answer.question, ANSWER_CHARS),
+                "answer": _text(answer.answer, ANSWER_CHARS),
+                "quote": quote,
+                "complete": bool(answer.complete),
+            }
+        )
+    return {
+        "answers": answers,
+        "new_questions": [_text(q, REASON_CHARS) for q in reading.new_questions if str(q).strip()],
+        "notes": _text(reading.notes, ANSWER_CHARS),
+        "useful": bool(reading.useful or answers),
+    }
+
+
+def _text(value: object, most: int) -> str:
+    text = value if isinstance(value, str) else "" if value is None else str(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _nothing_offered(options: list[str]) -> dict[str, Any]:
+    gone = dict.fromkeys(options, "it is no longer in the tree")
+    return {
+        "choice": None,
+        "title": "",
+        "score": 0.0,
+        "hint": "",
+        "accept": False,
+        "unviable": gone,
+        "reason": "the options are gone",
+        "offered": options,
+    }

@@ -1,0 +1,233 @@
+"""Tools: typed functions that a search may call on a node whose content and children did not answer."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from metatree.errors import BadModelAnswer, UserError
+from metatree.node import Node
+from metatree.protocols import ToolSpec
+
+Kind = Literal["exploratory", "interactive"]
+Reuse = Literal["forever", "run"] | float
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function with what a search must know of it. Calling it calls the function.
+
+    Parameters annotated `Node` or `Tree` are given by the search: the node that the tool works on, with its content,
+    and the tree. All others are filled in by the tool caller and validated against the signature.
+    """
+
+    function: Callable[..., Any]
+    id: str
+    title: str
+    description: str
+    kind: Kind
+    version: str = "1"
+    """Raise it when the tool would give another result for the same arguments: earlier calls are then not reused."""
+    kinds: frozenset[str] | None = None
+    """Kinds of nodes it works on; None for all."""
+    reuse: Reuse = "forever"
+    """How long a result may be reused: `forever`, within one `run`, or for so many seconds."""
+    timeout_s: float = 60.0
+    max_chars: int = 20_000
+    """Longer results are cut, and say so."""
+    changes: bool = False
+    """Whether it changes anything outside the memory, or might; it is then called only with permission."""
+    repeatable: bool = True
+    """False: a call that was interrupted by a crash is not made again unless a person says so."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    @cached_property
+    def spec(self) -> ToolSpec:
+        """What a tool caller is told."""
+        return ToolSpec(
+            self.id, self.title, self.description, self.kind, self._model.model_json_schema(), self.version
+        )
+
+    def works_on(self, node: Node) -> bool:
+        """Say whether this tool can be offered for a node."""
+        return self.kinds is None or node.kind in self.kinds
+
+    def validated(self, arguments: object) -> dict[str, Any]:
+        """Return arguments in their canonical JSON form, defaults filled in.
+
+        Raises:
+            BadModelAnswer: they do not fit; the message names each argument and what is wrong with it.
+        """
+        from pydantic import ValidationError
+
+        if not isinstance(arguments, Mapping):
+            raise BadModelAnswer(f"arguments must be an object, not {type(arguments).__name__}")
+        try:
+            model = self._model.model_validate(dict(arguments))
+        except ValidationError as exc:
+            wrong = "; ".join(
+                f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in exc.errors()
+            )
+            raise BadModelAnswer(wrong) from exc
+        dumped: dict[str, Any] = model.model_dump(mode="json")
+        return dumped
+
+    def bound(self, arguments: Mapping[str, Any], given: Mapping[type, Any]) -> dict[str, Any]:
+        """Return keyword arguments for the function: validated values, and what the search gives by type."""
+        model = self._model.model_validate(dict(arguments))
+        values = {name: getattr(model, name) for name in type(model).model_fields}
+        return values | {name: given[kind] for name, kind in self._given.items() if kind in given}
+
+    @cached_property
+    def on_node(self) -> bool:
+        """Whether a node is among its parameters, so that its calls are told apart by node and content."""
+        return Node in self._given.values()
+
+    @cached_property
+    def _given(self) -> dict[str, type]:
+        from metatree.tree import Tree
+
+        hints = typing.get_type_hints(self.function)
+        return {
+            name: hints[name]
+            for name in inspect.signature(self.function).parameters
+            if hints.get(name) in (Node, Tree)
+        }
+
+    @cached_property
+    def _model(self) -> Any:
+        from pydantic import ConfigDict, create_model
+
+        hints = typing.get_type_hints(self.function, include_extras=True)
+        fields: dict[str, Any] = {}
+        for name, parameter in inspect.signature(self.function).parameters.items():
+            if name in self._given:
+                continue
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                raise UserError(
+                    f"tool {self.id!r}: parameter {name!r} must have a name of its own to be filled in"
+                )
+            default = ... if parameter.default is parameter.empty else parameter.default
+            fields[name] = (hints.get(name, str), default)
+        return create_model(f"{self.id}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+@dataclass(frozen=True)
+class ToolGroup:
+    """Tools and groups of tools under one title: an inner node of a tool tree."""
+
+    id: str
+    title: str
+    description: str
+    tools: Sequence[Tool | ToolGroup] = field(default_factory=tuple)
+
+
+def tool(
+    *,
+    kind: Kind,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    version: str = "1",
+    kinds: Collection[str] | None = None,
+    reuse: Reuse = "forever",
+    timeout_s: float = 60.0,
+    max_chars: int = 20_000,
+    changes: bool = False,
+    repeatable: bool = True,
+) -> Callable[[Callable[..., Any]], Tool]:
+    """Make a tool of a function with a typed signature; see `Tool` for the arguments.
+
+    Args:
+        kind: `exploratory` returns information; `interactive` returns a `Node` to add under the node it worked on.
+
+    Example:
+        >>> @tool(kind="exploratory")
+        ... def grep(node: Node, pattern: str, max_lines: int = 20) -> str:
+        ...     "Find the lines of a node that hold a text."
+        ...     return "\\n".join(line for line in (node.content or "").splitlines() if pattern in line)
+        >>> grep.validated({"pattern": "TTL"})
+        {'pattern': 'TTL', 'max_lines': 20}
+    """
+    if kind not in ("exploratory", "interactive"):
+        raise UserError(f"kind={kind!r}: use 'exploratory' or 'interactive'")
+
+    def make(function: Callable[..., Any]) -> Tool:
+        doc = inspect.getdoc(function) or ""
+        used = name or function.__name__
+        return Tool(
+            function,
+            used,
+            title or used.replace("_", " "),
+            description or doc.partition("\n\n")[0].replace("\n", " ") or used.replace("_", " "),
+            kind,
+            version,
+            None if kinds is None else frozenset(kinds),
+            "forever" if kind == "interactive" else reuse,
+            timeout_s,
+            max_chars,
+            changes,
+            repeatable,
+        )
+
+    return make
+
+
+class ToolTree:
+    """All tools that a search may use, by id, in their groups.
+
+    Raises:
+        UserError: two tools or groups share an id.
+    """
+
+    def __init__(self, tools: Sequence[Tool | ToolGroup | Callable[..., Any]]) -> None:
+        self._entries: dict[str, Tool | ToolGroup] = {}
+        self._under: dict[str, list[str]] = {"": []}
+        for entry in tools:
+            if not isinstance(entry, Tool | ToolGroup):
+                raise UserError(f"{entry!r} is not a tool: decorate it with @tool(kind=…)")
+            self._add(entry, "")
+
+    def _add(self, entry: Tool | ToolGroup, under: str) -> None:
+        if entry.id in self._entries or not entry.id:
+            raise UserError(f"two tools are called {entry.id!r}: give one another name")
+        self._entries[entry.id] = entry
+        self._under[under].append(entry.id)
+        if isinstance(entry, ToolGroup):
+            self._under[entry.id] = []
+            for inner in entry.tools:
+                self._add(inner, entry.id)
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    def __getitem__(self, tool_id: str) -> Tool | ToolGroup:
+        return self._entries[tool_id]
+
+    def tool(self, tool_id: str) -> Tool:
+        """Return a tool (not a group) by its id."""
+        entry = self._entries[tool_id]
+        assert isinstance(entry, Tool)
+        return entry
+
+    def tools(self) -> Iterator[Tool]:
+        """Yield every tool, in order."""
+        return (entry for entry in self._entries.values() if isinstance(entry, Tool))
+
+    def viable(self, at: str, node: Node, *, may_create: bool = True) -> list[Tool | ToolGroup]:
+        """Return what can be offered for a node at one place of the tree: tools that work on it, groups with such."""
+        found: list[Tool | ToolGroup] = []
+        for entry_id in self._under.get(at, ()):
+            entry = self._entries[entry_id]
+            if isinstance(entry, ToolGroup):
+                if self.viable(entry_id, node, may_create=may_create):
+                    found.append(entry)
+            elif entry.works_on(node) and (may_create or entry.kind == "exploratory"):
+                found.append(entry)
+        return found

@@ -1,0 +1,81 @@
+"""The search machine on small trees, with scripted parts."""
+
+from __future__ import annotations
+
+from metatree import Node, RouteDecision, RouteRequest, Tree, search
+from metatree.testing import FunctionRouter, ScriptedReader, ScriptedRouter
+
+
+def small_tree() -> Tree:
+    tree = Tree.create(":memory:")
+    for branch in "ab":
+        tree.add(Node(id=branch, title=branch.upper(), description=f"branch {branch}"), parent=tree.root)
+        for leaf in "123":
+            name = branch + leaf
+            tree.add(
+                Node(id=name, title=name, description=f"leaf {name}", content=f"text of {name}"),
+                parent=branch,
+            )
+    return tree
+
+
+def test_a_right_router_finds_the_leaf_in_depth_calls() -> None:
+    router = ScriptedRouter(["b", "b2"])
+    found = search(
+        "q",
+        tree=small_tree(),
+        router=router,
+        reader=ScriptedReader({"b2": {"q": "text of b2"}}),
+        evidence=False,
+    )
+    assert (found.ended, found.answer) == ("answered", "text of b2")
+    assert found.usage.router_calls == 2
+    assert [o.id for o in router.requests[1].options] == ["b1", "b2", "b3"]
+    assert found.answers[0].sources[0].quote == "text of b2"
+
+
+def test_it_backtracks_and_never_offers_a_marked_node() -> None:
+    reader = ScriptedReader({"b3": {"q": "yes"}})
+    router = ScriptedRouter(["a", RouteDecision("a1", {"a2": "no"}), "b1", RouteDecision("b3")])
+    found = search("q", tree=small_tree(), router=router, reader=reader, evidence=False)
+    assert found.ended == "answered"
+    assert [[o.id for o in r.options] for r in router.requests] == [
+        ["a", "b"],
+        ["a1", "a2", "a3"],
+        ["b1", "b2", "b3"],
+        ["b2", "b3"],
+    ]
+    assert [r.node.id for r in reader.requests] == ["a1", "a3", "b1", "b3"]
+
+
+def test_an_empty_decision_rules_out_everything_and_a_second_look_brings_it_back() -> None:
+    def choose(request: RouteRequest) -> str | None:
+        return request.options[0].id if len(router.requests) > 1 else None
+
+    router = FunctionRouter(choose)
+    found = search(
+        "q", tree=small_tree(), router=router, reader=ScriptedReader({"a1": {"q": "yes"}}), evidence=False
+    )
+    assert found.ended == "answered"
+    assert any(e.event == "second_look" for e in found.trace)
+
+
+def test_nodes_are_collected_up_to_k() -> None:
+    router = FunctionRouter(lambda request: request.options[-1].id)
+    found = search("q", tree=small_tree(), router=router, returns="nodes", k=4, evidence=False)
+    assert [n.id for n in found.nodes] == ["b3", "b2", "b1", "a3"]
+    assert found.ended == "answered"
+
+
+def test_the_start_node_is_explored_first_then_its_surroundings() -> None:
+    reader = ScriptedReader({"a2": {"q": "yes"}})
+    found = search(
+        "q",
+        "b",
+        tree=small_tree(),
+        router=FunctionRouter(lambda request: request.options[0].id),
+        reader=reader,
+        evidence=False,
+    )
+    assert [r.node.id for r in reader.requests] == ["b1", "b2", "b3", "a1", "a2"]
+    assert found.ended == "answered"
