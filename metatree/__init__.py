@@ -5,10 +5,10 @@ from metatree.fallback import FallbackRequest, FallbackResult, ask_person
 from metatree.node import Node, Source
 from metatree.protocols import (
     Answer,
-    ComposeRequest,
     Composer,
-    DescribeRequest,
+    ComposeRequest,
     Describer,
+    DescribeRequest,
     Description,
     Evidence,
     Option,

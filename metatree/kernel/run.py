@@ -7,7 +7,7 @@ import contextvars
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from metatree.errors import BadModelAnswer, LeaseLost, TransientError
@@ -81,9 +81,7 @@ class Finish(Generic[S]):
     """External effects that the run waits for."""
 
 
-_meter: contextvars.ContextVar[dict[str, float] | None] = contextvars.ContextVar(
-    "metatree_meter", default=None
-)
+_meter: contextvars.ContextVar[dict[str, float] | None] = contextvars.ContextVar("metatree_meter", default=None)
 
 
 def report_usage(**amounts: float) -> None:
@@ -230,9 +228,7 @@ class Runner(Generic[S]):
                 if not running:
                     break
                 patience = self._seconds_left()
-                done, running = await asyncio.wait(
-                    running, timeout=patience, return_when=asyncio.FIRST_COMPLETED
-                )
+                done, running = await asyncio.wait(running, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
                 if not done:

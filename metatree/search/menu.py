@@ -74,8 +74,7 @@ class MenuMaker:
         self._nodes.update((node.id, node) for node in nodes)
 
     def find(self, node: str) -> Node | None:
-        """Return a node of the tree as it is now, or None."""
-        self._look_for_edits()
+        """Return a node as it was when edits were last looked for, or None."""
         found = self._nodes.get(node)
         if found is None:
             found = self._tree.find(node)
@@ -84,16 +83,16 @@ class MenuMaker:
         return found
 
     def _look_for_edits(self) -> None:
-        if self._tree.sequence != self._sequence:
-            self._sequence = self._tree.sequence
+        sequence = self._tree.sequence
+        if sequence != self._sequence:
+            self._sequence = sequence
             self._rankings.clear()
             self._paths.clear()
             self._nodes.clear()
 
-    def make(
-        self, node: str, options: Sequence[str], questions: tuple[str, ...], marked: Mapping[str, object]
-    ) -> Menu:
+    def make(self, node: str, options: Sequence[str], questions: tuple[str, ...], marked: Mapping[str, object]) -> Menu:
         """Return the options of a node that still exist, in tree order, then the leaves offered beside them."""
+        self._look_for_edits()
         nodes: dict[str, Node] = {}
         for option in options:
             found = self.find(option)

@@ -7,10 +7,10 @@ from typing import Any
 
 from metatree import plugins
 from metatree.protocols import (
-    ComposeRequest,
     Composer,
-    DescribeRequest,
+    ComposeRequest,
     Describer,
+    DescribeRequest,
     Description,
     Evidence,
     Reader,

@@ -13,7 +13,7 @@ from metatree.errors import BadModelAnswer, ToolFailed
 from metatree.fallback import Fallback, FallbackRequest, FallbackResult, _AskPerson
 from metatree.kernel import Attempt, Effect, Handler, Policy
 from metatree.node import Node
-from metatree.protocols import DescribeRequest, Describer, Description, ToolCaller, ToolRequest
+from metatree.protocols import Describer, DescribeRequest, Description, ToolCaller, ToolRequest
 from metatree.search.world import model_policy
 from metatree.tool import Tool, ToolTree
 from metatree.tree import Tree
@@ -199,14 +199,10 @@ class Toolbox:
             found = FallbackResult(nodes=(found,))
         found = found or FallbackResult()
         if not isinstance(found, FallbackResult):
-            raise ToolFailed(
-                f"a fallback must return a FallbackResult, a Node or None, not {type(found).__name__}"
-            )
+            raise ToolFailed(f"a fallback must return a FallbackResult, a Node or None, not {type(found).__name__}")
         nodes = []
         for number, node in enumerate(found.nodes):
-            made = replace(
-                node, provenance={**node.provenance, "run": self._run_id, "key": f"{attempt.key}/{number}"}
-            )
+            made = replace(node, provenance={**node.provenance, "run": self._run_id, "key": f"{attempt.key}/{number}"})
             there = self._tree.find(made.id)
             if there is not None and there.provenance.get("key") != made.provenance["key"]:
                 made, there = replace(made, id=f"{made.id}~{self._run_id}.{effect.id}.{number}"), None

@@ -10,8 +10,8 @@ from metatree.kernel import Attempt, Effect, Handler, Policy
 from metatree.node import Node
 from metatree.protocols import (
     Answer,
-    ComposeRequest,
     Composer,
+    ComposeRequest,
     Option,
     Reader,
     Reading,
@@ -76,8 +76,8 @@ class World:
         if node is None:
             return {"gone": True}
         marks = effect.payload["marks"]
-        children = [child for child in self._tree.children(node.id) if child.id not in marks]
-        self._menus.remember(children)
+        children = [child for child in self._tree.children(node) if child.id not in marks]
+        self._menus.remember([node, *children])
         accepts = self._accepts
         return {
             "id": node.id,
@@ -93,16 +93,14 @@ class World:
     async def _route(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         asked = effect.payload
         questions = tuple(asked["questions"])
-        node = self._tree.get(asked["node"])
+        node = self._menus.find(asked["node"]) or self._tree.get(asked["node"])
         menu = self._menus.make(node.id, asked["options"], questions, asked["marks"])
         if not menu.options:
             return _nothing_offered(asked["options"])
         request = RouteRequest(questions, asked["context"], node, tuple(menu.options), attempt.errors)
         decision = checked_decision(await self._router.route(request), menu.options)
         chosen = next((option for option in menu.options if option.id == decision.choice), None)
-        gone = {
-            option: "it is no longer in the tree" for option in asked["options"] if option not in menu.nodes
-        }
+        gone = {option: "it is no longer in the tree" for option in asked["options"] if option not in menu.nodes}
         return {
             **self._chosen(chosen, menu.nodes),
             "unviable": {**gone, **decision.unviable},
@@ -131,6 +129,8 @@ class World:
         asked = effect.payload
         node = self._tree.get(asked["node"])
         content = asked["content"]
+        if content is None and node.content is not None:
+            content = node.content
         if content is None:
             try:
                 content = self._tree.content(node.id)
@@ -188,9 +188,7 @@ def checked_decision(decision: object, options: list[Option]) -> RouteDecision:
     choice = decision.choice
     if choice is not None and (not isinstance(choice, str) or choice not in offered):
         if not unviable:
-            raise BadModelAnswer(
-                f"{_text(choice, 100)!r} was not offered; the options are {sorted(offered)[:20]}"
-            )
+            raise BadModelAnswer(f"{_text(choice, 100)!r} was not offered; the options are {sorted(offered)[:20]}")
         choice = None
     return RouteDecision(choice, unviable, _text(decision.reason, REASON_CHARS))
 

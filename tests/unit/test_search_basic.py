@@ -53,9 +53,7 @@ def test_an_empty_decision_rules_out_everything_and_a_second_look_brings_it_back
         return request.options[0].id if len(router.requests) > 1 else None
 
     router = FunctionRouter(choose)
-    found = search(
-        "q", tree=small_tree(), router=router, reader=ScriptedReader({"a1": {"q": "yes"}}), evidence=False
-    )
+    found = search("q", tree=small_tree(), router=router, reader=ScriptedReader({"a1": {"q": "yes"}}), evidence=False)
     assert found.ended == "answered"
     assert any(e.event == "second_look" for e in found.trace)
 
