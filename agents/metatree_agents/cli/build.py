@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -38,14 +37,14 @@ def build(
     for source in sources:
         began = time.monotonic()
         made = trees.build(source, tree)
-        kinds = Counter(node.kind for _, node in made.walk())
+        info = made.info()
         built.append(
             BuiltShape(
                 source=str(source),
                 tree=str(made.path),
-                nodes=len(made),
-                kinds=dict(sorted(kinds.items())),
-                omitted=len(made.omissions()),
+                nodes=info["nodes"],
+                kinds=info["kinds"],
+                omitted=info["omissions"],
                 seconds=round(time.monotonic() - began, 3),
             )
         )

@@ -15,6 +15,7 @@ from pathlib import Path
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FAILED, FOUND
 from metatree_agents.cli.shapes import CheckShape, DoctorShape
+from metatree_agents.cli.trees import has_tree, place_of
 
 _PACKAGES = ("pydantic", "openai", "instructor", "networkx", "diskcache", "numpy", "PyStemmer", "wordllama")
 _KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "METATREE_ROUTER")
@@ -34,8 +35,6 @@ def doctor(
     \b
     Example: metatree doctor --source ~/src/requests
     """
-    from metatree_agents.cli.trees import place_of
-
     place = place_of(source, tree)
     checks = [
         _checked("python", _python),
@@ -129,14 +128,16 @@ def _sqlite(place: Path) -> str:
 
 
 def _tree(place: Path) -> str:
-    if not place.exists():
+    if not has_tree(place):
         return f"none at {str(place)!r} yet; the first search builds it"
     from metatree import Tree
 
     tree = Tree.open(place)
     try:
-        stale = "stale: the next search refreshes it" if tree.stale() else "up to date"
-        return f"{len(tree):,} nodes, {len(tree.omissions()):,} left out, {stale}"
+        state = "stale: the next search refreshes it" if tree.stale() else "up to date"
+        info = tree.info()
+        size_mb = (info["index_bytes"] + info["memory_bytes"]) / 1e6
+        return f"{info['nodes']:,} nodes, {info['omissions']:,} left out, {size_mb:.1f} MB, {state}"
     finally:
         tree.close()
 

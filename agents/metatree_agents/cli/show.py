@@ -52,12 +52,10 @@ def show(
 def _show_omitted(tree: Tree, *, json: bool) -> int:
     omissions = tree.omissions()
     if json:
-        shapes = [OmissionShape(path=left_out.path, reason=left_out.reason) for left_out in omissions]
+        shapes = [OmissionShape(path=path, reason=reason) for path, reason in omissions]
         screen.write_json(OmittedShape(omitted=shapes))
     elif omissions:
-        screen.write(
-            f"{screen.visible(left_out.path)}: {screen.visible(left_out.reason)}" for left_out in omissions
-        )
+        screen.write(f"{screen.visible(path)}: {screen.visible(reason)}" for path, reason in omissions)
     else:
         screen.note("nothing was left out")
     return FOUND if omissions else NOTHING

@@ -29,7 +29,7 @@ def ready_tree(source: Path | None, tree: Path | None, *, refresh: bool = True) 
         UserError: there is no such folder, or what is at `tree` is not a tree.
     """
     place = place_of(source, tree)
-    if not place.exists():
+    if not has_tree(place):
         if tree is not None and source is None:
             raise UserError(f"no tree at {str(tree)!r}: build one with `metatree build SOURCE --tree {tree}`")
         source = source or Path()
@@ -50,7 +50,7 @@ def existing_tree(source: Path | None, tree: Path | None) -> Tree:
         UserError: there is none, with the command that builds it.
     """
     place = place_of(source, tree)
-    if not place.exists():
+    if not has_tree(place):
         what = f"--tree {tree}" if tree is not None else ""
         command = f"metatree build {source or '.'} {what}".rstrip()
         raise UserError(f"no tree at {str(place)!r}: build one with `{command}`")
@@ -79,7 +79,17 @@ def _open(place: Path) -> Tree:
     return Tree.open(place)
 
 
+def has_tree(place: Path) -> bool:
+    """Say whether a built tree, or a tree in one file, is at this place."""
+    return (place / "index.db").exists() if place.is_dir() else place.exists()
+
+
 def place_of(source: Path | None, tree: Path | None) -> Path:
+    """Return where the tree of a source lives, whether it is there or not.
+
+    Raises:
+        UserError: there is no such source.
+    """
     if tree is not None:
         return tree.expanduser()
     source = _existing(source or Path())
