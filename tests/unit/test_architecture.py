@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,9 +26,14 @@ HEAVY = (
 )
 
 
-def _python(program: str) -> str:
+def _python(program: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", program], text=True, capture_output=True, check=False, cwd=ROOT / "tests"
+        [sys.executable, "-c", program],
+        text=True,
+        capture_output=True,
+        check=False,
+        cwd=ROOT / "tests",
+        env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -63,19 +69,28 @@ def test_import_loads_nothing_heavy(package: str) -> None:
 
 
 @pytest.mark.integration
-def test_import_takes_under_100_ms_of_cpu() -> None:
+def test_import_takes_under_100_ms_of_cpu(tmp_path: Path) -> None:
+    """Compiled once, as after an installation, whatever the machine says about writing bytecode."""
     program = "import time; began = time.process_time(); import metatree; print(time.process_time() - began)"
-    best_s = min(float(_python(program)) for _ in range(5))
+    compiled = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
+    best_s = min(float(_python(program, **compiled)) for _ in range(6))
     assert best_s < 0.1
 
 
 PUBLIC = {
-    "metatree_agents": ["Definition", "FileToEdit", "files_to_edit"],
+    "metatree": """
+        Answer ComposeRequest Composer DescribeRequest Describer Description Evidence FallbackRequest
+        FallbackResult Limits MetatreeError Node NodeRef Option QuestionAnswer Quote ReadRequest Reader
+        Reading RouteDecision RouteRequest Router Scored SearchResult Source Suite Tool ToolCaller ToolGroup
+        ToolRequest ToolSpec TraceEntry Tree Usage UserError aresume asearch ask_person astream cancel
+        load_run resume runs search tool
+    """,
+    "metatree_agents": "Definition FileToEdit files_to_edit",
 }
 
 
 @pytest.mark.parametrize("package", PUBLIC)
 def test_public_names_are_pinned(package: str) -> None:
     module = importlib.import_module(package)
-    assert sorted(module.__all__) == sorted(PUBLIC[package])
+    assert sorted(module.__all__) == sorted(PUBLIC[package].split())
     assert all(hasattr(module, name) for name in module.__all__)

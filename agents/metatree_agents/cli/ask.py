@@ -58,7 +58,7 @@ def ask(
             limits=limits_of(max_calls, max_seconds),
             run_id=run_id,
             on_event=progress,
-            **suite_parts(router, opened),
+            **suite_parts(router),
         )
     if json:
         screen.write_json(ask_shape(result))
@@ -108,7 +108,7 @@ def find(
             limits=limits_of(max_calls, max_seconds),
             run_id=run_id,
             on_event=progress,
-            **suite_parts(router, opened),
+            **suite_parts(router),
         )
     if json:
         screen.write_json(find_shape(result))
@@ -152,7 +152,7 @@ def files(
             text,
             opened,
             k,
-            router=suite_parts(router, opened).get("router"),
+            router=suite_parts(router).get("router"),
             limits=limits_of(max_calls, max_seconds),
             run_id=run_id,
             on_event=progress,

@@ -13,6 +13,7 @@ from metatree_agents.cli.exits import FOUND, NOTHING
 
 if TYPE_CHECKING:
     from metatree import Tree
+    from metatree.kernel import RunInfo
 
 
 def trace(
@@ -29,19 +30,18 @@ def trace(
     \b
     Example: metatree trace --source ~/src/requests
     """
-    from metatree.search import load_trace
-
+    from metatree import load_run
     from metatree_agents.cli.answers import summary
     from metatree_agents.cli.shapes import trace_shape
     from metatree_agents.cli.traces import trace_lines
     from metatree_agents.cli.trees import existing_tree
 
     opened = existing_tree(source, tree)
-    entries, result = load_trace(run or _last_run(opened), tree=opened)
+    result = load_run(run or _last_run(opened), tree=opened)
     if json:
-        screen.write_json(trace_shape(result, entries))
+        screen.write_json(trace_shape(result))
     else:
-        screen.write(trace_lines(entries))
+        screen.write(trace_lines(result.trace))
         screen.note(screen.visible(summary(result)))
     return FOUND
 
@@ -67,7 +67,7 @@ def runs(
             RunShape(
                 run=each.run_id,
                 machine=each.machine,
-                questions=list(each.questions),
+                questions=list(each.given["questions"]),
                 ended=each.ended,
                 began_at=_iso(each.began_at),
                 updated_at=_iso(each.updated_at),
@@ -78,7 +78,7 @@ def runs(
     elif listed:
         screen.write(
             f"{each.run_id}  {_local(each.updated_at)}  {each.ended or 'unfinished':10}  "
-            f"{screen.visible(' '.join(' / '.join(each.questions).split()))[:100]}".rstrip()
+            f"{_questions(each)}".rstrip()
             for each in listed
         )
     else:
@@ -128,9 +128,9 @@ def resume(
             answers=answers,
             limits=limits_of(max_calls, max_seconds),
             on_event=progress,
-            **suite_parts(router, opened),
+            **suite_parts(router),
         )
-    nodes_only = bool(result.nodes) and not result.answers
+    nodes_only = _run(opened, run).given["returns"] == "nodes"
     if json:
         screen.write_json(find_shape(result) if nodes_only else ask_shape(result))
     else:
@@ -144,16 +144,27 @@ def _last_run(tree: Tree) -> str:
     listed = list_runs(tree=tree)
     if not listed:
         raise UserError('this tree has no runs yet: `metatree ask "…"` makes one')
-    return max(listed, key=lambda each: each.updated_at).run_id
+    return listed[0].run_id
+
+
+def _run(tree: Tree, run_id: str) -> RunInfo:
+    from metatree import runs as list_runs
+
+    return next(each for each in list_runs(tree=tree) if each.run_id == run_id)
 
 
 def _waiting_question(tree: Tree, run: str) -> str:
-    from metatree.search import load_trace
+    from metatree import load_run
 
-    _, result = load_trace(run, tree=tree)
+    result = load_run(run, tree=tree)
     if result.ended != "waiting":
         raise UserError(f"run {run!r} waits for no answer (it is {result.ended}): leave --answer out")
     return result.detail
+
+
+def _questions(run: RunInfo, width: int = 100) -> str:
+    line = screen.visible(" ".join(" / ".join(run.given["questions"]).split()))
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def _iso(seconds: float) -> str:

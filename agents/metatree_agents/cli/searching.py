@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 from contextlib import contextmanager
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
+from metatree import plugins
 from metatree.errors import UserError
 from metatree_agents.cli import screen
 from metatree_agents.cli.answers import summary
@@ -17,7 +17,7 @@ from metatree_agents.cli.traces import path_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from metatree import Limits, SearchResult, Tree
+    from metatree import Limits, SearchResult
     from metatree.protocols import Suite
 
 
@@ -45,7 +45,7 @@ def limits_of(max_calls: int | None, max_seconds: float | None) -> Limits | None
     return Limits(**bounds) if bounds else None
 
 
-def suite_parts(name: str | None, tree: Tree) -> dict[str, Any]:
+def suite_parts(name: str | None) -> dict[str, Any]:
     """Return the parts that think, as arguments of `search`, for the name of a router.
 
     Raises:
@@ -53,10 +53,12 @@ def suite_parts(name: str | None, tree: Tree) -> dict[str, Any]:
     """
     if name is None:
         return {}
-    installed = {point.name: point for point in entry_points(group="metatree.routers")}
-    if name not in installed:
+    # A router's name may say more after a slash, such as the model that it calls.
+    plugin = name.partition("/")[0]
+    installed = plugins.available(plugins.ROUTERS)
+    if plugin not in installed:
         raise UserError(f"no router {name!r} is installed; there is {', '.join(sorted(installed))}")
-    suite: Suite = installed[name].load()(tree)
+    suite: Suite = plugins.load(plugins.ROUTERS, plugin)(name)
     return {
         "router": suite.router,
         "reader": suite.reader,

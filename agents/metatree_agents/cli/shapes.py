@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from metatree.result import NodeRef, SearchResult, TraceEntry, Usage
+    from metatree.result import NodeRef, SearchResult, Usage
     from metatree_agents.code import FileToEdit
 
 
@@ -262,7 +262,7 @@ def files_shape(files: list[FileToEdit], usage: Usage) -> FilesShape:
     )
 
 
-def trace_shape(result: SearchResult, entries: list[TraceEntry]) -> TraceShape:
+def trace_shape(result: SearchResult) -> TraceShape:
     """Return a whole trace as JSON."""
     return TraceShape(
         run=result.run_id,
@@ -280,7 +280,7 @@ def trace_shape(result: SearchResult, entries: list[TraceEntry]) -> TraceShape:
                 reason=entry.reason,
                 data=_plain(entry.data),
             )
-            for entry in entries
+            for entry in result.trace
         ],
     )
 

@@ -309,17 +309,17 @@ def test_completion_knows_the_commands(project: Path) -> None:
     assert done.stdout.split() == ["find", "files"]
 
 
-def test_help_takes_under_300_ms_of_cpu() -> None:
+def test_help_takes_under_300_ms_of_cpu(tmp_path: Path) -> None:
+    """Compiled once, as after an installation, whatever the machine says about writing bytecode."""
     program = (
-        "import resource, subprocess, sys\n"
+        "import resource, subprocess\n"
         f"subprocess.run([{str(METATREE)!r}, '--help'], stdout=subprocess.DEVNULL, check=True)\n"
         "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
         "print(used.ru_utime + used.ru_stime)\n"
     )
-    best_s = min(
-        float(
-            subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=True).stdout
-        )
-        for _ in range(5)
-    )
-    assert best_s < 0.3
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
+    used_s = [
+        float(subprocess.check_output([sys.executable, "-c", program], text=True, env=environment))
+        for _ in range(6)
+    ]
+    assert min(used_s) < 0.3

@@ -196,7 +196,7 @@ def test_json_has_the_documented_shapes(conforms: Callable[[Any, Any], None]) ->
         (shapes.AskShape, shapes.ask_shape(result)),
         (shapes.FindShape, shapes.find_shape(result)),
         (shapes.FilesShape, shapes.files_shape(files, result.usage)),
-        (shapes.TraceShape, shapes.trace_shape(result, list(TRACE))),
+        (shapes.TraceShape, shapes.trace_shape(result)),
     ):
         conforms(json.loads(json.dumps(value)), shape)
     with pytest.raises(AssertionError, match=r"\$\.run"):
