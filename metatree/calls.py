@@ -42,7 +42,9 @@ def call_of(tool: Tool, arguments: Mapping[str, Any], node: Node, *, scope: str 
         told["node"] = [node.id, node.digest]
     canonical = json.dumps(told, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     text = json.dumps([scope, tool.id, tool.version, canonical], ensure_ascii=False)
-    return Call(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), tool.id, tool.version, canonical)
+    return Call(
+        hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), tool.id, tool.version, canonical
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,9 @@ class CallRecords:
                     if result is not None and (until is None or until > self._now() or made_by == key):
                         if tool.reuse != "run" or made_in == run_id:
                             return Made(json.loads(result), made_by != key)
-                    elif result is None and made_by != key and expires_at > self._now() and not is_dead(owner):
+                    elif (
+                        result is None and made_by != key and expires_at > self._now() and not is_dead(owner)
+                    ):
                         found = ()
                 if found != ():
                     self._store.execute(

@@ -32,7 +32,9 @@ class FallbackResult:
     """Where the new nodes are added."""
 
 
-Fallback = Callable[[FallbackRequest], "FallbackResult | Node | None | Awaitable[FallbackResult | Node | None]"]
+Fallback = Callable[
+    [FallbackRequest], "FallbackResult | Node | None | Awaitable[FallbackResult | Node | None]"
+]
 """A function, also an async one. A node alone is added under the root; None is nothing found."""
 
 

@@ -27,8 +27,12 @@ def load(group: str, name: str) -> Any:
     found = available(group)
     if name not in found:
         known = ", ".join(sorted(found)) or "none"
-        raise UserError(f"no plug-in {name!r} in {group!r} (installed: {known}); reinstall metatree or name another")
+        raise UserError(
+            f"no plug-in {name!r} in {group!r} (installed: {known}); reinstall metatree or name another"
+        )
     try:
         return found[name].load()
     except Exception as exc:
-        raise UserError(f"the plug-in {name!r} of {group!r} cannot be imported: {type(exc).__name__}: {exc}") from exc
+        raise UserError(
+            f"the plug-in {name!r} of {group!r} cannot be imported: {type(exc).__name__}: {exc}"
+        ) from exc

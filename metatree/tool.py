@@ -50,7 +50,9 @@ class Tool:
     @cached_property
     def spec(self) -> ToolSpec:
         """What a tool caller is told."""
-        return ToolSpec(self.id, self.title, self.description, self.kind, self._model.model_json_schema(), self.version)
+        return ToolSpec(
+            self.id, self.title, self.description, self.kind, self._model.model_json_schema(), self.version
+        )
 
     def works_on(self, node: Node) -> bool:
         """Say whether this tool can be offered for a node."""
@@ -69,7 +71,9 @@ class Tool:
         try:
             model = self._model.model_validate(dict(arguments))
         except ValidationError as exc:
-            wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in exc.errors())
+            wrong = "; ".join(
+                f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in exc.errors()
+            )
             raise BadModelAnswer(wrong) from exc
         dumped: dict[str, Any] = model.model_dump(mode="json")
         return dumped
@@ -91,7 +95,9 @@ class Tool:
 
         hints = typing.get_type_hints(self.function)
         return {
-            name: hints[name] for name in inspect.signature(self.function).parameters if hints.get(name) in (Node, Tree)
+            name: hints[name]
+            for name in inspect.signature(self.function).parameters
+            if hints.get(name) in (Node, Tree)
         }
 
     @cached_property
@@ -104,7 +110,9 @@ class Tool:
             if name in self._given:
                 continue
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-                raise UserError(f"tool {self.id!r}: parameter {name!r} must have a name of its own to be filled in")
+                raise UserError(
+                    f"tool {self.id!r}: parameter {name!r} must have a name of its own to be filled in"
+                )
             default = ... if parameter.default is parameter.empty else parameter.default
             fields[name] = (hints.get(name, str), default)
         return create_model(f"{self.id}_arguments", __config__=ConfigDict(extra="forbid"), **fields)

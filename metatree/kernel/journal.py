@@ -122,7 +122,9 @@ class MemoryJournal:
 
     def runs(self) -> list[RunInfo]:
         found = [
-            RunInfo(run_id, run.machine, run.ended, run.records[0].at, run.records[-1].at, run.records[0].body)
+            RunInfo(
+                run_id, run.machine, run.ended, run.records[0].at, run.records[-1].at, run.records[0].body
+            )
             for run_id, run in self._runs.items()
         ]
         return sorted(found, key=lambda info: info.updated_at, reverse=True)

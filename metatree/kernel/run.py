@@ -81,7 +81,9 @@ class Finish(Generic[S]):
     """External effects that the run waits for."""
 
 
-_meter: contextvars.ContextVar[dict[str, float] | None] = contextvars.ContextVar("metatree_meter", default=None)
+_meter: contextvars.ContextVar[dict[str, float] | None] = contextvars.ContextVar(
+    "metatree_meter", default=None
+)
 
 
 def report_usage(**amounts: float) -> None:
@@ -228,7 +230,9 @@ class Runner(Generic[S]):
                 if not running:
                     break
                 patience = self._seconds_left()
-                done, running = await asyncio.wait(running, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                done, running = await asyncio.wait(
+                    running, timeout=patience, return_when=asyncio.FIRST_COMPLETED
+                )
                 for task in done:
                     task.result()
                 if not done:

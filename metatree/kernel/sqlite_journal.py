@@ -22,7 +22,9 @@ class SqliteJournal:
     Each append is one statement, and one commit, that also proves that the run is still held (a fencing token).
     """
 
-    def __init__(self, store: Store, *, now: Callable[[], float] = time.time, owner: str | None = None) -> None:
+    def __init__(
+        self, store: Store, *, now: Callable[[], float] = time.time, owner: str | None = None
+    ) -> None:
         self._store = store
         self._now = now
         self._owner = owner or this_process()
@@ -99,7 +101,9 @@ class SqliteJournal:
             (self._number(run_id),),
         )
         return [
-            Record(kind, at, effect, None if body is None else json.loads(body), json.loads(used) if used else {})
+            Record(
+                kind, at, effect, None if body is None else json.loads(body), json.loads(used) if used else {}
+            )
             for kind, at, effect, body, used in found
         ]
 
@@ -109,7 +113,8 @@ class SqliteJournal:
             " FROM run r JOIN journal f ON f.run = r.number AND f.seq = 0 ORDER BY 5 DESC"
         )
         return [
-            RunInfo(i, machine, ended, began, updated, json.loads(b)) for i, machine, ended, began, updated, b in found
+            RunInfo(i, machine, ended, began, updated, json.loads(b))
+            for i, machine, ended, began, updated, b in found
         ]
 
     def cancel(self, run_id: str) -> None:

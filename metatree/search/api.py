@@ -80,7 +80,9 @@ class Search:
         found = find_evidence(tree, required=router is None) if evidence is None else evidence or None
         accepts = _accept_function(accept) if returns == "nodes" else None
         kinds = accept if accept is not None and not callable(accept) else None
-        menus = MenuMaker(tree, found, accepts=accepts, among=tree.ids(kinds) if kinds and accepts and found else None)
+        menus = MenuMaker(
+            tree, found, accepts=accepts, among=tree.ids(kinds) if kinds and accepts and found else None
+        )
         toolbox = Toolbox(
             tree,
             ToolTree(tools),
@@ -344,7 +346,9 @@ async def aresume(
         return await run.drive(kept, run_id, token, folded, settled)
 
 
-def search(questions: str | Sequence[str], start_node: str | Node | None = None, **options: Any) -> SearchResult:
+def search(
+    questions: str | Sequence[str], start_node: str | Node | None = None, **options: Any
+) -> SearchResult:
     """Do what `asearch` does, and wait for it; works inside a running event loop too.
 
     It runs on a loop of its own in a fresh thread, with the caller's context variables. A router whose client is
@@ -379,7 +383,9 @@ def runs(*, journal: str | Path | Journal | None = None, tree: Tree | None = Non
         return list(kept.runs())
 
 
-def load_run(run_id: str, *, journal: str | Path | Journal | None = None, tree: Tree | None = None) -> SearchResult:
+def load_run(
+    run_id: str, *, journal: str | Path | Journal | None = None, tree: Tree | None = None
+) -> SearchResult:
     """Return what a run has found and done so far, from its journal alone.
 
     `ended` is `failed` with the detail `not finished` when its process died or is still at work.

@@ -133,13 +133,17 @@ class SearchMachine:
             return self._exhausted(state, frame)
         return self._list(state, frame)
 
-    def _mark(self, state: SearchState, frame: Frame, node: str, kind: str, reason: str, menu: str | None) -> None:
+    def _mark(
+        self, state: SearchState, frame: Frame, node: str, kind: str, reason: str, menu: str | None
+    ) -> None:
         frame.marks[node] = Mark(kind, reason, state.steps, menu)
         _note(state, frame, "mark", node, reason, mark=kind)
 
     # Routing ---------------------------------------------------------------------------------------------------
 
-    def _route(self, state: SearchState, frame: Frame, options: list[str], *, tools: bool = False) -> list[Effect]:
+    def _route(
+        self, state: SearchState, frame: Frame, options: list[str], *, tools: bool = False
+    ) -> list[Effect]:
         return _effect(
             state,
             frame,
@@ -469,7 +473,9 @@ class SearchMachine:
         visit.arguments = event.value["arguments"]
         return _effect(state, frame, "call", node=visit.node, tool=visit.tool, arguments=visit.arguments)
 
-    def _tool_done(self, state: SearchState, frame: Frame, visit: ToolVisit, kind: str, reason: str) -> list[Effect]:
+    def _tool_done(
+        self, state: SearchState, frame: Frame, visit: ToolVisit, kind: str, reason: str
+    ) -> list[Effect]:
         visit.marks[visit.tool] = Mark(kind, reason, state.steps, visit.path[-1])
         _note(state, frame, "tool", visit.node, reason, tool=visit.tool, arguments=visit.arguments, mark=kind)
         return self._list_tools(state, frame, visit)
@@ -479,9 +485,7 @@ class SearchMachine:
         assert visit is not None
         if event.error_kind == "in_doubt":
             asked = json.dumps(visit.arguments, ensure_ascii=False, sort_keys=True)
-            question = (
-                f"A call of {visit.tool} with {asked} was interrupted and may have happened. Call it again? (yes/no)"
-            )
+            question = f"A call of {visit.tool} with {asked} was interrupted and may have happened. Call it again? (yes/no)"
             return _effect(state, frame, "ask", question=question, about="call")
         if event.error is not None:
             return self._tool_done(state, frame, visit, UNVIABLE, f"it failed: {event.error}")
@@ -491,7 +495,9 @@ class SearchMachine:
         reason = "this call was made before" if value["reused"] else "called"
         made = value.get("node")
         where = made["id"] if made else visit.node
-        _note(state, frame, found, where, reason, tool=visit.tool, arguments=visit.arguments, call=value["call"])
+        _note(
+            state, frame, found, where, reason, tool=visit.tool, arguments=visit.arguments, call=value["call"]
+        )
         if made is None:
             return self._read(state, frame, visit.node, visit.tool, "", content=value["text"])
         if made.get("kept"):  # it is in the tree already
@@ -504,7 +510,11 @@ class SearchMachine:
         visit = frame.tools
         assert visit is not None
         made = dict(effect.payload["node"])
-        said = event.value if event.error is None else {"title": visit.tool, "description": f"made by {visit.tool}"}
+        said = (
+            event.value
+            if event.error is None
+            else {"title": visit.tool, "description": f"made by {visit.tool}"}
+        )
         made["title"] = made["title"] or said["title"]
         made["description"] = made["description"] or said["description"]
         return _effect(state, frame, "insert", parent=visit.node, node=made)
@@ -513,12 +523,16 @@ class SearchMachine:
         visit = frame.tools
         assert visit is not None
         if event.error is not None:
-            return self._tool_done(state, frame, visit, UNVIABLE, f"its node could not be kept: {event.error}")
+            return self._tool_done(
+                state, frame, visit, UNVIABLE, f"its node could not be kept: {event.error}"
+            )
         state.created += 1
         _note(state, frame, "create", event.value["id"], f"made by {visit.tool}", parent=visit.node)
         return self._enter_made(state, frame, visit, event.value)
 
-    def _enter_made(self, state: SearchState, frame: Frame, visit: ToolVisit, made: dict[str, Any]) -> list[Effect]:
+    def _enter_made(
+        self, state: SearchState, frame: Frame, visit: ToolVisit, made: dict[str, Any]
+    ) -> list[Effect]:
         node = made["id"]
         if node in frame.marks or node in frame.trail:
             return self._list_tools(state, frame, visit)
@@ -540,7 +554,9 @@ class SearchMachine:
         if self._may_look_twice(state, frame):
             frame.looked_twice = True
             cleared = _clear_unviable(frame)
-            _note(state, frame, "second_look", None, "what was ruled out is offered once more", cleared=cleared)
+            _note(
+                state, frame, "second_look", None, "what was ruled out is offered once more", cleared=cleared
+            )
             return self._from_root(state, frame)
         chain: list[str] = state.given["fallbacks"]
         if frame.fallback < len(chain) and not (_collecting(state) and state.collected):
@@ -548,7 +564,9 @@ class SearchMachine:
             frame.fallback += 1
             _note(state, frame, "fallback", None, f"the tree is exhausted: fallback {index + 1}", index=index)
             if chain[index] == "person":
-                return [e for q in frame.open for e in _effect(state, frame, "ask", question=q, about="question")]
+                return [
+                    e for q in frame.open for e in _effect(state, frame, "ask", question=q, about="question")
+                ]
             return _effect(
                 state,
                 frame,
@@ -593,12 +611,16 @@ class SearchMachine:
     def _on_ask(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
         said = "" if event.error is not None else str(event.value["answer"] or "").strip()
         question = effect.payload["question"]
-        _note(state, frame, "person", None, "answered" if said else "declined", question=question, answer=said)
+        _note(
+            state, frame, "person", None, "answered" if said else "declined", question=question, answer=said
+        )
         if effect.payload["about"] == "call":
             visit = frame.tools
             assert visit is not None
             if said.casefold() in ("yes", "y", "true", "1"):
-                return _effect(state, frame, "call", node=visit.node, tool=visit.tool, arguments=visit.arguments)
+                return _effect(
+                    state, frame, "call", node=visit.node, tool=visit.tool, arguments=visit.arguments
+                )
             return self._tool_done(state, frame, visit, VISITED, "interrupted once, and not called again")
         if said:
             answer = {"question": question, "answer": said, "quote": said, "complete": True}

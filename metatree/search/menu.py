@@ -90,7 +90,9 @@ class MenuMaker:
             self._paths.clear()
             self._nodes.clear()
 
-    def make(self, node: str, options: Sequence[str], questions: tuple[str, ...], marked: Mapping[str, object]) -> Menu:
+    def make(
+        self, node: str, options: Sequence[str], questions: tuple[str, ...], marked: Mapping[str, object]
+    ) -> Menu:
         """Return the options of a node that still exist, in tree order, then the leaves offered beside them."""
         self._look_for_edits()
         nodes: dict[str, Node] = {}

@@ -12,7 +12,9 @@ from metatree.search.machine import fold_question
 from metatree.search.state import Part, SearchState
 
 
-def result_of(state: SearchState, used: Mapping[str, float], *, ended: str, detail: str, run_id: str) -> SearchResult:
+def result_of(
+    state: SearchState, used: Mapping[str, float], *, ended: str, detail: str, run_id: str
+) -> SearchResult:
     """Return what a run has found so far, whether or not it has ended."""
     roots = [frame for frame in state.frames.values() if frame.parent is None]
     parts = [part for frame in roots for part in frame.parts]
@@ -43,7 +45,9 @@ def result_of(state: SearchState, used: Mapping[str, float], *, ended: str, deta
 
 def trace_of(entries: Sequence[Mapping[str, Any]]) -> tuple[TraceEntry, ...]:
     """Return trace entries as objects."""
-    return tuple(TraceEntry(e["step"], e["frame"], e["event"], e["node"], e["reason"], e["data"]) for e in entries)
+    return tuple(
+        TraceEntry(e["step"], e["frame"], e["event"], e["node"], e["reason"], e["data"]) for e in entries
+    )
 
 
 def usage_of(used: Mapping[str, float]) -> Usage:
@@ -72,7 +76,9 @@ def _sources(answers: Sequence[QuestionAnswer]) -> list[NodeRef]:
     for answer in answers:
         for source in answer.sources:
             if source.node:
-                nodes.setdefault(source.node, NodeRef(source.node, source.title, 1.0, f"answers {answer.question!r}"))
+                nodes.setdefault(
+                    source.node, NodeRef(source.node, source.title, 1.0, f"answers {answer.question!r}")
+                )
     return list(nodes.values())
 
 

@@ -199,10 +199,14 @@ class Toolbox:
             found = FallbackResult(nodes=(found,))
         found = found or FallbackResult()
         if not isinstance(found, FallbackResult):
-            raise ToolFailed(f"a fallback must return a FallbackResult, a Node or None, not {type(found).__name__}")
+            raise ToolFailed(
+                f"a fallback must return a FallbackResult, a Node or None, not {type(found).__name__}"
+            )
         nodes = []
         for number, node in enumerate(found.nodes):
-            made = replace(node, provenance={**node.provenance, "run": self._run_id, "key": f"{attempt.key}/{number}"})
+            made = replace(
+                node, provenance={**node.provenance, "run": self._run_id, "key": f"{attempt.key}/{number}"}
+            )
             there = self._tree.find(made.id)
             if there is not None and there.provenance.get("key") != made.provenance["key"]:
                 made, there = replace(made, id=f"{made.id}~{self._run_id}.{effect.id}.{number}"), None

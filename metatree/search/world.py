@@ -100,7 +100,9 @@ class World:
         request = RouteRequest(questions, asked["context"], node, tuple(menu.options), attempt.errors)
         decision = checked_decision(await self._router.route(request), menu.options)
         chosen = next((option for option in menu.options if option.id == decision.choice), None)
-        gone = {option: "it is no longer in the tree" for option in asked["options"] if option not in menu.nodes}
+        gone = {
+            option: "it is no longer in the tree" for option in asked["options"] if option not in menu.nodes
+        }
         return {
             **self._chosen(chosen, menu.nodes),
             "unviable": {**gone, **decision.unviable},
@@ -188,7 +190,9 @@ def checked_decision(decision: object, options: list[Option]) -> RouteDecision:
     choice = decision.choice
     if choice is not None and (not isinstance(choice, str) or choice not in offered):
         if not unviable:
-            raise BadModelAnswer(f"{_text(choice, 100)!r} was not offered; the options are {sorted(offered)[:20]}")
+            raise BadModelAnswer(
+                f"{_text(choice, 100)!r} was not offered; the options are {sorted(offered)[:20]}"
+            )
         choice = None
     return RouteDecision(choice, unviable, _text(decision.reason, REASON_CHARS))
 

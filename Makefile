@@ -1,0 +1,44 @@
+# `make demo` and `make test` need nothing but make and Python 3.11 or later: each sets up .venv by itself, once.
+# Another interpreter: make test PYTHON=/path/to/python3.12
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The name holds the checksum of pyproject.toml, so changed requirements are installed and nothing is done otherwise.
+STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
+
+.PHONY: help setup demo test check format docs bench clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv and install the project with its test tools into it
+
+$(STAMP):
+	@.ci/setup "$(VENV)" "$(PYTHON)"
+	@rm -f $(VENV)/.installed-* && touch $@
+
+demo: $(STAMP) ## build the tree of a well-known package, ask it a question, list the files to edit for an issue
+	@$(BIN)/python examples/demo.py
+
+test: $(STAMP) ## run the tests
+	@$(BIN)/python -m pytest
+
+check: $(STAMP) ## format, lint, types, layers, docs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python docs/generate.py --check
+
+format: $(STAMP) ## format the code and mend what lint can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(STAMP) ## write the generated parts of docs/ again
+	$(BIN)/python docs/generate.py
+
+bench: $(STAMP) ## print the tables of benchmarks/
+	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

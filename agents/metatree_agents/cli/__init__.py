@@ -1,0 +1,5 @@
+"""The command line, `metatree`."""
+
+from metatree_agents.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,131 @@
+"""What `ask`, `find` and `files` print for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from metatree.errors import MetatreeError
+from metatree_agents.cli.screen import styled, visible
+
+if TYPE_CHECKING:
+    from metatree import Node, SearchResult, Tree
+    from metatree.result import Quote, Usage
+    from metatree_agents.code import FileToEdit
+
+_QUOTE_LINES = 12
+
+
+def answer_lines(result: SearchResult, tree: Tree) -> Iterator[str]:
+    """Yield the answer, its sources with their quotes, and what is still open."""
+    yield from _shown(result.answer) if result.answer else [_nothing(result, "no answer was found")]
+    sources = list(dict.fromkeys(source for answer in result.answers for source in answer.sources))
+    if sources:
+        yield ""
+        yield styled("Sources", "bold")
+    for source in sources:
+        yield f"  {styled(visible(source_place(tree, source)), 'cyan')}  {visible(source.title)}"
+        quote = source.quote.strip("\n").splitlines()
+        for line in quote[:_QUOTE_LINES]:
+            yield styled(f"  | {visible(line.expandtabs(4))}".rstrip(), "dim")
+        if len(quote) > _QUOTE_LINES:
+            yield styled(f"  | … {len(quote) - _QUOTE_LINES} more lines", "dim")
+    if result.open_questions:
+        yield ""
+        yield styled("Still open", "bold")
+        for question in result.open_questions:
+            yield f"  {visible(_first_line(question))}"
+
+
+def node_lines(result: SearchResult) -> Iterator[str]:
+    """Yield one line for each node that was found: its score, its id, and why."""
+    if not result.nodes:
+        yield _nothing(result, "no node was found")
+    width = min(60, max((len(node.id) for node in result.nodes), default=0))
+    for node in result.nodes:
+        why = visible(_first_line(node.reason))
+        yield f"{node.score:.2f}  {styled(f'{visible(node.id):{width}}', 'cyan')}  {why}".rstrip()
+
+
+def file_lines(files: Sequence[FileToEdit], result: SearchResult) -> Iterator[str]:
+    """Yield one line for each file to edit, and below it the lines of its definitions."""
+    if not files:
+        yield _nothing(result, "no file to edit was found")
+    width = min(60, max((len(file.path) for file in files), default=0))
+    for file in files:
+        why = visible(_first_line(file.reason))
+        yield f"{file.score:.2f}  {styled(f'{visible(file.path):{width}}', 'cyan')}  {why}".rstrip()
+        for definition in file.definitions:
+            yield f"        {definition.start_line:5}-{definition.end_line:<5}  {visible(definition.name)}"
+
+
+def summary(result: SearchResult) -> str:
+    """Return one line on how the run ended and what it cost."""
+    ended = f"{result.ended} ({result.detail})" if result.detail else result.ended
+    run = f"run {result.run_id}: " if result.run_id else ""
+    return f"{run}{ended}; {usage_text(result.usage)}"
+
+
+def usage_text(usage: Usage) -> str:
+    """Return what a run has used, in words; what was not used is left out."""
+    parts = [_count(usage.router_calls, "choice"), _count(usage.reads, "read")]
+    if usage.model_calls:
+        parts.append(_count(usage.model_calls, "model call"))
+        parts.append(f"{usage.tokens_in + usage.tokens_out:,} tokens")
+    if usage.tool_calls:
+        parts.append(_count(usage.tool_calls, "tool call"))
+    if usage.cost_usd is not None:
+        parts.append(f"${usage.cost_usd:.4f}")
+    parts.append(f"{usage.seconds:.2f} s")
+    return ", ".join(parts)
+
+
+def source_place(tree: Tree, source: Quote) -> str:
+    """Return where the words of a source stand, as `file:line`; the node's id when it has no file."""
+    node = tree.find(source.node)
+    if node is None or node.source is None:
+        return source.node
+    line = _quoted_line(tree, node, source.quote)
+    return node.source.path if line is None else f"{node.source.path}:{line}"
+
+
+def _quoted_line(tree: Tree, node: Node, quote: str) -> int | None:
+    assert node.source is not None
+    start = node.source.start_line
+    if not quote:
+        return start
+    try:
+        before, found, _ = tree.content(node).partition(quote)
+    except (MetatreeError, OSError):  # the file has changed or gone since it was quoted
+        return start
+    if not found:
+        return start
+    leading = len(quote) - len(quote.lstrip("\n"))
+    return (start or 1) + before.count("\n") + leading
+
+
+def _shown(text: str) -> Iterator[str]:
+    for line in text.strip("\n").splitlines():
+        yield visible(line.expandtabs(4))
+
+
+def _nothing(result: SearchResult, what: str) -> str:
+    match result.ended:
+        case "limit":
+            return f"{what} before a limit was reached: {result.detail}"
+        case "waiting":
+            return f"{what} yet: waiting for a person ({result.detail})"
+        case "failed" | "cancelled":
+            return f"{what}: {result.ended} ({result.detail})" if result.detail else f"{what}: {result.ended}"
+        case _:
+            return f"{what}: try other words, or a --start node; `metatree show` lists what there is"
+
+
+def _first_line(text: str) -> str:
+    stripped = text.strip()
+    first, newline, _ = stripped.partition("\n")
+    return first + " …" if newline else first
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

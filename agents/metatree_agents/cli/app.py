@@ -1,0 +1,108 @@
+"""The command line: its commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from metatree.errors import MetatreeError, UserError
+from metatree_agents.cli import screen
+from metatree_agents.cli.ask import ask, files, find
+from metatree_agents.cli.build import build
+from metatree_agents.cli.doctor import doctor
+from metatree_agents.cli.exits import FAILED, WRONG_USE
+from metatree_agents.cli.runs import resume, runs, trace
+from metatree_agents.cli.show import show
+
+# Typer carries click inside, or depends on it, by its version; this is the base of its usage errors in both.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+# rich_markup_mode=None: help is printed as plain text, which needs no 50 ms to load rich.
+app = typer.Typer(
+    name="metatree",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _command in (build, ask, find, files, show, trace, runs, resume, doctor):
+    app.command()(_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"metatree {version('metatree')}")
+        raise typer.Exit
+
+
+@app.callback()
+def metatree(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Find the way in memory: build the tree of a folder, ask it questions, list the files to edit.
+
+    Exit codes: 0 found, 1 nothing found, 2 wrong use, 3 limit reached, 4 waiting for a person, 5 failed or cancelled.
+
+    \b
+    Example: metatree ask "Where are redirects followed?" --source ~/src/requests
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; errors become one line on standard error."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    debug = "--debug" in options
+    screen.prepare()
+    try:
+        code = typer.main.get_command(app)(args=list(arguments), prog_name="metatree", standalone_mode=False)
+        return int(code or 0)
+    except _UsageError as error:
+        screen.note(f"metatree: {_usage_message(error)}")
+        return WRONG_USE
+    except (Exception, KeyboardInterrupt) as error:
+        if debug:
+            raise
+        return _failed(error)
+
+
+def _failed(error: BaseException) -> int:
+    from metatree_agents.cli.searching import Cancelled
+
+    match error:
+        case KeyboardInterrupt():
+            screen.note("metatree: cancelled")
+            return FAILED
+        case UserError():
+            screen.note(f"metatree: {screen.visible(str(error))}")
+            return WRONG_USE
+        case Cancelled() | MetatreeError():
+            screen.note(f"metatree: {screen.visible(str(error))}")
+            return FAILED
+        case OSError():
+            screen.note(f"metatree: {screen.visible(str(error))}")
+            return FAILED
+        case _:
+            what = f"{type(error).__name__}: {error}"
+            screen.note(
+                f"metatree: failed: {screen.visible(what)}; run it again with --debug for the traceback"
+            )
+            return FAILED
+
+
+def _usage_message(error: Exception) -> str:
+    message = str(error.format_message()) if hasattr(error, "format_message") else str(error)
+    context = getattr(error, "ctx", None)
+    command = getattr(context, "command_path", "metatree")
+    return f"{' '.join(message.split()).rstrip('.')}; `{command} --help` says more"
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    sys.exit(run(sys.argv[1:]))

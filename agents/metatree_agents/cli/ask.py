@@ -1,0 +1,164 @@
+"""`metatree ask`, `find` and `files`: search a tree for an answer, for nodes, for the files to edit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from metatree_agents.cli import options, screen
+from metatree_agents.cli.inputs import text_of, texts_of
+
+Questions = Annotated[
+    list[str],
+    typer.Argument(metavar="QUESTION", help="What to find out; - reads standard input, @FILE a file."),
+]
+Issue = Annotated[
+    str, typer.Argument(metavar="ISSUE", help="Text of the issue; - reads standard input, @FILE a file.")
+]
+
+
+def ask(
+    questions: Questions,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    start: options.Start = None,
+    router: options.Router = None,
+    context: options.Context = "",
+    run: options.RunId = None,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    no_refresh: options.NoRefresh = False,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> int:
+    """Answer questions from the tree of the current folder, with the sources.
+
+    The tree is built first when it is missing, and refreshed when its source has changed.
+
+    \b
+    Example: metatree ask "Where are redirects followed?" --source ~/src/requests
+    """
+    from metatree import search
+    from metatree_agents.cli.answers import answer_lines
+    from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched
+    from metatree_agents.cli.shapes import ask_shape
+    from metatree_agents.cli.trees import ready_tree
+
+    texts = texts_of(questions, what="question")
+    opened = ready_tree(source, tree, refresh=not no_refresh)
+    run_id = run or new_run_id()
+    with watched(run_id) as progress:
+        result = search(
+            texts,
+            start,
+            tree=opened,
+            context=context,
+            limits=limits_of(max_calls, max_seconds),
+            run_id=run_id,
+            on_event=progress,
+            **suite_parts(router),
+        )
+    if json:
+        screen.write_json(ask_shape(result))
+    else:
+        screen.write(answer_lines(result, opened))
+    return ended(result, verbose=verbose)
+
+
+def find(
+    questions: Questions,
+    k: options.Count = 5,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    start: options.Start = None,
+    router: options.Router = None,
+    context: options.Context = "",
+    run: options.RunId = None,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    no_refresh: options.NoRefresh = False,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> int:
+    """List the nodes that fit the questions best, without reading an answer out of them.
+
+    \b
+    Example: metatree find "proxy environment variables" -k 10 --source ~/src/requests
+    """
+    from metatree import search
+    from metatree_agents.cli.answers import node_lines
+    from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched
+    from metatree_agents.cli.shapes import find_shape
+    from metatree_agents.cli.trees import ready_tree
+
+    texts = texts_of(questions, what="question")
+    opened = ready_tree(source, tree, refresh=not no_refresh)
+    run_id = run or new_run_id()
+    with watched(run_id) as progress:
+        result = search(
+            texts,
+            start,
+            tree=opened,
+            returns="nodes",
+            k=k,
+            context=context,
+            limits=limits_of(max_calls, max_seconds),
+            run_id=run_id,
+            on_event=progress,
+            **suite_parts(router),
+        )
+    if json:
+        screen.write_json(find_shape(result))
+    else:
+        screen.write(node_lines(result))
+    return ended(result, verbose=verbose)
+
+
+def files(
+    issue: Issue,
+    k: options.Count = 5,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    router: options.Router = None,
+    run: options.RunId = None,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    no_refresh: options.NoRefresh = False,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> int:
+    """List the files that an issue wants edited, best first, with the definitions in them.
+
+    Paths are relative to the source.
+
+    \b
+    Example: metatree files @issue.txt --source ~/src/requests --json
+    """
+    from metatree_agents.cli.answers import file_lines
+    from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched
+    from metatree_agents.cli.shapes import files_shape
+    from metatree_agents.cli.trees import ready_tree
+    from metatree_agents.code import locate
+
+    text = text_of(issue, what="issue")
+    opened = ready_tree(source, tree, refresh=not no_refresh)
+    run_id = run or new_run_id()
+    with watched(run_id) as progress:
+        found, result = locate(
+            text,
+            opened,
+            k,
+            router=suite_parts(router).get("router"),
+            limits=limits_of(max_calls, max_seconds),
+            run_id=run_id,
+            on_event=progress,
+        )
+    if json:
+        screen.write_json(files_shape(found, result.usage))
+    else:
+        screen.write(file_lines(found, result))
+    return ended(result, verbose=verbose)

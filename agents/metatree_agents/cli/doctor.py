@@ -1,0 +1,158 @@
+"""`metatree doctor`: is everything there that a search needs?"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from metatree_agents.cli import options, screen
+from metatree_agents.cli.exits import FAILED, FOUND
+from metatree_agents.cli.shapes import CheckShape, DoctorShape
+from metatree_agents.cli.trees import has_tree, place_of
+
+_PACKAGES = ("pydantic", "openai", "instructor", "networkx", "diskcache", "numpy", "PyStemmer", "wordllama")
+_KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "METATREE_ROUTER")
+_SMALL_DISK = 200_000_000
+
+
+def doctor(
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Check the installation and the tree: versions, the embedded model, SQLite, the tree's state, disk, keys.
+
+    Keys are named, their values never shown.
+
+    \b
+    Example: metatree doctor --source ~/src/requests
+    """
+    place = place_of(source, tree)
+    checks = [
+        _checked("python", _python),
+        _checked("packages", _packages),
+        _checked("embedded router", _embedded),
+        _checked("sqlite", lambda: _sqlite(place)),
+        _checked("tree", lambda: _tree(place)),
+        _checked("disk", lambda: _disk(place)),
+        _checked("keys", _keys),
+    ]
+    ok = all(check["ok"] for check in checks)
+    if json:
+        screen.write_json(DoctorShape(ok=ok, checks=checks))
+    else:
+        screen.write(_line(check) for check in checks)
+    return FOUND if ok else FAILED
+
+
+class _Bad(Exception):
+    """A check found something wrong; the message says what and what to do."""
+
+
+def _checked(name: str, check: Callable[[], str]) -> CheckShape:
+    try:
+        return CheckShape(name=name, ok=True, detail=check())
+    except _Bad as bad:
+        return CheckShape(name=name, ok=False, detail=str(bad))
+    except Exception as error:  # whatever is broken, the other checks are still of use
+        return CheckShape(name=name, ok=False, detail=f"{type(error).__name__}: {error}")
+
+
+def _line(check: CheckShape) -> str:
+    mark = screen.styled("ok  ", "green") if check["ok"] else screen.styled("FAIL", "red", "bold")
+    return f"{mark}  {check['name']:15}  {screen.visible(check['detail'])}"
+
+
+def _python() -> str:
+    return f"metatree {version('metatree')}, Python {platform.python_version()} on {platform.system()}"
+
+
+def _packages() -> str:
+    found, missing = [], []
+    for name in _PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        raise _Bad(f"not installed: {', '.join(missing)}; run `pip install --force-reinstall metatree`")
+    return ", ".join(found)
+
+
+def _embedded() -> str:
+    from metatree_routers import text_evidence
+
+    from metatree import Node, Tree
+
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree.create(Path(folder) / "doctor.db")
+        try:
+            tree.add(
+                Node(id="login", title="login", description="Check a password", content="def login(): ...")
+            )
+            tree.add(Node(id="draw", title="draw", description="Draw a circle", content="def draw(): ..."))
+            best = text_evidence(tree).score(["Where is the password checked?"], k=1)
+        finally:
+            tree.close()
+    if not best or best[0].node_id != "login":
+        raise _Bad(
+            "loads, but ranks a trivial example wrong; run `pip install --force-reinstall metatree wordllama`"
+        )
+    return f"loads and ranks in {time.monotonic() - began:.1f} s"
+
+
+def _sqlite(place: Path) -> str:
+    """Write-ahead logging needs shared memory, which some network file systems lack: try it where the tree lives."""
+    folder = _nearest_folder(place)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".metatree-doctor-") as inside:
+        connection = sqlite3.connect(Path(inside) / "try.db")
+        try:
+            mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+            connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
+        finally:
+            connection.close()
+    if mode != "wal":
+        raise _Bad(
+            f"no write-ahead log in {str(folder)!r} (a network disk?): keep the tree elsewhere with --tree"
+        )
+    return f"SQLite {sqlite3.sqlite_version} with write-ahead log"
+
+
+def _tree(place: Path) -> str:
+    if not has_tree(place):
+        return f"none at {str(place)!r} yet; the first search builds it"
+    from metatree import Tree
+
+    tree = Tree.open(place)
+    try:
+        state = "stale: the next search refreshes it" if tree.stale() else "up to date"
+        info = tree.info()
+        size_mb = (info["index_bytes"] + info["memory_bytes"]) / 1e6
+        return f"{info['nodes']:,} nodes, {info['omissions']:,} left out, {size_mb:.1f} MB, {state}"
+    finally:
+        tree.close()
+
+
+def _disk(place: Path) -> str:
+    free = shutil.disk_usage(_nearest_folder(place)).free
+    if free < _SMALL_DISK:
+        raise _Bad(f"only {free / 1e6:,.0f} MB free where the tree lives: make room, or use --tree elsewhere")
+    return f"{free / 1e9:,.1f} GB free"
+
+
+def _keys() -> str:
+    present = [name for name in _KEYS if os.environ.get(name)]
+    return f"set: {', '.join(present)}" if present else "none set; the embedded router needs none"
+
+
+def _nearest_folder(place: Path) -> Path:
+    return next(folder for folder in (place, *place.resolve().parents) if folder.is_dir())

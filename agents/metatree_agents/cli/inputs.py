@@ -1,0 +1,55 @@
+"""Text from the command line: an argument itself, `-` for standard input, `@FILE` for a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from metatree.errors import UserError
+
+
+def text_of(argument: str, *, what: str) -> str:
+    """Return the text that an argument stands for, without surrounding white space.
+
+    Args:
+        argument: the text, `-`, or `@FILE`.
+        what: what the text is, for the error messages.
+
+    Raises:
+        UserError: the file cannot be read, the bytes are not UTF-8, or there is nothing in them.
+    """
+    if argument == "-":
+        if sys.stdin.isatty():
+            print(f"type the {what}, then Ctrl-D", file=sys.stderr)
+        text = _decoded(sys.stdin.buffer.read(), "standard input")
+    elif argument.startswith("@") and len(argument) > 1:
+        path = Path(argument[1:]).expanduser()
+        try:
+            text = _decoded(path.read_bytes(), str(path))
+        except OSError as error:
+            raise UserError(f"cannot read {str(path)!r}: {error.strerror or error}") from error
+    else:
+        text = argument
+    text = text.strip()
+    if not text:
+        raise UserError(f"the {what} is empty: give a text, @FILE, or - for standard input")
+    return text
+
+
+def texts_of(arguments: Sequence[str], *, what: str) -> list[str]:
+    """Return the text of each argument; standard input can be named once."""
+    if arguments.count("-") > 1:
+        raise UserError("standard input (-) can be read only once")
+    return [text_of(argument, what=what) for argument in arguments]
+
+
+def _decoded(data: bytes, where: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        byte = data[error.start]
+        raise UserError(
+            f"{where} is not UTF-8 text (byte 0x{byte:02x} at offset {error.start}): convert it first, "
+            "for example with `iconv -f LATIN1 -t UTF-8`"
+        ) from error

@@ -1,0 +1,53 @@
+"""The options that several commands share, with their help texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Source = Annotated[
+    Path | None,
+    typer.Option("--source", metavar="DIR", help="Folder to search; the current folder by default."),
+]
+TreePath = Annotated[
+    Path | None,
+    typer.Option(
+        "--tree", metavar="PATH", help="Where the tree lives; .metatree beside the source by default."
+    ),
+]
+Start = Annotated[
+    str | None,
+    typer.Option(
+        "--start", metavar="NODE", help="Node to start from: its own subtree first, then its surroundings."
+    ),
+]
+Router = Annotated[
+    str | None,
+    typer.Option("--router", metavar="NAME", help="Router that chooses the way; `embedded` by default."),
+]
+Count = Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many to list.")]
+Context = Annotated[
+    str,
+    typer.Option("--context", metavar="TEXT", help="What the search should know besides the question."),
+]
+RunId = Annotated[
+    str | None,
+    typer.Option("--run", metavar="RUN", help="Name of this run in the journal; made up by default."),
+]
+MaxCalls = Annotated[
+    int | None,
+    typer.Option("--max-calls", min=1, metavar="N", help="At most N calls of the router, and N of a model."),
+]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option("--max-seconds", min=0.001, metavar="S", help="At most S seconds of work."),
+]
+NoRefresh = Annotated[
+    bool,
+    typer.Option("--no-refresh", help="Search the tree as it is, even if its source has changed."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON; docs/json.md has the schema.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also print the path that the search took.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")]

@@ -1,0 +1,175 @@
+"""`metatree trace`, `runs` and `resume`: what searches did, and how one that stopped goes on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metatree.errors import UserError
+from metatree_agents.cli import options, screen
+from metatree_agents.cli.exits import FOUND, NOTHING
+
+if TYPE_CHECKING:
+    from metatree import Tree
+    from metatree.kernel import RunInfo
+
+
+def trace(
+    run: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="Name of the run; the last by default.")
+    ] = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Print every decision of a run: why each branch was taken or ruled out.
+
+    \b
+    Example: metatree trace --source ~/src/requests
+    """
+    from metatree import load_run
+    from metatree_agents.cli.answers import summary
+    from metatree_agents.cli.shapes import trace_shape
+    from metatree_agents.cli.traces import trace_lines
+    from metatree_agents.cli.trees import existing_tree
+
+    opened = existing_tree(source, tree)
+    result = load_run(run or _last_run(opened), tree=opened)
+    if json:
+        screen.write_json(trace_shape(result))
+    else:
+        screen.write(trace_lines(result.trace))
+        screen.note(screen.visible(summary(result)))
+    return FOUND
+
+
+def runs(
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """List the runs in the journal of a tree, the last first.
+
+    \b
+    Example: metatree runs --source ~/src/requests
+    """
+    from metatree import runs as list_runs
+    from metatree_agents.cli.shapes import RunShape, RunsShape
+    from metatree_agents.cli.trees import existing_tree
+
+    listed = list_runs(tree=existing_tree(source, tree))
+    if json:
+        shapes = [
+            RunShape(
+                run=each.run_id,
+                machine=each.machine,
+                questions=list(each.given["questions"]),
+                ended=each.ended,
+                began_at=_iso(each.began_at),
+                updated_at=_iso(each.updated_at),
+            )
+            for each in listed
+        ]
+        screen.write_json(RunsShape(runs=shapes))
+    elif listed:
+        screen.write(
+            f"{each.run_id}  {_local(each.updated_at)}  {each.ended or 'unfinished':10}  "
+            f"{_questions(each)}".rstrip()
+            for each in listed
+        )
+    else:
+        screen.note('no runs yet: `metatree ask "…"` makes one')
+    return FOUND if listed else NOTHING
+
+
+def resume(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run; `metatree runs` lists them.")],
+    answer: Annotated[
+        str | None,
+        typer.Option(
+            "--answer", metavar="TEXT", help="Answer to the question that it waits for; - or @FILE too."
+        ),
+    ] = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    router: options.Router = None,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> int:
+    """Go on with a run that was cancelled, reached a limit or waits for a person.
+
+    What was found and paid for is not asked again. The limits given here replace the earlier ones.
+
+    \b
+    Example: metatree resume 1f6c9a02 --max-calls 500
+    """
+    from metatree import resume as go_on
+    from metatree_agents.cli.answers import answer_lines, node_lines
+    from metatree_agents.cli.inputs import text_of
+    from metatree_agents.cli.searching import ended, limits_of, suite_parts, watched
+    from metatree_agents.cli.shapes import ask_shape, find_shape
+    from metatree_agents.cli.trees import existing_tree
+
+    opened = existing_tree(source, tree)
+    answers = None
+    if answer is not None:
+        answers = {_waiting_question(opened, run): text_of(answer, what="answer")}
+    with watched(run) as progress:
+        result = go_on(
+            run,
+            tree=opened,
+            answers=answers,
+            limits=limits_of(max_calls, max_seconds),
+            on_event=progress,
+            **suite_parts(router),
+        )
+    nodes_only = _run(opened, run).given["returns"] == "nodes"
+    if json:
+        screen.write_json(find_shape(result) if nodes_only else ask_shape(result))
+    else:
+        screen.write(node_lines(result) if nodes_only else answer_lines(result, opened))
+    return ended(result, verbose=verbose)
+
+
+def _last_run(tree: Tree) -> str:
+    from metatree import runs as list_runs
+
+    listed = list_runs(tree=tree)
+    if not listed:
+        raise UserError('this tree has no runs yet: `metatree ask "…"` makes one')
+    return listed[0].run_id
+
+
+def _run(tree: Tree, run_id: str) -> RunInfo:
+    from metatree import runs as list_runs
+
+    return next(each for each in list_runs(tree=tree) if each.run_id == run_id)
+
+
+def _waiting_question(tree: Tree, run: str) -> str:
+    from metatree import load_run
+
+    result = load_run(run, tree=tree)
+    if result.ended != "waiting":
+        raise UserError(f"run {run!r} waits for no answer (it is {result.ended}): leave --answer out")
+    return result.detail
+
+
+def _questions(run: RunInfo, width: int = 100) -> str:
+    line = screen.visible(" ".join(" / ".join(run.given["questions"]).split()))
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def _local(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,90 @@
+"""Run a search for a command: its router, its limits, its progress, and what Ctrl-C leaves behind."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from metatree import plugins
+from metatree.errors import UserError
+from metatree_agents.cli import screen
+from metatree_agents.cli.answers import summary
+from metatree_agents.cli.exits import exit_code
+from metatree_agents.cli.progress import SearchProgress, search_line
+from metatree_agents.cli.traces import path_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from metatree import Limits, SearchResult
+    from metatree.protocols import Suite
+
+
+class Cancelled(Exception):
+    """Ctrl-C was pressed; what the run found and paid for is in its journal."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"cancelled; what was found is kept: go on with `metatree resume {run_id}`")
+
+
+def new_run_id() -> str:
+    """Return a short name for a run that is not in use."""
+    return secrets.token_hex(4)
+
+
+def limits_of(max_calls: int | None, max_seconds: float | None) -> Limits | None:
+    """Return the limits that the options ask for; None when they ask for none."""
+    from metatree import Limits
+
+    bounds: dict[str, Any] = {}
+    if max_calls is not None:
+        bounds |= {"router_calls": max_calls, "model_calls": max_calls}
+    if max_seconds is not None:
+        bounds["seconds"] = max_seconds
+    return Limits(**bounds) if bounds else None
+
+
+def suite_parts(name: str | None) -> dict[str, Any]:
+    """Return the parts that think, as arguments of `search`, for the name of a router.
+
+    Raises:
+        UserError: no router has this name; the message lists those that are installed.
+    """
+    if name is None:
+        return {}
+    # A router's name may say more after a slash, such as the model that it calls.
+    plugin = name.partition("/")[0]
+    installed = plugins.available(plugins.ROUTERS)
+    if plugin not in installed:
+        raise UserError(f"no router {name!r} is installed; there is {', '.join(sorted(installed))}")
+    suite: Suite = plugins.load(plugins.ROUTERS, plugin)(name)
+    return {
+        "router": suite.router,
+        "reader": suite.reader,
+        "tool_caller": suite.tool_caller,
+        "composer": suite.composer,
+        "describer": suite.describer,
+    }
+
+
+@contextmanager
+def watched(run_id: str) -> Iterator[SearchProgress | None]:
+    """Show what a search does while it runs; turn Ctrl-C into `Cancelled`, which says how to go on."""
+    try:
+        with search_line() as progress:
+            yield progress
+    except KeyboardInterrupt as interrupt:
+        raise Cancelled(run_id) from interrupt
+
+
+def ended(result: SearchResult, *, verbose: bool) -> int:
+    """Say on standard error how a search ended (and, when asked, its path); return the exit code."""
+    if verbose:
+        screen.note("\nPath")
+        for line in path_lines(result.trace):
+            screen.note(line)
+    screen.note(screen.visible(summary(result)))
+    if result.ended in ("limit", "waiting"):
+        screen.note(f"go on with: metatree resume {result.run_id}")
+    return exit_code(result)

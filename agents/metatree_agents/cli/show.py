@@ -1,0 +1,89 @@
+"""`metatree show`: what is in the tree, and what was left out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metatree_agents.cli import options, screen
+from metatree_agents.cli.exits import FOUND, NOTHING
+from metatree_agents.cli.shapes import NodeShape, OmissionShape, OmittedShape
+
+if TYPE_CHECKING:
+    from metatree import Node, Tree
+
+
+def show(
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", help="Id of a node, or the end of one; the root by default.")
+    ] = ".",
+    depth: Annotated[int, typer.Option("--depth", min=0, metavar="N", help="How many levels below it.")] = 2,
+    content: Annotated[bool, typer.Option("--content", help="Print the text of the node instead.")] = False,
+    omitted: Annotated[
+        bool, typer.Option("--omitted", help="List what was left out of the tree, and why, instead.")
+    ] = False,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Print a node and what lies below it.
+
+    \b
+    Example: metatree show src/requests --depth 1 --source ~/src/requests
+    """
+    from metatree_agents.cli.trees import existing_tree
+
+    opened = existing_tree(source, tree)
+    if omitted:
+        return _show_omitted(opened, json=json)
+    shown = opened.get(opened.resolve(node))
+    if json:
+        screen.write_json(_shape(opened, shown, depth))
+    elif content:
+        screen.write(screen.visible(line.expandtabs(4)) for line in opened.content(shown).splitlines())
+    else:
+        screen.write(_lines(opened, shown, depth))
+    return FOUND
+
+
+def _show_omitted(tree: Tree, *, json: bool) -> int:
+    omissions = tree.omissions()
+    if json:
+        shapes = [OmissionShape(path=path, reason=reason) for path, reason in omissions]
+        screen.write_json(OmittedShape(omitted=shapes))
+    elif omissions:
+        screen.write(f"{screen.visible(path)}: {screen.visible(reason)}" for path, reason in omissions)
+    else:
+        screen.note("nothing was left out")
+    return FOUND if omissions else NOTHING
+
+
+def _lines(tree: Tree, node: Node, depth: int) -> Iterator[str]:
+    for level, each in tree.walk(node, depth=depth):
+        lines = ""
+        if each.source is not None and each.source.start_line is not None:
+            lines = screen.styled(f":{each.source.start_line}-{each.source.end_line}", "dim")
+        title = screen.styled(screen.visible(each.title), "bold" if level == 0 else "cyan")
+        description = screen.visible(" ".join(each.description.split()))
+        said = f"  {screen.styled(description, 'dim')}" if description else ""
+        yield f"{'  ' * level}{title}{lines}{said}"
+
+
+def _shape(tree: Tree, node: Node, depth: int) -> NodeShape:
+    children = tree.children(node)
+    source = node.source
+    return NodeShape(
+        id=node.id,
+        title=node.title,
+        description=node.description,
+        kind=node.kind,
+        path=source.path if source else None,
+        start_line=source.start_line if source else None,
+        end_line=source.end_line if source else None,
+        children=[_shape(tree, child, depth - 1) for child in children]
+        if depth > 0 or not children
+        else None,
+    )

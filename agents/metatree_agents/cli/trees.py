@@ -1,0 +1,117 @@
+"""Which tree a command works on: found beside its source, built when missing, refreshed when stale."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from metatree.errors import UserError
+from metatree_agents.cli.progress import build_bar
+from metatree_agents.cli.screen import note, visible
+
+if TYPE_CHECKING:
+    from metatree import Tree
+
+FOLDER = ".metatree"
+"""Name of the folder that a tree lives in, beside its source."""
+
+
+def ready_tree(source: Path | None, tree: Path | None, *, refresh: bool = True) -> Tree:
+    """Open the tree of a source, built first when it is missing and refreshed when it is stale.
+
+    Args:
+        source: folder or file; None for the current folder, or for whatever `tree` was built from.
+        tree: where the tree lives; None for `.metatree` beside the source.
+        refresh: whether a stale tree is brought up to date.
+
+    Raises:
+        UserError: there is no such folder, or what is at `tree` is not a tree.
+    """
+    place = place_of(source, tree)
+    if not has_tree(place):
+        if tree is not None and source is None:
+            raise UserError(f"no tree at {str(tree)!r}: build one with `metatree build SOURCE --tree {tree}`")
+        source = source or Path()
+        _refuse_whole_disk(source)
+        return build(source, tree)
+    opened = _open(place)
+    if refresh and opened.stale():
+        began = time.monotonic()
+        opened.refresh()
+        note(f"refreshed the tree, {_seconds(began)}")
+    return opened
+
+
+def existing_tree(source: Path | None, tree: Path | None) -> Tree:
+    """Open a tree that was built before, as it is.
+
+    Raises:
+        UserError: there is none, with the command that builds it.
+    """
+    place = place_of(source, tree)
+    if not has_tree(place):
+        what = f"--tree {tree}" if tree is not None else ""
+        command = f"metatree build {source or '.'} {what}".rstrip()
+        raise UserError(f"no tree at {str(place)!r}: build one with `{command}`")
+    return _open(place)
+
+
+def build(source: Path, tree: Path | None) -> Tree:
+    """Build the tree of a source, with a bar on a terminal and one line on standard error at the end.
+
+    Raises:
+        UserError: there is no such file or folder.
+    """
+    from metatree_memory_tools import build_tree
+
+    _existing(source)
+    began = time.monotonic()
+    with build_bar(f"building {source}") as progress:
+        built = build_tree(source, out=tree, progress=progress)
+    note(f"built the tree of {visible(str(source))}: {len(built):,} nodes, {_seconds(began)}")
+    return built
+
+
+def _open(place: Path) -> Tree:
+    from metatree import Tree
+
+    return Tree.open(place)
+
+
+def has_tree(place: Path) -> bool:
+    """Say whether a built tree, or a tree in one file, is at this place."""
+    return (place / "index.db").exists() if place.is_dir() else place.exists()
+
+
+def place_of(source: Path | None, tree: Path | None) -> Path:
+    """Return where the tree of a source lives, whether it is there or not.
+
+    Raises:
+        UserError: there is no such source.
+    """
+    if tree is not None:
+        return tree.expanduser()
+    source = _existing(source or Path())
+    return (source if source.is_dir() else source.parent) / FOLDER
+
+
+def _existing(source: Path) -> Path:
+    source = source.expanduser()
+    if not source.exists():
+        raise UserError(f"no file or folder {str(source)!r}: check the path, or give another with --source")
+    return source
+
+
+def _refuse_whole_disk(source: Path) -> None:
+    """A forgotten `cd` must not start to read a whole home folder or disk."""
+    folder = source.expanduser().resolve()
+    if folder in (Path(folder.anchor), Path.home()):
+        raise UserError(
+            f"{str(folder)!r} is a whole {'disk' if folder == Path(folder.anchor) else 'home folder'}: "
+            f"name a folder with --source, or build its tree first with `metatree build {source}`"
+        )
+
+
+def _seconds(began: float) -> str:
+    return f"{time.monotonic() - began:.1f} s"

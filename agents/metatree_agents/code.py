@@ -1,0 +1,125 @@
+"""The agent that writes code asks here first: which files does an issue want edited, and where in them?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from metatree.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from metatree import Limits, Node, SearchResult, Tree
+    from metatree.protocols import Evidence, Router
+    from metatree.result import NodeRef, TraceEntry
+
+_DEFINITIONS_PER_FILE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A function, method or class inside a file to edit."""
+
+    name: str
+    """Dotted name inside the file, such as `Session.resolve_redirects`."""
+    start_line: int
+    """First line, counted from 1."""
+    end_line: int
+    """Last line, included."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileToEdit:
+    """A file that an issue probably wants edited."""
+
+    path: str
+    """Relative to the source, with `/`."""
+    score: float
+    """In [0, 1], higher is better; comparable within one call."""
+    reason: str
+    """Why this file, in a few words or the line that matched."""
+    definitions: tuple[Definition, ...] = ()
+    """The definitions in it that fit the issue best, best first; empty when none stands out."""
+
+
+def files_to_edit(
+    issue: str,
+    tree: Tree,
+    k: int = 5,
+    *,
+    router: Router | None = None,
+    evidence: Evidence | None = None,
+    limits: Limits | None = None,
+) -> list[FileToEdit]:
+    """List the files that an issue wants edited, best first, each with its best definitions and their lines.
+
+    Args:
+        issue: the whole text: title, prose, code blocks, traceback.
+        tree: a tree of the source code, as `build_tree` makes it.
+        k: how many files at most.
+        router: chooses the way through the tree; None for the embedded one, which needs no model.
+        evidence: scores nodes for the issue; None for the text index.
+        limits: bounds of the search.
+
+    Raises:
+        UserError: the issue is empty.
+    """
+    return locate(issue, tree, k, router=router, evidence=evidence, limits=limits)[0]
+
+
+def locate(
+    issue: str,
+    tree: Tree,
+    k: int = 5,
+    *,
+    router: Router | None = None,
+    evidence: Evidence | None = None,
+    limits: Limits | None = None,
+    on_event: Callable[[TraceEntry], None] | None = None,
+    run_id: str | None = None,
+) -> tuple[list[FileToEdit], SearchResult]:
+    """List the files to edit as `files_to_edit` does, with the search that found them: its trace and its cost."""
+    from metatree import search
+
+    if not issue.strip():
+        raise UserError("the issue is empty: give its title and text")
+    evidence = evidence or _text_evidence(tree)
+    result = search(
+        [issue],
+        tree=tree,
+        returns="nodes",
+        k=k,
+        accept={"file"},
+        router=router,
+        evidence=evidence,
+        limits=limits,
+        on_event=on_event,
+        run_id=run_id,
+    )
+    return [_file(issue, tree, found, evidence) for found in result.nodes], result
+
+
+def _file(issue: str, tree: Tree, found: NodeRef, evidence: Evidence) -> FileToEdit:
+    node = tree.get(found.id)
+    path = node.source.path if node.source is not None else node.id
+    return FileToEdit(path, found.score, found.reason, tuple(_definitions(issue, tree, node, evidence)))
+
+
+def _definitions(issue: str, tree: Tree, file: Node, evidence: Evidence) -> list[Definition]:
+    found = []
+    for scored in evidence.score([issue], under=file.id, k=4 * _DEFINITIONS_PER_FILE):
+        node = tree.find(scored.node_id)
+        if node is None or node.kind != "definition" or node.source is None:
+            continue
+        if node.source.start_line is None or node.source.end_line is None:
+            continue
+        name = node.id.partition("::")[2] or node.title
+        found.append(Definition(name, node.source.start_line, node.source.end_line))
+    return found[:_DEFINITIONS_PER_FILE]
+
+
+def _text_evidence(tree: Tree) -> Evidence:
+    from metatree_routers import text_evidence
+
+    return text_evidence(tree)

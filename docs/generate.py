@@ -1,0 +1,199 @@
+"""Write docs/cli.md and docs/json.md from the code, or check that they say what the code says.
+
+usage: python docs/generate.py [--check]
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+import typer
+from metatree_agents.cli import exits, shapes
+from metatree_agents.cli.app import app
+
+HERE = Path(__file__).parent
+NAMES: Mapping[Any, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    type(None): "null",
+}
+SHAPES: tuple[type, ...] = (
+    shapes.AskShape,
+    shapes.FindShape,
+    shapes.FilesShape,
+    shapes.BuildShape,
+    shapes.NodeShape,
+    shapes.OmittedShape,
+    shapes.TraceShape,
+    shapes.RunsShape,
+    shapes.DoctorShape,
+    shapes.UsageShape,
+)
+
+
+def cli_page() -> str:
+    """Return the page on the command line: every command with its arguments and options."""
+    group: Any = typer.main.get_command(app)
+    return "\n".join(
+        [
+            "# Command line",
+            "",
+            "<!-- Written by docs/generate.py (`make docs`): change the code, not this page. -->",
+            "",
+            "Results go to standard output; progress and messages go to standard error, colours and bars only to a",
+            "terminal (and not when `NO_COLOR` is set). A text argument may be `-` for standard input or `@FILE`.",
+            "`metatree --install-completion` sets up completion for your shell.",
+            "",
+            "| exit code | meaning |",
+            "|---|---|",
+            f"| {exits.FOUND} | found |",
+            f"| {exits.NOTHING} | nothing found |",
+            f"| {exits.WRONG_USE} | wrong use: one line on standard error says what to do |",
+            f"| {exits.LIMIT} | a limit was reached; what was found so far is printed, `metatree resume` goes on |",
+            f"| {exits.WAITING} | waiting for a person; `metatree resume RUN --answer TEXT` goes on |",
+            f"| {exits.FAILED} | failed or cancelled (Ctrl-C); what was found and paid for is kept |",
+            "",
+            "JSON is printed when a search was made, whatever its end; with exit code 2, and when something failed,",
+            "standard output is empty. Its shapes are in [json.md](json.md).",
+            "",
+            *(line for name, command in group.commands.items() for line in _command(name, command)),
+        ]
+    )
+
+
+def _command(name: str, command: Any) -> Iterator[str]:
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
+    summary, _, rest = inspect.cleandoc(command.help).partition("\n\n")
+    details, _, example = rest.replace("\b\n", "").rpartition("Example: ")
+    usage = " ".join(_usage(argument) for argument in arguments)
+    yield from (f"## metatree {name}", "", " ".join(summary.split()), "")
+    if details.strip():
+        yield from (details.strip(), "")
+    yield from (
+        "```sh",
+        example.strip(),
+        "```",
+        "",
+        f"Usage: `metatree {name} {usage}".rstrip() + " [OPTIONS]`",
+        "",
+    )
+    yield from ("| | |", "|---|---|")
+    for parameter in (*arguments, *options):
+        shown = parameter.metavar if parameter in arguments else _option(parameter)
+        yield f"| `{shown}` | {' '.join((parameter.help or '').split())}{_default(parameter)} |"
+    yield ""
+
+
+def _usage(argument: Any) -> str:
+    shown = str(argument.metavar) + ("..." if argument.nargs == -1 else "")
+    return shown if argument.required else f"[{shown}]"
+
+
+def _option(option: Any) -> str:
+    names = ", ".join(option.opts)
+    return names if option.is_flag else f"{names} {option.metavar or option.name.upper()}"
+
+
+def _default(parameter: Any) -> str:
+    value = parameter.default
+    shown = isinstance(value, int | float) and not isinstance(value, bool)
+    return f" Default: {value}." if shown else ""
+
+
+def json_page() -> str:
+    """Return the page on what `--json` prints: every shape with its fields."""
+    lines = [
+        "# JSON",
+        "",
+        "<!-- Written by docs/generate.py (`make docs`): change the code, not this page. -->",
+        "",
+        "Every command prints one JSON object with `--json`, in UTF-8. Fields may be added; those here stay.",
+        "",
+    ]
+    for shape in SHAPES:
+        summary, _, details = inspect.cleandoc(shape.__doc__ or "").partition("\n\n")
+        title = summary.partition("; ")[0].rstrip(".")
+        lines += [f"## {title}", ""]
+        notes = [
+            *_notes(summary, title),
+            *([" ".join(details.split())] if details else []),
+            *_nested_notes(shape),
+        ]
+        lines += ["```", *_object(shape, 0, top=True), "```", "", *[f"- {note}" for note in notes]]
+        lines += [""] if notes else []
+    return "\n".join(lines)
+
+
+def _notes(summary: str, title: str) -> Iterator[str]:
+    rest = summary.removeprefix(title).removeprefix("; ").strip(". ")
+    if rest:
+        yield rest + "."
+
+
+def _nested_notes(shape: type, seen: frozenset[type] = frozenset()) -> Iterator[str]:
+    for hint in get_type_hints(shape).values():
+        for part in (hint, *get_args(hint)):
+            if typing.is_typeddict(part) and part not in SHAPES and part not in seen:
+                yield " ".join(inspect.cleandoc(part.__doc__ or "").split())
+                yield from _nested_notes(part, seen | {part})
+
+
+def _object(shape: type, depth: int, *, top: bool = False) -> list[str]:
+    margin = "  " * (depth + 1)
+    lines = ["{"]
+    for name, hint in get_type_hints(shape).items():
+        first, *more = _type(hint, depth + 1)
+        lines += [f'{margin}"{name}": {first}', *more]
+        lines[-1] += ","
+    lines[-1] = lines[-1].removesuffix(",")
+    return [*lines, "  " * depth + "}"]
+
+
+def _type(hint: Any, depth: int) -> list[str]:
+    if hint in NAMES:
+        return [NAMES[hint]]
+    if hint is Any:
+        return ["any"]
+    if hint in SHAPES:
+        return [f"{hint.__name__.removesuffix('Shape').lower()} (see there)"]
+    if typing.is_typeddict(hint):
+        return _object(hint, depth)
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        first, *rest = [_type(arg, depth) for arg in args]
+        return [*first[:-1], first[-1] + "".join(f" or {other[0]}" for other in rest)]
+    if origin is list:
+        inner = _type(args[0], depth)
+        return [f"[{inner[0]}", *inner[1:-1], f"{inner[-1]}, …]"] if len(inner) > 1 else [f"[{inner[0]}, …]"]
+    if origin is dict:
+        return [f"{{string: {_type(args[1], depth)[0]}, …}}"]
+    raise TypeError(f"no words for the type {hint!r}")
+
+
+def main() -> int:
+    """Write the pages, or with --check return 1 when one differs from what the code says."""
+    check = "--check" in sys.argv[1:]
+    stale = []
+    for name, text in (("cli.md", cli_page()), ("json.md", json_page())):
+        path = HERE / name
+        text = text.rstrip("\n") + "\n"
+        if check and (not path.exists() or path.read_text(encoding="utf-8") != text):
+            stale.append(f"docs/{name}")
+        elif not check:
+            path.write_text(text, encoding="utf-8")
+    if stale:
+        print(f"{', '.join(stale)} differs from the code: run `make docs`", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""No test reaches a model or the network by accident, and none reads the settings of the machine it runs on."""
+
+from __future__ import annotations
+
+import os
+import socket
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+for _name in [name for name in os.environ if name.startswith("METATREE_")]:
+    del os.environ[_name]
+
+_LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+@pytest.fixture(autouse=True)
+def no_model_requests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse connections that leave the machine, and hide the keys, except in tests marked `live`."""
+    if "live" in request.keywords:
+        return
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if isinstance(address, tuple) and address[0] not in _LOCAL:
+            raise RuntimeError(f"a test tried to reach {address[0]!r}: mark it `live`, or use a fake")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave `live` tests out unless they are asked for: `pytest -m live`."""
+    if "live" in (config.option.markexpr or ""):
+        return
+    skip = pytest.mark.skip(reason="needs a real model and a key: run `pytest -m live`")
+    for item in items:
+        if "live" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture
+def conforms() -> Callable[[Any, Any], None]:
+    """Return a check that a JSON value has exactly the fields and types of a `TypedDict`."""
+    return _check_shape
+
+
+def _check_shape(value: Any, hint: Any, where: str = "$") -> None:
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return
+    if typing.is_typeddict(hint):
+        fields = get_type_hints(hint)
+        assert isinstance(value, dict), f"{where}: {value!r} is no object"
+        assert list(value) == list(fields), f"{where}: has {list(value)}, documented is {list(fields)}"
+        for name, field in fields.items():
+            _check_shape(value[name], field, f"{where}.{name}")
+    elif origin is list:
+        assert isinstance(value, list), f"{where}: {value!r} is no list"
+        for number, item in enumerate(value):
+            _check_shape(item, args[0], f"{where}[{number}]")
+    elif origin is dict:
+        assert isinstance(value, dict), f"{where}: {value!r} is no object"
+        for name, item in value.items():
+            _check_shape(item, args[1], f"{where}.{name}")
+    elif origin in (types.UnionType, typing.Union):
+        if value is not None or type(None) not in args:
+            (only,) = [arg for arg in args if arg is not type(None)]
+            _check_shape(value, only, where)
+    else:
+        allowed = (int, float) if hint is float else (hint,)
+        assert type(value) in allowed, f"{where}: {value!r} is no {hint.__name__}"

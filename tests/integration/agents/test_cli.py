@@ -1,0 +1,325 @@
+"""The commands on a small project: what they print, where, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metatree_agents.cli import shapes
+from metatree_agents.cli.app import run
+
+pytestmark = pytest.mark.integration
+
+METATREE = Path(sys.executable).with_name("metatree")
+QUESTION = "Within how many days are refunds paid?"
+
+
+def _shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command line as a shell does; `metatree` is this installation's."""
+    command = command.replace("metatree", str(METATREE))
+    return subprocess.run(
+        ["bash", "-c", command],
+        text=True,
+        capture_output=True,
+        check=False,
+        env={**os.environ, **environment},
+        timeout=120,
+    )
+
+
+def test_ask_builds_the_tree_and_answers_with_its_source(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ask", QUESTION]) == 0
+    shown = capsys.readouterr()
+    assert "14 days" in shown.out
+    assert "docs/guide.md:5" in shown.out
+    assert "built the tree" in shown.err
+    assert "\x1b" not in shown.out + shown.err
+    assert (project / ".metatree" / "index.db").exists()
+
+
+def test_second_question_uses_the_tree_as_it_is(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ask", QUESTION]) == 0
+    capsys.readouterr()
+    assert run(["ask", QUESTION]) == 0
+    assert "built" not in capsys.readouterr().err
+
+
+def test_changed_source_is_seen(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["build", "."]) == 0
+    guide = project / "docs" / "guide.md"
+    guide.write_text(guide.read_text().replace("14 days", "30 days"))
+    assert run(["ask", QUESTION, "--no-refresh"]) in (0, 1, 5)
+    capsys.readouterr()
+    assert run(["ask", QUESTION]) == 0
+    shown = capsys.readouterr()
+    assert "30 days" in shown.out
+    assert "refreshed the tree" in shown.err
+
+
+def test_source_elsewhere_and_tree_elsewhere(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tree = tmp_path / "trees" / "shop"
+    assert run(["ask", QUESTION, "--source", str(project), "--tree", str(tree)]) == 0
+    assert not (project / ".metatree").exists()
+    assert run(["ask", QUESTION, "--tree", str(tree)]) == 0
+    assert "docs/guide.md:5" in capsys.readouterr().out
+
+
+def test_files_lists_the_file_to_edit_with_its_definition(
+    project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
+) -> None:
+    issue = "Declined credit card is charged again\n\nA declined payment should not be retried three times."
+    (project / "issue.txt").write_text(issue)
+    assert run(["files", "@issue.txt", "--json", "-k", "2"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    conforms(printed, shapes.FilesShape)
+    first = printed["files"][0]
+    assert first["path"] == "src/shop/payment.py"
+    assert {"name": "charge", "start_line": 6, "end_line": 12} in first["definitions"]
+
+
+def test_every_command_prints_its_documented_json(
+    project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
+) -> None:
+    for arguments, shape in (
+        (["build", "."], shapes.BuildShape),
+        (["ask", QUESTION], shapes.AskShape),
+        (["find", "sum of the prices", "-k", "2"], shapes.FindShape),
+        (["files", "The sum of the prices in the cart is wrong"], shapes.FilesShape),
+        (["show"], shapes.NodeShape),
+        (["show", "src/shop/cart.py", "--depth", "0"], shapes.NodeShape),
+        (["trace"], shapes.TraceShape),
+        (["runs"], shapes.RunsShape),
+        (["doctor"], shapes.DoctorShape),
+    ):
+        assert run([*arguments, "--json"]) == 0, arguments
+        conforms(json.loads(capsys.readouterr().out), shape)
+
+
+def test_show_prints_the_tree_below_a_node(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["build", "."])
+    capsys.readouterr()
+    assert run(["show", "src/shop", "--depth", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["shop", "__init__.py", "cart.py", "payment.py"]
+    assert run(["show", "src/shop/payment.py::charge", "--content"]) == 0
+    assert "for attempt in range(retries):" in capsys.readouterr().out
+
+
+def test_what_was_left_out_is_listed_with_the_reason(
+    project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
+) -> None:
+    (project / "logo.bin").write_bytes(bytes(range(256)))
+    run(["build", "."])
+    capsys.readouterr()
+    assert run(["show", "--omitted"]) == 0
+    assert capsys.readouterr().out.startswith("logo.bin: ")
+    assert run(["show", "--omitted", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    conforms(printed, shapes.OmittedShape)
+    assert [left_out["path"] for left_out in printed["omitted"]] == ["logo.bin"]
+
+
+def test_trace_names_the_chosen_and_the_rejected(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ask", QUESTION, "--run", "mine"]) == 0
+    capsys.readouterr()
+    assert run(["trace", "mine"]) == 0
+    text = capsys.readouterr().out
+    assert "docs/guide.md" in text
+    assert run(["runs"]) == 0
+    assert capsys.readouterr().out.startswith("mine  ")
+
+
+def test_nothing_found_is_exit_code_1(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ask", "xylophone zeppelin quokka?"]) == 1
+    assert "no answer was found" in capsys.readouterr().out
+
+
+def test_limit_is_exit_code_3_and_says_how_to_go_on(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ask", "Which colour has the roof of the shop?", "--max-calls", "1", "--run", "short"]) == 3
+    assert "metatree resume short" in capsys.readouterr().err
+    assert run(["resume", "short", "--max-calls", "200"]) in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ask"], "Missing argument 'QUESTION'"),
+        (["ask", ""], "the question is empty"),
+        (["ask", "  "], "the question is empty"),
+        (["find", "@gone.txt"], "cannot read 'gone.txt'"),
+        (["files", ""], "the issue is empty"),
+        (["ask", "Why?", "--source", "gone"], "no file or folder 'gone'"),
+        (["ask", "Why?", "--tree", "gone.db"], "no tree at 'gone.db'"),
+        (["ask", "Why?", "--tree", "README.md"], "README.md"),
+        (["ask", "Why?", "--start", "src/shop/kart.py"], "did you mean 'src/shop/cart.py'"),
+        (
+            ["ask", "Why?", "--router", "crystal-ball"],
+            "no router 'crystal-ball' is installed; there is embedded",
+        ),
+        (["ask", "Why?", "-k", "1"], "No such option"),
+        (["find", "Why?", "-k", "0"], "0"),
+        (["show", "nowhere"], "no node 'nowhere'"),
+        (["trace", "nothing"], "no run 'nothing'"),
+        (["resume", "nothing"], "no run 'nothing'"),
+        (["build", "gone"], "no file or folder 'gone'"),
+        (["build", "src", "docs", "--tree", "t"], "one source"),
+        (["frobnicate"], "No such command 'frobnicate'"),
+    ],
+)
+def test_wrong_use_is_one_clear_line_and_exit_code_2(
+    arguments: list[str], said: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["build", "."])
+    capsys.readouterr()
+    assert run(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    (line,) = [line for line in shown.err.splitlines() if line.strip()]
+    assert line.startswith("metatree: ")
+    assert said in line
+
+
+def test_commands_that_need_a_tree_name_the_command_that_builds_it(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments in (["show"], ["trace"], ["runs"], ["resume", "x"]):
+        assert run(arguments) == 2
+        assert "build one with `metatree build .`" in capsys.readouterr().err
+
+
+def test_damaged_tree_is_named_and_how_to_mend_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["build", "."])
+    for name in ("index.db-wal", "index.db-shm"):
+        (project / ".metatree" / name).unlink(missing_ok=True)
+    (project / ".metatree" / "index.db").write_bytes(b"not a database, just some text" * 500)
+    capsys.readouterr()
+    assert run(["ask", QUESTION]) == 2
+    shown = capsys.readouterr()
+    assert "index.db" in shown.err
+    assert "metatree build" in shown.err
+    assert run(["build", "."]) == 0
+    assert run(["ask", QUESTION]) == 0
+
+
+def test_home_and_disk_are_not_built_by_accident(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(project))
+    assert run(["ask", QUESTION]) == 2
+    assert "is a whole home folder" in capsys.readouterr().err
+    assert run(["build", "."]) == 0
+    assert run(["ask", QUESTION]) == 0
+
+
+def test_failure_is_one_line_and_the_traceback_comes_with_debug(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*arguments: object, **options: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("metatree.search", broken)
+    assert run(["ask", QUESTION]) == 5
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[-1] == (
+        "metatree: failed: ZeroDivisionError: a bug; run it again with --debug for the traceback"
+    )
+    with pytest.raises(ZeroDivisionError):
+        run(["ask", QUESTION, "--debug"])
+
+
+def test_reader_that_goes_away_is_no_failure(project: Path) -> None:
+    done = _shell("metatree build . && metatree show --depth 9 | head -n 1; echo ${PIPESTATUS[0]}")
+    assert done.stdout.splitlines()[-1] == "0"
+    assert "Broken" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_question_comes_from_standard_input(project: Path) -> None:
+    done = _shell(f"echo '{QUESTION}' | metatree ask -")
+    assert done.returncode == 0, done.stderr
+    assert "14 days" in done.stdout
+
+
+def test_standard_input_that_is_not_utf8_is_refused(project: Path) -> None:
+    done = _shell("printf 'caf\\xe9' | metatree ask -")
+    assert done.returncode == 2
+    assert "standard input is not UTF-8" in done.stderr
+
+
+def test_colours_only_on_a_terminal_and_not_with_no_color(project: Path) -> None:
+    on_terminal = "script -qec 'metatree show' /dev/null"
+    assert _shell("metatree build .").returncode == 0
+    assert "\x1b[" not in _shell("metatree show", TERM="xterm").stdout
+    assert "\x1b[" in _shell(on_terminal, TERM="xterm").stdout
+    assert "\x1b[" not in _shell(on_terminal, TERM="xterm", NO_COLOR="1").stdout
+
+
+def test_ctrl_c_is_exit_code_5_and_says_how_to_go_on(project: Path) -> None:
+    run(["build", "."])
+    program = (
+        "import sys, time, metatree_routers\n"
+        "from metatree_agents.cli.app import run\n"
+        "import metatree_routers.embedded as embedded\n"
+        "async def slow(self, request):\n"
+        "    print('routing', flush=True)\n"
+        "    import asyncio; await asyncio.sleep(60)\n"
+        "embedded.EmbeddedRouter.route = slow\n"
+        f"sys.exit(run(['ask', {QUESTION!r}, '--run', 'stopped']))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "routing\n"
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 5, error
+    assert "metatree resume stopped" in error
+    assert "Traceback" not in error
+    assert time.monotonic() - began < 10
+    assert run(["resume", "stopped"]) == 0
+
+
+def test_version_and_help(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("metatree 0.")
+    for command in ("build", "ask", "find", "files", "show", "trace", "runs", "resume", "doctor"):
+        assert run([command, "--help"]) == 0
+        assert f"Example: metatree {command} " in capsys.readouterr().out
+
+
+def test_completion_knows_the_commands(project: Path) -> None:
+    done = _shell("metatree", COMP_WORDS="metatree f", COMP_CWORD="1", _METATREE_COMPLETE="complete_bash")
+    assert done.stdout.split() == ["find", "files"]
+
+
+def test_help_takes_under_300_ms_of_cpu(tmp_path: Path) -> None:
+    """Compiled once, as after an installation, whatever the machine says about writing bytecode."""
+    program = (
+        "import resource, subprocess\n"
+        f"subprocess.run([{str(METATREE)!r}, '--help'], stdout=subprocess.DEVNULL, check=True)\n"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(used.ru_utime + used.ru_stime)\n"
+    )
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
+    used_s = [
+        float(subprocess.check_output([sys.executable, "-c", program], text=True, env=environment))
+        for _ in range(6)
+    ]
+    assert min(used_s) < 0.3

@@ -1,0 +1,67 @@
+"""Text from arguments, standard input and files."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from metatree_agents.cli.inputs import text_of, texts_of
+
+from metatree.errors import UserError
+
+
+@pytest.fixture
+def stdin(monkeypatch: pytest.MonkeyPatch) -> io.BytesIO:
+    data = io.BytesIO()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(data, encoding="ascii"))
+    return data
+
+
+def _fill(stdin: io.BytesIO, data: bytes) -> None:
+    stdin.write(data)
+    stdin.seek(0)
+
+
+def test_argument_is_itself() -> None:
+    assert text_of("  Where?\n", what="question") == "Where?"
+
+
+def test_dash_reads_standard_input_as_utf8_whatever_the_locale(stdin: io.BytesIO) -> None:
+    _fill(stdin, "\ufeffWo läuft es?\n".encode())
+    assert text_of("-", what="question") == "Wo läuft es?"
+
+
+def test_megabytes_on_standard_input_are_read_whole(stdin: io.BytesIO) -> None:
+    _fill(stdin, b"word " * 1_000_000)
+    assert len(text_of("-", what="issue")) == 4_999_999
+
+
+def test_other_encodings_are_refused_with_the_place_and_a_remedy(stdin: io.BytesIO) -> None:
+    _fill(stdin, "café".encode("latin-1"))
+    with pytest.raises(UserError, match=r"standard input is not UTF-8 text \(byte 0xe9 at offset 3\).*iconv"):
+        text_of("-", what="question")
+
+
+def test_at_sign_reads_a_file(tmp_path: Path) -> None:
+    (tmp_path / "issue.txt").write_text("It fails\n", encoding="utf-8")
+    assert text_of(f"@{tmp_path / 'issue.txt'}", what="issue") == "It fails"
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot read '.*gone': No such file"):
+        text_of(f"@{tmp_path / 'gone'}", what="issue")
+
+
+@pytest.mark.parametrize("empty", ["", "  \n", "\ufeff "])
+def test_empty_text_is_refused(empty: str, stdin: io.BytesIO) -> None:
+    _fill(stdin, empty.encode())
+    for argument in ("-", empty.replace("\ufeff", "")):
+        with pytest.raises(UserError, match="the question is empty"):
+            text_of(argument, what="question")
+
+
+def test_standard_input_is_read_only_once() -> None:
+    with pytest.raises(UserError, match="only once"):
+        texts_of(["-", "and this", "-"], what="question")

@@ -1,0 +1,228 @@
+"""What the commands print: for people, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from metatree_agents.cli import screen, shapes
+from metatree_agents.cli.answers import (
+    answer_lines,
+    file_lines,
+    node_lines,
+    source_place,
+    summary,
+    usage_text,
+)
+from metatree_agents.cli.exits import exit_code
+from metatree_agents.cli.traces import path_lines, trace_lines
+from metatree_agents.code import Definition, FileToEdit
+
+from metatree import Node, Tree
+from metatree.errors import StaleSource
+from metatree.node import Source
+from metatree.result import (
+    Ended,
+    NodeRef,
+    QuestionAnswer,
+    Quote,
+    SearchResult,
+    TraceEntry,
+    Usage,
+)
+
+QUOTE = Quote("auth", "auth.py", "TIMEOUT = 30")
+
+
+@pytest.fixture
+def tree() -> Tree:
+    made = Tree.create(":memory:")
+    made.add(Node(id="auth", title="auth.py", content="import time\n\nTIMEOUT = 30\n"))
+    return made
+
+
+def _answered(**changes: object) -> SearchResult:
+    fields: dict[str, object] = {
+        "answer": "30 seconds",
+        "answers": (QuestionAnswer("How long?", "30 seconds", (QUOTE,)),),
+        "usage": Usage(router_calls=2, reads=1, seconds=0.25),
+        "ended": "answered",
+        "run_id": "r1",
+    }
+    return SearchResult(**{**fields, **changes})  # type: ignore[arg-type]  # any field may be replaced
+
+
+def test_answer_is_followed_by_its_sources_and_their_quotes(tree: Tree) -> None:
+    assert list(answer_lines(_answered(), tree)) == [
+        "30 seconds",
+        "",
+        "Sources",
+        "  auth  auth.py",
+        "  | TIMEOUT = 30",
+    ]
+
+
+def test_source_shared_by_two_answers_is_listed_once(tree: Tree) -> None:
+    twice = (QuestionAnswer("How long?", "30", (QUOTE,)), QuestionAnswer("Which unit?", "seconds", (QUOTE,)))
+    assert list(answer_lines(_answered(answers=twice), tree)).count("  auth  auth.py") == 1
+
+
+def test_long_quote_is_cut_and_says_so(tree: Tree) -> None:
+    long = Quote("auth", "auth.py", "\n".join(f"line {n}" for n in range(20)))
+    lines = list(answer_lines(_answered(answers=(QuestionAnswer("q", "a", (long,)),)), tree))
+    assert lines[-1] == "  | … 8 more lines"
+
+
+def test_open_questions_are_listed(tree: Tree) -> None:
+    lines = list(answer_lines(_answered(open_questions=("And who?\nReally?",)), tree))
+    assert lines[-2:] == ["Still open", "  And who? …"]
+
+
+def test_nothing_found_says_what_to_try(tree: Tree) -> None:
+    (line,) = answer_lines(SearchResult(answer="", ended="exhausted"), tree)
+    assert line.startswith("no answer was found: try other words")
+
+
+def test_control_characters_of_a_source_do_not_reach_the_terminal(tree: Tree) -> None:
+    lines = list(answer_lines(_answered(answer="\x1b]0;title\x07 done"), tree))
+    assert lines[0] == r"\x1b]0;title\x07 done"
+
+
+def test_place_of_a_quote_is_its_line_in_the_file(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.add(Node(id="f", title="f", source=Source(path="src/f.py", start_line=10, end_line=14)))
+    monkeypatch.setattr(tree, "content", lambda node: "def f():\n    a = 1\n\n    return a\n")
+    assert source_place(tree, Quote("f", "f", "return a")) == "src/f.py:13"
+    assert source_place(tree, Quote("f", "f", "\n    return a")) == "src/f.py:13"
+    assert source_place(tree, Quote("f", "f", "not there")) == "src/f.py:10"
+    assert source_place(tree, Quote("f", "f", "")) == "src/f.py:10"
+
+
+def test_place_is_still_known_when_the_file_has_gone(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.add(Node(id="f", title="f", source=Source(path="src/f.py", start_line=10, end_line=14)))
+
+    def gone(node: Node) -> str:
+        raise StaleSource(node.id)
+
+    monkeypatch.setattr(tree, "content", gone)
+    assert source_place(tree, Quote("f", "f", "return a")) == "src/f.py:10"
+
+
+def test_place_of_a_source_without_a_file_is_the_node(tree: Tree) -> None:
+    assert source_place(tree, QUOTE) == "auth"
+    assert source_place(tree, Quote("gone", "gone", "")) == "gone"
+
+
+def test_nodes_are_listed_with_score_and_reason() -> None:
+    nodes = (NodeRef("src/a.py", "a.py", 0.913, "def run\nmore"), NodeRef("b", "b", 0.5, ""))
+    assert list(node_lines(SearchResult(answer="", nodes=nodes, ended="answered"))) == [
+        "0.91  src/a.py  def run …",
+        "0.50  b",
+    ]
+
+
+def test_files_are_listed_with_their_definitions() -> None:
+    files = [FileToEdit("src/a.py", 0.9, "names it", (Definition("run", 10, 25),))]
+    assert list(file_lines(files, SearchResult(answer="", ended="answered"))) == [
+        "0.90  src/a.py  names it",
+        "           10-25     run",
+    ]
+
+
+def test_usage_names_only_what_was_used() -> None:
+    assert usage_text(Usage(router_calls=1, reads=2, seconds=1.5)) == "1 choice, 2 reads, 1.50 s"
+    paid = Usage(model_calls=3, tokens_in=1_000, tokens_out=200, cost_usd=Decimal("0.0123"), tool_calls=1)
+    assert usage_text(paid) == "0 choices, 0 reads, 3 model calls, 1,200 tokens, 1 tool call, $0.0123, 0.00 s"
+
+
+def test_summary_says_which_limit_was_reached() -> None:
+    result = _answered(ended="limit", detail="router_calls")
+    assert summary(result) == "run r1: limit (router_calls); 2 choices, 1 read, 0.25 s"
+
+
+@pytest.mark.parametrize(
+    ("ended", "found", "code"),
+    [
+        ("answered", True, 0),
+        ("exhausted", True, 0),
+        ("exhausted", False, 1),
+        ("limit", True, 3),
+        ("limit", False, 3),
+        ("waiting", False, 4),
+        ("cancelled", True, 5),
+        ("failed", False, 5),
+    ],
+)
+def test_exit_code_of_each_end(ended: Ended, found: bool, code: int) -> None:
+    answers = (QuestionAnswer("q", "a", ()),) if found else ()
+    assert exit_code(SearchResult(answer="", answers=answers, ended=ended)) == code
+
+
+TRACE = (
+    TraceEntry(0, 0, "frame", None, "How long?"),
+    TraceEntry(
+        1,
+        0,
+        "route",
+        ".",
+        "names time",
+        {"offered": ["src", "docs"], "choice": "src", "unviable": {"docs": "prose"}, "by": "router"},
+    ),
+    TraceEntry(2, 0, "read", "src", "1 answer", {"answers": 1, "useful": True, "known": False}),
+    TraceEntry(3, 1, "mark", "src", "all read", {"mark": "visited"}),
+)
+
+
+def test_trace_says_why_branches_were_taken_and_ruled_out() -> None:
+    assert list(trace_lines(TRACE)) == [
+        "   0  frame       How long?",
+        "   1  route       . → src of 2  (names time)",
+        "                  not docs: prose",
+        "   2  read        src  (1 answer)",
+        "   3    mark        src visited  (all read)",
+    ]
+
+
+def test_path_leaves_out_the_bookkeeping() -> None:
+    assert list(path_lines(TRACE)) == ["  at .: src of 2  (names time)", "  read src  (1 answer)"]
+
+
+def test_json_has_the_documented_shapes(conforms: Callable[[Any, Any], None]) -> None:
+    result = _answered(nodes=(NodeRef("a", "A", 1 / 3, "r"),), trace=TRACE)
+    files = [FileToEdit("src/a.py", 0.9, "names it", (Definition("run", 10, 25),))]
+    for shape, value in (
+        (shapes.AskShape, shapes.ask_shape(result)),
+        (shapes.FindShape, shapes.find_shape(result)),
+        (shapes.FilesShape, shapes.files_shape(files, result.usage)),
+        (shapes.TraceShape, shapes.trace_shape(result)),
+    ):
+        conforms(json.loads(json.dumps(value)), shape)
+    with pytest.raises(AssertionError, match=r"\$\.run"):
+        conforms({**shapes.find_shape(result), "run": 1}, shapes.FindShape)
+
+
+def test_ask_json_is_the_contract() -> None:
+    assert shapes.ask_shape(_answered()) == {
+        "answer": "30 seconds",
+        "answers": [
+            {
+                "question": "How long?",
+                "answer": "30 seconds",
+                "sources": [{"node": "auth", "title": "auth.py", "quote": "TIMEOUT = 30"}],
+            }
+        ],
+        "open_questions": [],
+        "ended": "answered",
+        "usage": shapes.usage_shape(Usage(router_calls=2, reads=1, seconds=0.25)),
+        "run": "r1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("plain", "plain"), ("a\tb\xa0c", "a b c"), ("\u202etxt", r"\u202etxt"), ("\udcff", r"\udcff")],
+)
+def test_visible_text_drives_no_terminal(text: str, shown: str) -> None:
+    assert screen.visible(text) == shown

@@ -1,0 +1,96 @@
+"""The shape of the house: layers, packages, public names, and what importing costs."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAVY = (
+    "openai",
+    "instructor",
+    "networkx",
+    "fastapi",
+    "uvicorn",
+    "numpy",
+    "pydantic",
+    "diskcache",
+    "rich",
+    "typer",
+)
+
+
+def _python(program: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        text=True,
+        capture_output=True,
+        check=False,
+        cwd=ROOT / "tests",
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.integration
+def test_imports_point_one_way() -> None:
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        text=True,
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("folder", ["agents", "memory_tools", "routers"])
+def test_outer_folder_is_no_package(folder: str) -> None:
+    """An import package called `agents` would overwrite, and be overwritten by, the OpenAI Agents SDK."""
+    assert (ROOT / folder / f"metatree_{folder}" / "__init__.py").exists()
+    assert not (ROOT / folder / "__init__.py").exists()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "package", ["metatree", "metatree_agents", "metatree_memory_tools", "metatree_routers"]
+)
+def test_import_loads_nothing_heavy(package: str) -> None:
+    loaded = json.loads(_python(f"import {package}, sys, json; print(json.dumps(sorted(sys.modules)))"))
+    assert package in loaded
+    assert [name for name in HEAVY if name in loaded] == []
+
+
+@pytest.mark.integration
+def test_import_takes_under_100_ms_of_cpu(tmp_path: Path) -> None:
+    """Compiled once, as after an installation, whatever the machine says about writing bytecode."""
+    program = "import time; began = time.process_time(); import metatree; print(time.process_time() - began)"
+    compiled = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
+    best_s = min(float(_python(program, **compiled)) for _ in range(6))
+    assert best_s < 0.1
+
+
+PUBLIC = {
+    "metatree": """
+        Answer ComposeRequest Composer DescribeRequest Describer Description Evidence FallbackRequest
+        FallbackResult Limits MetatreeError Node NodeRef Option QuestionAnswer Quote ReadRequest Reader
+        Reading RouteDecision RouteRequest Router Scored SearchResult Source Suite Tool ToolCaller ToolGroup
+        ToolRequest ToolSpec TraceEntry Tree Usage UserError aresume asearch ask_person astream cancel
+        load_run resume runs search tool
+    """,
+    "metatree_agents": "Definition FileToEdit files_to_edit",
+}
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_public_names_are_pinned(package: str) -> None:
+    module = importlib.import_module(package)
+    assert sorted(module.__all__) == sorted(PUBLIC[package].split())
+    assert all(hasattr(module, name) for name in module.__all__)
