@@ -33,7 +33,7 @@ class FallbackResult:
 
 
 Fallback = Callable[
-    [FallbackRequest], "FallbackResult | Node | None | Awaitable[FallbackResult | Node | None]"
+    [FallbackRequest], "FallbackResult | Node | Awaitable[FallbackResult | Node | None] | None"
 ]
 """A function, also an async one. A node alone is added under the root; None is nothing found."""
 

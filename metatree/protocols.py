@@ -57,7 +57,13 @@ class RouteDecision:
 
 @runtime_checkable
 class Router(Protocol):
-    """Picks one of the offered options, or rules options out."""
+    """Picks one of the offered options, or rules options out.
+
+    A router may also have a method `capacity(request) -> int`: how many of the request's options, from the first,
+    fit one prompt. Longer menus then come in groups, and shorter ones may show two levels. One with the attribute
+    `uses_model = True` counts against `Limits.model_calls`; one with a method `suite()` brings its own reader,
+    tool caller, composer and describer.
+    """
 
     async def route(self, request: RouteRequest) -> RouteDecision:
         """Choose one of the offered options, or rule options out.

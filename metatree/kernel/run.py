@@ -338,11 +338,10 @@ class Runner(Generic[S]):
         self._queue.appendleft(effect)
 
     def _count(self, used: dict[str, float], policy: Policy) -> None:
-        """Add what an attempt reported; its own counters were raised when it began."""
+        """Add what an attempt reported; its own counters were raised by one when it began."""
         total = self._folded.used
         for name, amount in used.items():
-            if name not in policy.counts:
-                total[name] = total.get(name, 0) + amount
+            total[name] = total.get(name, 0) + amount - (name in policy.counts)
 
     async def _within(self, awaitable: Awaitable[Any], timeout_s: float | None) -> Any:
         left = self._seconds_left()

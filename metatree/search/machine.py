@@ -19,7 +19,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from metatree.kernel import Effect, Event, Outcome, Signal
-from metatree.search.state import Collected, Fact, Frame, Mark, Part, SearchState, ToolVisit, Waiting
+from metatree.search.state import (
+    Collected,
+    Fact,
+    Frame,
+    Knockout,
+    Mark,
+    Part,
+    SearchState,
+    ToolVisit,
+    Waiting,
+)
 
 VISITED = "visited"
 UNVIABLE = "unviable"
@@ -44,6 +54,7 @@ class SearchMachine:
 
         list      {node, marks}             -> {id, title, version, content, tools, accept, children, collectable} or {gone}
         route     {node, options, tools}    -> {choice, title, score, hint, accept, unviable, reason, offered}
+                                               or {split, gone}: too long for one prompt; groups of ids
         rank      {node, options}           -> {choice, title, score, hint, accept}
         read      {node, content, …}        -> {title, answers, new_questions, notes, useful}
         tools     {node, at, marks}         -> {options, callable}
@@ -160,7 +171,64 @@ class SearchMachine:
         if event.error is not None:
             _note(state, frame, "route", frame.trail[-1], f"the router failed: {event.error}", by="nobody")
             return _effect(state, frame, "rank", **effect.payload)
+        if "split" in event.value:
+            frame.knockout = Knockout(event.value["split"], unviable=dict(event.value["gone"]))
+            return self._next_group(state, frame)
+        if frame.knockout is not None:
+            return self._group_decided(state, frame, frame.knockout, event.value)
         return self._decided(state, frame, effect, event.value, by="router")
+
+    def _next_group(self, state: SearchState, frame: Frame) -> list[Effect]:
+        """Route the next group of a menu that is too long for one prompt; at last, the winners among themselves."""
+        knockout = frame.knockout
+        assert knockout is not None
+        if knockout.groups:
+            group = knockout.groups.pop(0)
+            if len(group) > 1:
+                return self._route(state, frame, group)
+            knockout.winners += group
+            return self._next_group(state, frame)
+        frame.knockout = None
+        for node, why in knockout.unviable.items():
+            self._mark(state, frame, node, UNVIABLE, why, frame.trail[-1])
+        if len(knockout.winners) == 1:
+            return self._enter_or_collect(state, frame, knockout)
+        return self._route(state, frame, knockout.winners) if knockout.winners else self._list(state, frame)
+
+    def _group_decided(
+        self, state: SearchState, frame: Frame, knockout: Knockout, value: dict[str, Any]
+    ) -> list[Effect]:
+        choice = value["choice"]
+        offered = set(value["offered"])
+        ruled_out = {i: r for i, r in value["unviable"].items() if i in offered and i != choice}
+        if choice is None and not ruled_out:
+            ruled_out = dict.fromkeys(value["offered"], value["reason"] or "nothing was chosen")
+        if choice is not None:
+            knockout.winners.append(choice)
+            knockout.last = value
+        knockout.unviable.update(ruled_out)
+        _note(
+            state,
+            frame,
+            "route",
+            frame.trail[-1],
+            value["reason"],
+            offered=value["offered"],
+            choice=choice,
+            unviable=ruled_out,
+            by="router",
+            group=True,
+        )
+        return self._next_group(state, frame)
+
+    def _enter_or_collect(self, state: SearchState, frame: Frame, knockout: Knockout) -> list[Effect]:
+        """Go on with the only winner of all groups."""
+        winner, value = knockout.winners[0], knockout.last
+        if _collecting(state) and value is not None and value["choice"] == winner and value["accept"]:
+            return self._collect(state, frame, winner, value)
+        if _collecting(state) and value is None:
+            return self._route(state, frame, [winner])
+        return self._enter(state, frame, winner, "the only one left of its groups")
 
     def _on_rank(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
         options = effect.payload["options"]

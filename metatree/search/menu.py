@@ -135,6 +135,25 @@ class MenuMaker:
             )
         return Menu(menu, nodes)
 
+    def deepen(self, menu: Menu, marked: Mapping[str, object], *, most: int) -> Menu | None:
+        """Return the menu with the children of its options beside them, each naming its parent.
+
+        None when no option has children, or there would be more than `most` options. An option with children of
+        its own stays, since the router may want all of it.
+        """
+        options: list[Option] = []
+        nodes = dict(menu.nodes)
+        offered = {option.id for option in menu.options}
+        for option in menu.options:
+            options.append(option)
+            if option.parent is not None or self._tree.child_count(option.id) + len(options) > most:
+                continue
+            for child in self._tree.children(option.id):
+                if child.id not in marked and child.id not in offered:
+                    nodes[child.id] = child
+                    options.append(Option(child.id, child.title, child.description, option.title))
+        return Menu(options, nodes) if len(menu.options) < len(options) <= most else None
+
     def best(self, menu: Menu) -> Option:
         """Return the option with the most evidence, the first of equals: the order of last resort."""
         return max(menu.options, key=lambda option: option.score or 0.0)

@@ -57,6 +57,17 @@ class ToolVisit:
 
 
 @dataclass(slots=True)
+class Knockout:
+    """A menu too long for one prompt, routed in groups; the winners are routed at last."""
+
+    groups: list[list[str]]
+    winners: list[str] = field(default_factory=list)
+    unviable: dict[str, str] = field(default_factory=dict)
+    last: dict[str, Any] | None = None
+    """The decision that gave the last winner."""
+
+
+@dataclass(slots=True)
 class Frame:
     """One set of questions being answered."""
 
@@ -85,6 +96,7 @@ class Frame:
     """What the node at the end of the trail offers, as last listed."""
     tools: ToolVisit | None = None
     """The walk through a tool tree that the frame is in; None while it is among nodes."""
+    knockout: Knockout | None = None
     learned: bool = False
     """Whether anything was learned since the frame last started."""
     restarts: int = 0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from metatree.errors import BadModelAnswer, StaleSource, UnknownNode
-from metatree.kernel import Attempt, Effect, Handler, Policy
+from metatree.kernel import Attempt, Effect, Handler, Policy, report_usage
 from metatree.node import Node
 from metatree.protocols import (
     Answer,
@@ -26,6 +27,8 @@ from metatree.tree import Tree
 MODEL_ATTEMPTS = 3
 REASON_CHARS = 500
 ANSWER_CHARS = 20_000
+MOST_AT_TWO_LEVELS = 60
+"""Options of a menu that shows the children of its options too."""
 
 
 class World:
@@ -98,11 +101,23 @@ class World:
         if not menu.options:
             return _nothing_offered(asked["options"])
         request = RouteRequest(questions, asked["context"], node, tuple(menu.options), attempt.errors)
-        decision = checked_decision(await self._router.route(request), menu.options)
-        chosen = next((option for option in menu.options if option.id == decision.choice), None)
         gone = {
             option: "it is no longer in the tree" for option in asked["options"] if option not in menu.nodes
         }
+        capacity = getattr(self._router, "capacity", None)
+        if capacity is not None and not asked["tools"]:
+            fits = max(2, capacity(request))
+            if fits < len(menu.options):
+                ids = [option.id for option in menu.options]
+                report_usage(**dict.fromkeys(self.policies()["route"].counts, -1.0))  # nobody was asked
+                return {"split": [ids[i : i + fits] for i in range(0, len(ids), fits)], "gone": gone}
+            deeper = self._menus.deepen(menu, asked["marks"], most=MOST_AT_TWO_LEVELS)
+            if deeper is not None:
+                wider = replace(request, options=tuple(deeper.options))
+                if capacity(wider) >= len(wider.options):
+                    menu, request = deeper, wider
+        decision = checked_decision(await self._router.route(request), menu.options)
+        chosen = next((option for option in menu.options if option.id == decision.choice), None)
         return {
             **self._chosen(chosen, menu.nodes),
             "unviable": {**gone, **decision.unviable},

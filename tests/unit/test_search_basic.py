@@ -53,7 +53,9 @@ def test_an_empty_decision_rules_out_everything_and_a_second_look_brings_it_back
         return request.options[0].id if len(router.requests) > 1 else None
 
     router = FunctionRouter(choose)
-    found = search("q", tree=small_tree(), router=router, reader=ScriptedReader({"a1": {"q": "yes"}}), evidence=False)
+    found = search(
+        "q", tree=small_tree(), router=router, reader=ScriptedReader({"a1": {"q": "yes"}}), evidence=False
+    )
     assert found.ended == "answered"
     assert any(e.event == "second_look" for e in found.trace)
 
@@ -77,3 +79,45 @@ def test_the_start_node_is_explored_first_then_its_surroundings() -> None:
     )
     assert [r.node.id for r in reader.requests] == ["b1", "b2", "b3", "a1", "a2"]
     assert found.ended == "answered"
+
+
+class NarrowRouter(FunctionRouter):
+    """A router whose prompt holds four options."""
+
+    def capacity(self, request: RouteRequest) -> int:
+        return 4
+
+
+def test_a_menu_that_does_not_fit_is_routed_as_a_knock_out() -> None:
+    tree = Tree.create(":memory:")
+    for number in range(30):
+        tree.add(Node(id=f"n{number:02}", title=f"node {number}", content="text"), parent=tree.root)
+
+    def choose(request: RouteRequest) -> str | None:
+        ids = [o.id for o in request.options]
+        return "n17" if "n17" in ids else ids[0] if "n04" in ids else None
+
+    router = NarrowRouter(choose)
+    reader = ScriptedReader({"n17": {"q": "yes"}})
+    found = search("q", tree=tree, router=router, reader=reader, evidence=False)
+    assert found.ended == "answered"
+    assert max(len(r.options) for r in router.requests) <= 4
+    assert len(router.requests) == 9  # eight groups, and the two winners
+    assert found.usage.router_calls == 9
+    assert [r.node.id for r in reader.requests] == ["n17"]
+
+
+def test_two_levels_are_shown_when_they_fit() -> None:
+    class Wide(FunctionRouter):
+        def capacity(self, request: RouteRequest) -> int:
+            return 100
+
+    router = Wide(lambda request: "b2")
+    reader = ScriptedReader({"b2": {"q": "yes"}})
+    found = search("q", tree=small_tree(), router=router, reader=reader, evidence=False)
+    assert found.usage.router_calls == 1
+    assert [(o.id, o.parent) for o in router.requests[0].options][:3] == [
+        ("a", None),
+        ("a1", "A"),
+        ("a2", "A"),
+    ]
