@@ -16,6 +16,12 @@ PIECE_LINES = 400
 
 _ORNAMENT = re.compile(r"^[\W_]*$|^#!|-\*-|^<\?xml|^<!doctype|^[{}\[\]()<>;,]+$", re.IGNORECASE)
 _COMMENT = re.compile(r"^\s*(?:///?|/\*+|\*+/?|#+|;+|--|<!--|%+|\.\. |REM |dnl )\s*|\s*(?:\*/|-->)\s*$")
+_MARKUP = re.compile(r"<(?:!doctype|html|head|body|div|p|span|svg|\?xml|table)\b", re.IGNORECASE)
+_TAGS = re.compile(
+    r"<!--.*?-->|<(script|style)\b.*?</\1>|<[^>]*>|\{[%{#].*?[%}#]\}", re.DOTALL | re.IGNORECASE
+)
+_DIRECTIVE = re.compile(r"\.\. [\w:-]+::|\.\. _|:[\w -]+:( |$)|\.\\\"|[@+]import\b|\{%.*%\}$")
+_UNDERLINED = re.compile(r"([=~\-^*#\"'`+])\1{2,}$")
 _LICENSE = re.compile(r"copyright|licen[sc]e|all rights reserved|spdx", re.IGNORECASE)
 
 
@@ -48,20 +54,27 @@ class PlainText:
 
 
 def describe(lines: list[str], limit: int = 200) -> str:
-    """Return the first lines that say something, without signs of comments, ornament and licences."""
+    """Return the first lines that say something, without signs of comments, markup, ornament and licences."""
+    text = "\n".join(line[:500] for line in lines[:200])
+    if "<" in text[:2000] and _MARKUP.search(text[:2000]):
+        text = _TAGS.sub("\n", text)
     said: list[str] = []
-    for line in lines[:200]:
-        text = _COMMENT.sub("", line[:500]).strip()
-        if not text or _ORNAMENT.search(line.strip()[:500]) or _ORNAMENT.search(text):
-            if said and not line.strip() and sum(map(len, said)) > 40:
+    rows = text.split("\n")
+    for number, row in enumerate(rows):
+        line = row.strip()
+        bare = _COMMENT.sub("", line).strip()
+        below = rows[number + 1].strip() if number + 1 < len(rows) else ""
+        if _DIRECTIVE.match(line) or not bare or _ORNAMENT.search(line) or _ORNAMENT.search(bare):
+            if said and not line and sum(map(len, said)) > 40:
                 break
             continue
-        if _LICENSE.search(text) and not said:
+        if _LICENSE.search(bare) and not said:
             continue
-        said.append(text)
+        said.append(bare + ":" if _UNDERLINED.match(below) and bare[-1] not in ".:!?" else bare)
         if sum(map(len, said)) > limit:
             break
-    return first_sentence(" ".join(said), limit) if said else ""
+    found = first_sentence(" ".join(said), limit) if said else ""
+    return found or shorten(next((line for line in lines if line.strip()), ""), limit)
 
 
 def _pieces(lines: list[str]) -> Iterator[Part]:
@@ -75,7 +88,7 @@ def _pieces(lines: list[str]) -> Iterator[Part]:
         if len(lines) - end < PIECE_LINES // 4:
             end = len(lines)
         name = f"lines {start + 1}-{end}"
-        description = describe(lines[start:end]) or shorten(" ".join(lines[start:end][:5]), 200)
+        description = describe(lines[start:end])
         yield Part(
             id=f"#L{start + 1}", title=name, description=description, start_line=start + 1, end_line=end
         )

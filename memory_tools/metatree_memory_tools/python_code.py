@@ -17,7 +17,7 @@ from metatree.memory_type import Outline, Part, SourceFile
 from metatree.node import Source
 from metatree.text import cut
 from metatree_memory_tools.plain_text import PlainText
-from metatree_memory_tools.wording import first_sentence, is_whole, shorten, with_names
+from metatree_memory_tools.wording import docstring_prose, first_sentence, is_whole, shorten, with_names
 
 SIGNATURE_CHARS = 160
 """How much of a signature a description shows."""
@@ -80,7 +80,7 @@ class _Reading:
 
     def outline(self, module: ast.Module) -> Outline:
         docstring = _docstring(module.body)
-        summary = first_sentence(docstring)
+        summary = first_sentence(docstring_prose(docstring))
         definitions = list(_definitions(module.body))
         parts = self.parts(definitions, "", 1, len(self.lines))
         description = self._describe_module(module, summary, definitions)
@@ -126,7 +126,7 @@ class _Reading:
     def _part(self, node: _Definition, prefix: str, start: int, end: int) -> Part:
         qualified = self._unique(f"{prefix}{node.name}")
         docstring = _docstring(node.body)
-        summary = first_sentence(docstring)
+        summary = first_sentence(docstring_prose(docstring))
         signature = self._signature(node)
         attributes: dict[str, object] = {
             "language": "python",
@@ -188,7 +188,7 @@ class _Reading:
     def _remainder(self, qualified: str, title: str, body: Sequence[ast.stmt], left: list[int]) -> Part:
         name = f"::{qualified}.<class>" if qualified else "::<module>"
         names = list(_assigned(body))
-        what = first_sentence(_docstring(body))
+        what = first_sentence(docstring_prose(_docstring(body)))
         description = with_names(what, "Sets", names) if names else what
         if not description:
             line = next((self.lines[n - 1] for n in left if not self._import_or_comment(n)), "")

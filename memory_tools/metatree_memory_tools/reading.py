@@ -87,6 +87,8 @@ def read_file(root: Path, found: Found, max_file_bytes: int, known: tuple[str, s
     digest = digest_bytes(data)
     if is_binary(data):
         return FileNodes(found.path, state.st_size, mtime_ns, digest, problem="a binary file")
+    if found.path.lower().endswith((".svg", ".svgz")):
+        return FileNodes(found.path, state.st_size, mtime_ns, digest, problem="a picture")
     kind = next(kind for kind in memory_types() if kind.recognises(found.path, data[:256]))
     reader = f"{kind.name} {kind.version}"
     if known == (digest, reader):

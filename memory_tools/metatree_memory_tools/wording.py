@@ -12,6 +12,8 @@ SENTENCE_CHARS = 200
 """How long the sentence that it begins with may be."""
 
 _END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=:)\n\s*\n|\n\s*\n")
+_ROLE = re.compile(r":[\w:+.-]+:`~?!?([^`<]*?)(?:\s*<[^`>]*>)?`")
+_UNDERLINE = re.compile(r"^\s*([=~\-^*#\"'`+.:_])\1{2,}\s*$", re.MULTILINE)
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|cf|vs|resp|approx|No)|\b[A-Z])\.$")
 
 
@@ -42,6 +44,29 @@ def first_sentence(text: str, limit: int = SENTENCE_CHARS) -> str:
         if not _ABBREVIATION.search(text[: end.start()]):
             return shorten(text[: end.start()], limit)
     return shorten(text[: 4 * limit], limit)
+
+
+def docstring_prose(text: str) -> str:
+    """Return a docstring without underlines, roles of reStructuredText, and a title that is only a dotted name.
+
+    Example:
+        >>> docstring_prose("app.mail\\n~~~~~~~~\\n\\nSend a :class:`Mail <app.Mail>`.")
+        'Send a Mail.'
+    """
+    if ":`" in text:
+        text = _ROLE.sub(r"\1", text)
+    if _UNDERLINE.search(text):
+        lines = text.strip().split("\n")
+        while lines and not _word(lines[0]):
+            lines.pop(0)
+        if len(lines) > 1 and not _word(lines[1]) and " " not in lines[0].strip():
+            lines = lines[2:]
+        text = "\n".join(line if _word(line) else "" for line in lines)
+    return text.strip()
+
+
+def _word(line: str) -> bool:
+    return any(char.isalnum() for char in line)
 
 
 def is_whole(sentence: str, text: str) -> bool:
