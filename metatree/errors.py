@@ -3,7 +3,7 @@
     MetatreeError
     ├── UserError              fix the input and call again
     │   ├── UnknownNode        no node has this id (`node_id`, `suggestions`)
-    │   ├── BrokenStore        a file is not a metatree store, or is damaged (`path`)
+    │   ├── BrokenStore        a file is not a metatree store, or is damaged (`path`, `reason`)
     │   ├── RunExists          this `run_id` was used before: resume it (`run_id`)
     │   └── UnknownRun         no run has this id (`run_id`)
     ├── TransientError         the same call may work later (`retry_after_s`)
@@ -58,9 +58,11 @@ class BrokenStore(UserError):
     """A file is not a metatree store, is damaged, or was written by a newer version."""
 
     path: str
+    reason: str
+    """`damaged`, `foreign` (a file of another program) or `newer` (written by a newer version)."""
 
-    def __init__(self, message: str, *, path: str) -> None:
-        super().__init__(message, path=path)
+    def __init__(self, message: str, *, path: str, reason: str = "damaged") -> None:
+        super().__init__(message, path=path, reason=reason)
 
 
 class RunExists(UserError):

@@ -125,6 +125,16 @@ class Layer:
         )
         return [(row[13], _node(row, None)) for row in rows]
 
+    def subtree(self, node_id: str) -> dict[str, tuple[str | None, int, Node]]:
+        """Return a row and all below it, without kept content: id -> (parent, position, node)."""
+        columns = ", ".join(f"node.{name.strip()}" for name in _COLUMNS.split(","))
+        rows = self.store.rows(
+            "WITH RECURSIVE down(id) AS (SELECT ? UNION SELECT node.id FROM down JOIN node ON node.parent = down.id)"
+            f" SELECT {columns}, node.parent FROM down JOIN node ON node.id = down.id",
+            (node_id,),
+        )
+        return {row[0]: (row[14], row[13], _node(row, None)) for row in rows}
+
     def child_places(self, parent: str) -> list[tuple[int, str]]:
         """Return positions and ids of the nodes whose parent this is, in order."""
         rows = self.store.rows(

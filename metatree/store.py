@@ -81,11 +81,14 @@ class Store:
     def _prepare(self) -> None:
         application, version = self._identity()
         if application not in (0, APPLICATION_ID) or (application == 0 and not self._is_empty()):
-            raise BrokenStore(f"{self._name} is a SQLite file of another program", path=self._name)
+            raise BrokenStore(
+                f"{self._name} is a SQLite file of another program", path=self._name, reason="foreign"
+            )
         if version > len(MIGRATIONS):
             raise BrokenStore(
                 f"{self._name} has schema {version}, this version of metatree knows {len(MIGRATIONS)}: upgrade metatree",
                 path=self._name,
+                reason="newer",
             )
         if self.path is not None:
             self._use_wal()

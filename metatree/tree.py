@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from metatree.errors import BrokenStore, UnknownNode, UserError
 from metatree.layer import APPENDED, GAP, ROOT, Layer
+from metatree.memory_type import SourceFile, load_builder, load_memory_type
 from metatree.node import Node, digest_of
 from metatree.overlay import Overlay
+from metatree.source import FileState, read_source
 from metatree.store import Store
 from metatree.suggest import suggest
+from metatree.text import as_text, cut, decode
+
+if TYPE_CHECKING:
+    from metatree.memory_type import Progress
 
 __all__ = ["ROOT", "Tree"]
 
@@ -63,8 +70,21 @@ class Tree:
     # making and opening
 
     @classmethod
-    def create(cls, path: str | Path = ":memory:", *, title: str = "memory", description: str = "") -> Self:
+    def create(
+        cls,
+        path: str | Path = ":memory:",
+        *,
+        title: str = "memory",
+        description: str = "",
+        source_root: str | Path | None = None,
+    ) -> Self:
         """Make a tree in one file, or in memory.
+
+        Args:
+            path: a file that does not exist yet, or `:memory:`.
+            title: what the root is called.
+            description: what the root says.
+            source_root: the folder that the `source` of its nodes is read from, if there are such nodes.
 
         Raises:
             UserError: the file exists.
@@ -73,7 +93,10 @@ class Tree:
         if file is not None and file.exists():
             raise UserError(f"{str(file)!r} exists: open it with Tree.open, or choose another path")
         store = Store.open(":memory:" if file is None else file)
-        plant(Layer(store), Node(ROOT, title, description, kind="folder"))
+        layer = Layer(store)
+        plant(layer, Node(ROOT, title, description, kind="folder"))
+        if source_root is not None:
+            layer.set_fact("sources", [source_record("", Path(source_root).expanduser(), None, {})])
         return cls(store, path=file)
 
     @classmethod
@@ -114,11 +137,20 @@ class Tree:
         except BrokenStore as exc:
             if index is not None:
                 index.close()
-            if "upgrade" in str(exc):
+            if exc.reason == "newer":
                 raise
-            raise BrokenStore(f"{exc}; {again}, nothing that was added is lost", path=exc.path) from exc
+            text = f"{exc}; {again}, nothing that was added is lost"
+            raise BrokenStore(text, path=exc.path, reason=exc.reason) from exc
         try:
             memory = Store.open(folder / MEMORY)
+        except BrokenStore as exc:
+            index.close()
+            if exc.reason == "newer":
+                raise
+            text = (
+                f"{exc}; put back a copy of it, or move it away to go on without what was added to the tree"
+            )
+            raise BrokenStore(text, path=exc.path, reason=exc.reason) from exc
         except BaseException:
             index.close()
             raise
@@ -229,7 +261,23 @@ class Tree:
             return found.content
         if found.source is None:
             raise UserError(f"node {found.id!r} has no content of its own; look at its children")
-        raise UserError(f"node {found.id!r} has no readable source")
+        root = self.source_root
+        if root is None:
+            raise UserError(f"node {found.id!r} has a source, but the tree does not know in which folder")
+        known = self._file_state(found.source.path)
+        data = read_source(root, found.id, found.source, known)
+        if found.source.type == "text":
+            return cut(decode(data)[0] if known is None else as_text(data, known.encoding), found.source)
+        return load_memory_type(found.source.type).content(SourceFile(found.source.path, data), found.source)
+
+    def _file_state(self, path: str) -> FileState | None:
+        row = self.index.row(
+            "SELECT size, mtime_ns, digest, encoding, facts FROM file WHERE path = ?", (path,)
+        )
+        if row is None:
+            return None
+        raw = json.loads(row[4]).get("raw") if row[4] else None
+        return FileState(row[0], row[1], row[2], row[3], bytes.fromhex(raw) if raw else None)
 
     def links(self, node: str | Node, kind: str | None = None) -> list[tuple[str, str]]:
         """Return (kind, target id) of the links that leave a node, without those to nodes that are not there."""
@@ -280,8 +328,33 @@ class Tree:
     @property
     def source_root(self) -> Path | None:
         """The folder that the tree was built from, None for a tree made by hand."""
-        source = Layer(self.index).fact("source")
-        return None if source is None else Path(source["location"])
+        sources = self.sources()
+        return sources[0][1] if sources else None
+
+    def sources(self) -> list[tuple[str, Path, dict[str, Any]]]:
+        """Return what the tree was built from: (type, place, options) for each source."""
+        found = Layer(self.index).fact("sources") or []
+        base = Path() if self.path is None else self.path if self.path.is_dir() else self.path.parent
+        return [(source["type"], _joined(base, source["place"]), source["options"]) for source in found]
+
+    def refresh(self, *, progress: Progress | None = None) -> None:
+        """Bring the tree up to date with what it was built from; only what changed is read again.
+
+        Raises:
+            UserError: it was not built from a source, or nothing is installed that can.
+        """
+        for kind, _, _ in self._refreshable():
+            load_builder(kind).refresh(self, progress=progress)
+
+    def stale(self) -> bool:
+        """Whether `refresh` would change something: a look at names, sizes and times; False for a tree by hand."""
+        return any(load_builder(kind).stale(self) for kind, _, _ in self.sources() if kind)
+
+    def _refreshable(self) -> list[tuple[str, Path, dict[str, Any]]]:
+        found = [source for source in self.sources() if source[0]]
+        if not found:
+            raise UserError(f"{self!r} was not built from a source, so there is nothing to refresh it from")
+        return found
 
     def omissions(self) -> list[tuple[str, str]]:
         """Return the paths that the build left out, each with the reason, in order."""
@@ -606,6 +679,18 @@ def plant(layer: Layer, root: Node) -> None:
             layer.insert([(layer.next_seq(), _ready(root), None, 0)])
             layer.set_fact("generation", uuid.uuid4().hex)
             layer.set_fact("made_at", time.time())
+
+
+def source_record(kind: str, place: Path, folder: Path | None, options: dict[str, Any]) -> dict[str, Any]:
+    """Return how a source is kept: relative to the folder of the tree when that lies in it, so both can be moved."""
+    place = place.resolve()
+    inside = folder is not None and folder.resolve().is_relative_to(place)
+    kept = os.path.relpath(place, folder.resolve()) if inside and folder is not None else str(place)
+    return {"type": kind, "place": kept, "options": options}
+
+
+def _joined(base: Path, place: str) -> Path:
+    return Path(os.path.normpath(base.absolute() / place))
 
 
 def _id(node: str | Node) -> str:

@@ -1,0 +1,146 @@
+"""What a folder's own rules, and good sense, leave out of a tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+_TOOL_FOLDERS = frozenset(
+    "__pycache__ node_modules .venv .tox .nox .eggs .mypy_cache .ruff_cache .pytest_cache .hypothesis .hg .svn"
+    " .idea .gradle .terraform".split()
+)
+_SECRET = re.compile(
+    r"""\.env(?!\.(?:example|sample|template|dist)$)(?:\..+)?
+    | .*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc\.key)
+    | id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?
+    | \.(?:netrc|pgpass|pypirc|git-credentials|htpasswd|npmrc|dockercfg)
+    | _netrc
+    | (?:secrets?|credentials?)(?:\.(?:ya?ml|json|toml|ini|txt))?
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def is_tool_folder(name: str) -> bool:
+    """Whether tools make a folder of this name again at any time."""
+    return name in _TOOL_FOLDERS or name.endswith(".egg-info")
+
+
+def is_secret(name: str, folder: str) -> bool:
+    """Whether a file of this name, in a folder of this name, is likely to hold keys or passwords."""
+    if folder in (".ssh", ".aws", ".gnupg"):
+        return name not in ("config", "known_hosts") and not name.endswith(".pub")
+    return _SECRET.fullmatch(name) is not None
+
+
+class IgnoreRules:
+    """The `.gitignore` files that are in force in one folder.
+
+    A rule of a deeper folder goes before one of a higher folder, and a later line before an earlier one.
+    """
+
+    def __init__(self, base: str = "", text: str = "", above: IgnoreRules | None = None) -> None:
+        """Add the rules of one file to those of the folders above.
+
+        Args:
+            base: path of the folder of the file, with a `/` at its end unless it is empty.
+            text: what the file says.
+            above: the rules of the folder above.
+        """
+        from pathspec import GitIgnoreSpec  # slow to import, and a source may have no rules
+
+        self._base = base
+        self._above = above
+        self._spec = GitIgnoreSpec.from_lines(_usable(text))
+        self._may = _one_pattern(
+            pattern.regex for pattern in self._spec.patterns if pattern.regex is not None
+        )
+
+    def ignores(self, path: str, *, folder: bool) -> bool:
+        """Whether a file or folder is left out, by its path as `base` has it."""
+        rules: IgnoreRules | None = self
+        name = path + "/" if folder else path
+        while rules is not None:
+            inner = name[len(rules._base) :]
+            # Most paths match nothing; one pattern for all of them finds that out many times faster.
+            if rules._may is None or rules._may.match(inner):
+                said = rules._spec.check_file(inner).include
+                if said is not None:
+                    return said
+            rules = rules._above
+        return False
+
+
+def _usable(text: str) -> list[str]:
+    """Return the lines of a file that are valid patterns; git passes over the others too."""
+    from pathspec import GitIgnoreSpec
+
+    lines = text.splitlines()
+    try:
+        GitIgnoreSpec.from_lines(lines)
+        return lines
+    except ValueError:
+        return [line for line in lines if _is_valid(line)]
+
+
+def _is_valid(line: str) -> bool:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False
+    return True
+
+
+def _one_pattern(patterns: Iterable[re.Pattern[str]]) -> re.Pattern[str] | None:
+    parts = [re.sub(r"\(\?P<\w+>", "(?:", pattern.pattern) for pattern in patterns]
+    try:
+        return re.compile("|".join(f"(?:{part})" for part in parts) or r"(?!)")
+    except re.error:
+        return None
+
+
+def rules_above(root: Path) -> tuple[IgnoreRules | None, str]:
+    """Return the rules that a git repository around a folder has for it, and the folder's path there.
+
+    Returns:
+        The rules of the repository's root down to the folder above `root`, with those of `.git/info/exclude`,
+        or None outside of a repository; and the path of `root` in it, with a `/` at its end unless it is empty.
+    """
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
+    if top is None:
+        return None, ""
+    rules: IgnoreRules | None = None
+    exclude = _read(_git_folder(top) / "info" / "exclude")
+    if exclude:
+        rules = IgnoreRules("", exclude)
+    inside = root.relative_to(top).parts
+    for depth in range(len(inside)):
+        text = _read(top.joinpath(*inside[:depth]) / ".gitignore")
+        if text:
+            rules = IgnoreRules("".join(part + "/" for part in inside[:depth]), text, rules)
+    base = "".join(part + "/" for part in inside)
+    if rules is not None and base and rules.ignores(base[:-1], folder=True):
+        return None, ""  # asked for by name, although the repository around it leaves it out
+    return rules, base
+
+
+def _git_folder(top: Path) -> Path:
+    """Return the folder with a repository's `info`: for a work tree, that of the repository it belongs to."""
+    git = top / ".git"
+    if git.is_dir():
+        return git
+    found = re.match(r"gitdir:\s*(.+)", _read(git))
+    if found is None:
+        return git
+    own = top / found[1].strip()
+    return own / (_read(own / "commondir").strip() or ".")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace") if path.is_file() else ""
+    except OSError:
+        return ""

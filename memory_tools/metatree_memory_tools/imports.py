@@ -1,0 +1,144 @@
+"""Which file of a source an import means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+Import = Sequence[object]
+"""(level, module, ((name, as), …)), as `Outline.imports` has them."""
+
+_ROOTS = ("src", "lib", "python")
+_HOPS = 5
+"""How many files that hand a name on are passed through."""
+
+
+class Modules:
+    """The modules of a source, by their dotted names."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        """Take the Python files of a source, with `/` in their paths."""
+        self.paths = {path for path in paths if path.endswith((".py", ".pyi"))}
+        self._packages = {
+            path.rpartition("/")[0]
+            for path in self.paths
+            if path.rpartition("/")[2] in ("__init__.py", "__init__.pyi")
+        }
+        self._by_name: dict[str, list[str]] = {}
+        for path in sorted(self.paths):
+            for name in self._names(path):
+                self._by_name.setdefault(name, []).append(path)
+
+    def _names(self, path: str) -> set[str]:
+        """Return the dotted names that a file may be imported by."""
+        parts = path.rpartition(".")[0].split("/")
+        if parts[-1] == "__init__":
+            parts.pop()
+        # From the folder that holds the outermost package; from the source; from the folders that hold sources.
+        start = len(path.split("/")) - 1
+        while start > 0 and "/".join(path.split("/")[:start]) in self._packages:
+            start -= 1
+        starts = {0, start} | {depth + 1 for depth, part in enumerate(parts[:-1]) if part in _ROOTS}
+        return {".".join(parts[begin:]) for begin in starts if parts[begin:]}
+
+    def find(self, name: str, near: str) -> str | None:
+        """Return the file of a module, the one nearest to `near` when several have its name."""
+        found = self._by_name.get(name)
+        if not found:
+            return None
+        return max(found, key=lambda path: (_common(path, near), path.endswith(".py"), -len(path)))
+
+    def relative(self, path: str, level: int, module: str) -> str | None:
+        """Return the file that `from ..module` means in a file."""
+        folder = path.split("/")[:-1]
+        if level - 1 > len(folder):
+            return None
+        folder = folder[: len(folder) - (level - 1)] + (module.split(".") if module else [])
+        base = "/".join(folder)
+        prefix = base + "/" if base else ""
+        options = ([] if not module else [base + ".py", base + ".pyi"]) + [
+            prefix + "__init__.py",
+            prefix + "__init__.pyi",
+        ]
+        return next((option for option in options if option in self.paths), None)
+
+    def beside(self, package: str, name: str) -> str | None:
+        """Return the submodule of a package's `__init__` that has a name."""
+        folder, _, file = package.rpartition("/")
+        if not file.startswith("__init__."):
+            return None
+        prefix = folder + "/" if folder else ""
+        options = (f"{prefix}{name}.py", f"{prefix}{name}/__init__.py", f"{prefix}{name}.pyi")
+        return next((option for option in options if option in self.paths), None)
+
+
+def targets(
+    path: str, imports: Sequence[Import], modules: Modules, said: Mapping[str, Sequence[Import]]
+) -> set[str]:
+    """Return the files of the source that a file imports, without itself.
+
+    A name that a package only hands on leads to the file that it comes from.
+
+    Args:
+        path: the importing file.
+        imports: what it imports.
+        modules: the modules of the source.
+        said: what each file of the source imports.
+    """
+    found: set[str] = set()
+    for level, module, names in imports:
+        assert isinstance(level, int) and isinstance(module, str)
+        pairs = list(_pairs(names))
+        if not pairs and not level:
+            target = modules.find(module, path)
+            if target:
+                found.add(target)
+            continue
+        for name, _ in pairs:
+            target = _source(path, level, module, name, modules, said, _HOPS)
+            if target:
+                found.add(target)
+    found.discard(path)
+    return found
+
+
+def _source(
+    path: str,
+    level: int,
+    module: str,
+    name: str,
+    modules: Modules,
+    said: Mapping[str, Sequence[Import]],
+    hops: int,
+) -> str | None:
+    """Return the file that `from module import name` in a file means."""
+    target = modules.relative(path, level, module) if level else modules.find(module, path)
+    if target is None:
+        # A package without an __init__ has no file, its modules have.
+        whole = f"{module}.{name}" if module else name
+        return modules.relative(path, level, whole) if level else modules.find(whole, path)
+    below = modules.beside(target, name)
+    if below or name == "*" or target == path or not hops:
+        return below or target
+    for inner_level, inner_module, names in said.get(target, ()):
+        assert isinstance(inner_level, int) and isinstance(inner_module, str)
+        for original, known_as in _pairs(names):
+            if known_as == name:
+                further = _source(target, inner_level, inner_module, original, modules, said, hops - 1)
+                return further or target
+    return target
+
+
+def _pairs(names: object) -> Iterator[tuple[str, str]]:
+    assert isinstance(names, Sequence)
+    for name, known_as in names:
+        yield name, known_as
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many folders two paths share from the top."""
+    shared = 0
+    for a, b in zip(one.split("/"), other.split("/"), strict=False):
+        if a != b:
+            break
+        shared += 1
+    return shared

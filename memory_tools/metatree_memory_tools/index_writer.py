@@ -1,0 +1,190 @@
+"""Writing a built layer so that only what changed is touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from metatree.layer import APPENDED, BUILT_GAP, ROOT, Layer
+from metatree.node import Node
+from metatree_memory_tools.reading import FileNodes
+
+
+class IndexWriter:
+    """Puts files and folders into a built layer; every call belongs into a transaction of its store."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.store = layer.store
+
+    def file(self, file: FileNodes, position: int) -> None:
+        """Put a file with all its nodes in place of what was there under its path."""
+        if file.same:
+            self.store.execute(
+                "UPDATE file SET size = ?, mtime_ns = ? WHERE path = ?", (file.size, file.mtime_ns, file.path)
+            )
+            return
+        existing = self.layer.subtree(file.path)
+        nodes = self._apart(file, existing)
+        wanted = {node.id for node, _ in nodes}
+        self.erase([node_id for node_id in existing if node_id not in wanted])
+        self._put(nodes, existing, position)
+        self.store.execute(
+            "INSERT OR REPLACE INTO file(path, size, mtime_ns, digest, encoding, reader, facts)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                file.path,
+                file.size,
+                file.mtime_ns,
+                file.digest,
+                file.encoding,
+                file.reader,
+                json.dumps(file.facts) if file.facts else "{}",
+            ),
+        )
+        if file.problem:
+            self.store.execute("INSERT OR REPLACE INTO omission VALUES (?, ?)", (file.path, file.problem))
+        else:
+            self.store.execute("DELETE FROM omission WHERE path = ?", (file.path,))
+
+    def _apart(self, file: FileNodes, existing: Mapping[str, object]) -> list[tuple[Node, str]]:
+        """Return the nodes of a file, with another id for one whose id a node of another file has.
+
+        That takes a file whose name looks like a part of another one, such as `a.md#b` beside `a.md`.
+        """
+        foreign = self.layer.which(node.id for node, _ in file.nodes if node.id not in existing)
+        if not foreign:
+            return list(file.nodes)
+        names = {node_id: node_id + "~" for node_id in foreign}
+        changed = []
+        for node, parent in file.nodes:
+            if node.id in names:
+                object.__setattr__(node, "id", names[node.id])
+            changed.append((node, names.get(parent, parent)))
+        return changed
+
+    def _put(
+        self,
+        nodes: Sequence[tuple[Node, str]],
+        existing: Mapping[str, tuple[str | None, int, Node]],
+        position: int,
+    ) -> None:
+        children: dict[str, list[str]] = {}
+        for node, parent in nodes[1:]:
+            children.setdefault(parent, []).append(node.id)
+        places: dict[str, int] = {nodes[0][0].id: position} if nodes else {}
+        for ids in children.values():
+            places.update(
+                arrange(ids, {node_id: existing[node_id][1] for node_id in ids if node_id in existing})
+            )
+        seq = self.layer.next_seq()
+        fresh: list[tuple[int, Node, str | None, int]] = []
+        moved: list[tuple[int, str]] = []
+        for node, parent in nodes:
+            known = existing.get(node.id)
+            if known is None:
+                fresh.append((seq, node, parent, places[node.id]))
+                seq += 1
+                continue
+            if known[0] != parent:
+                self.layer.put(node.id, seq, parent, places[node.id])
+                seq += 1
+            elif known[1] != places[node.id]:
+                moved.append((places[node.id], node.id))
+            if known[2].digest != node.digest:
+                self.layer.rewrite(seq, node)
+                seq += 1
+            elif known[2] != node:
+                self.layer.rewrite(None, node)
+        self.layer.insert(fresh)
+        self.layer.reposition(moved)
+
+    def folder(self, node: Node, position: int) -> None:
+        """Put a folder's own node in place; what lies in it is left alone."""
+        existing = self.layer.node(node.id)
+        place = self.layer.place(node.id)
+        if existing is None or place is None:
+            parent = node.id.rpartition("/")[0] or ROOT
+            self.layer.insert([(self.layer.next_seq(), node, parent, position)])
+            return
+        if existing.digest != node.digest:
+            self.layer.rewrite(self.layer.next_seq(), node)
+        if node.id != ROOT and place[1] != position:
+            self.layer.reposition([(position, node.id)])
+
+    def remove_file(self, path: str) -> None:
+        """Take a file out, with all its nodes."""
+        self.erase(list(self.layer.subtree(path)))
+        self.store.execute("DELETE FROM file WHERE path = ?", (path,))
+        self.store.execute("DELETE FROM omission WHERE path = ?", (path,))
+
+    def erase(self, ids: Sequence[str]) -> None:
+        """Take nodes out for good."""
+        if ids:
+            self.layer.erase(self.layer.next_seq(), ids)
+
+    def renamed(self, old: str, new: str) -> None:
+        """Record that what lay under one path lies under another one now."""
+        self.store.execute(
+            "INSERT INTO rename(seq, old, new) VALUES (?, ?, ?)", (self.layer.next_seq(), old, new)
+        )
+
+    def omissions(self, found: Mapping[str, str]) -> None:
+        """Replace the omissions of paths that are no files of the tree."""
+        sql = "SELECT path, reason FROM omission WHERE path NOT IN (SELECT path FROM file)"
+        known = dict(self.store.rows(sql))
+        self.store.execute_many(
+            "DELETE FROM omission WHERE path = ?", ((path,) for path in known.keys() - found.keys())
+        )
+        self.store.execute_many(
+            "INSERT OR REPLACE INTO omission(path, reason) VALUES (?, ?)",
+            ((path, reason) for path, reason in found.items() if known.get(path) != reason),
+        )
+
+    def links(self, source: str, kind: str, targets: Iterable[str]) -> None:
+        """Make these the links of one kind that leave a node."""
+        rows = self.store.rows("SELECT target FROM link WHERE source = ? AND kind = ?", (source, kind))
+        known, wanted = {row[0] for row in rows}, set(targets)
+        self.store.execute_many(
+            "DELETE FROM link WHERE source = ? AND kind = ? AND target = ?",
+            ((source, kind, target) for target in known - wanted),
+        )
+        self.store.execute_many(
+            "INSERT INTO link(source, kind, target) VALUES (?, ?, ?)",
+            ((source, kind, target) for target in sorted(wanted - known)),
+        )
+
+    def known_files(self) -> dict[str, tuple[int, int, str, str]]:
+        """Return (size, mtime_ns, digest, reader) of each file as it was built."""
+        rows = self.store.rows("SELECT path, size, mtime_ns, digest, reader FROM file")
+        return {row[0]: row[1:] for row in rows}
+
+
+def arrange(wanted: Sequence[str], known: Mapping[str, int]) -> dict[str, int]:
+    """Return positions that put ids in order, and leave those that are known where they are if that is possible.
+
+    Example:
+        >>> arrange(["a", "b", "c"], {"a": 10, "c": 20})
+        {'a': 10, 'b': 15, 'c': 20}
+    """
+    result: dict[str, int] = {}
+    low, waiting = 0, list[str]()
+    for node_id in wanted:
+        high = known.get(node_id)
+        if high is None:
+            waiting.append(node_id)
+            continue
+        step = (high - low) // (len(waiting) + 1)
+        if high <= low or not step:
+            break
+        for number, between in enumerate(waiting, start=1):
+            result[between] = low + number * step
+        result[node_id] = low = high
+        waiting = []
+    else:
+        for node_id in waiting:
+            low += BUILT_GAP
+            result[node_id] = low
+        if low < APPENDED:
+            return result
+    return {node_id: (number + 1) * BUILT_GAP for number, node_id in enumerate(wanted)}

@@ -1,0 +1,184 @@
+"""One walk over a folder: which files and folders a tree is made of, and what is left out and why."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from metatree_memory_tools.ignore import IgnoreRules, is_secret, is_tool_folder, rules_above
+
+MAX_DEPTH = 100
+"""Folders deeper than this are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A regular file."""
+
+    path: str
+    """Relative to the source, with `/`; bytes that are not UTF-8 are shown as `\\xe9`."""
+    size: int
+    mtime_ns: int
+    raw: bytes | None = None
+    """The path as the file system has it, when that is not UTF-8."""
+
+
+@dataclass(slots=True)
+class Scan:
+    """What a walk found."""
+
+    files: dict[str, Found] = field(default_factory=dict)
+    """By path, in the order of the tree."""
+    folders: dict[str, None] = field(default_factory=dict)
+    """Paths of folders with something in them, each after the one above it; the source itself is left out."""
+    omissions: dict[str, str] = field(default_factory=dict)
+    """Path -> reason."""
+
+
+def scan(root: Path, *, include_secrets: bool = False, exclude: str = "") -> Scan:
+    """Walk over a folder.
+
+    Args:
+        root: the folder.
+        include_secrets: whether files that are likely to hold keys or passwords belong to the tree.
+        exclude: path of one folder inside that is passed over in silence, where the tree itself is kept.
+
+    Symbolic links are not followed: what they lead to inside the folder is found in its own place.
+
+    Raises:
+        OSError: the folder itself cannot be read.
+    """
+    walk = _Walk(os.fsencode(root), include_secrets, exclude)
+    rules, base = rules_above(root)
+    walk.folder("", b"", rules, base, 0)
+    return walk.found
+
+
+class _Walk:
+    def __init__(self, root: bytes, include_secrets: bool, exclude: str) -> None:
+        self.root = root
+        self.include_secrets = include_secrets
+        self.exclude = exclude
+        self.found = Scan()
+
+    def folder(self, path: str, raw: bytes, rules: IgnoreRules | None, base: str, depth: int) -> bool:
+        """Walk over one folder and return whether anything in it belongs to the tree."""
+        try:
+            with os.scandir(os.path.join(self.root, raw) if raw else self.root) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+        except OSError as exc:
+            if not path:
+                raise
+            self.leave(path, f"cannot be read: {exc.strerror}")
+            return False
+        if not listed and path:
+            self.leave(path, "an empty folder")
+            return False
+        names = {entry.name for entry in listed}
+        if b"pyvenv.cfg" in names and path:
+            self.leave(path, "a virtual environment")
+            return False
+        prefix = f"{path}/" if path else ""
+        inside = base + prefix
+        if b".gitignore" in names:
+            text = self.rules_text(raw)
+            if text:
+                rules = IgnoreRules(inside, text, rules)
+        anything = False
+        files = []
+        for entry in listed:
+            name = shown(entry.name)
+            if name in (".git", ".metatree"):
+                continue
+            inner = prefix + name
+            if inner == self.exclude:
+                continue
+            if inner in self.found.files or inner in self.found.folders:
+                self.leave(inner + " (2)", "another name here is written in the same way")
+                continue
+            try:
+                state = entry.stat(follow_symlinks=False)
+            except OSError as exc:
+                self.leave(inner, f"cannot be read: {exc.strerror}")
+                continue
+            is_folder = stat.S_ISDIR(state.st_mode)
+            if rules is not None and rules.ignores(inside + name, folder=is_folder):
+                self.leave(inner, "ignored by .gitignore")
+            elif is_folder:
+                if is_tool_folder(name):
+                    self.leave(inner, "made by tools")
+                elif depth >= MAX_DEPTH:
+                    self.leave(inner, f"more than {MAX_DEPTH} folders deep")
+                else:
+                    self.found.folders[inner] = None
+                    if self.folder(inner, _join(raw, entry.name), rules, base, depth + 1):
+                        anything = True
+                    else:
+                        del self.found.folders[inner]
+            elif self.wanted(inner, name, path, state, _join(raw, entry.name)):
+                encoded = (
+                    entry.name
+                    if name.encode() != entry.name or prefix.encode() != raw + b"/" * bool(raw)
+                    else None
+                )
+                files.append(
+                    Found(
+                        inner, state.st_size, state.st_mtime_ns, _join(raw, entry.name) if encoded else None
+                    )
+                )
+        for file in files:
+            self.found.files[file.path] = file
+        if path and not anything and not files:
+            self.found.omissions.setdefault(path, "nothing in it can be read")
+        return anything or bool(files)
+
+    def rules_text(self, raw: bytes) -> str:
+        where = os.path.join(self.root, raw, b".gitignore")
+        try:
+            if not stat.S_ISREG(os.lstat(where).st_mode):
+                return ""
+            with open(where, "rb") as stream:
+                return stream.read(1 << 20).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def wanted(self, path: str, name: str, folder: str, state: os.stat_result, raw: bytes) -> bool:
+        """Whether what is no folder is a file that the tree can have."""
+        mode = state.st_mode
+        if stat.S_ISLNK(mode):
+            self.leave(path, self.link_reason(raw))
+        elif not stat.S_ISREG(mode):
+            kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+            self.leave(path, f"{kind}, not a file")
+        elif not self.include_secrets and is_secret(name, folder.rpartition("/")[2]):
+            self.leave(path, "may hold secrets")
+        else:
+            return True
+        return False
+
+    def link_reason(self, raw: bytes) -> str:
+        try:
+            target = os.path.realpath(os.path.join(self.root, raw))
+        except OSError:
+            return "a symbolic link"
+        base = os.path.realpath(self.root)
+        if target != base and not target.startswith(base + os.sep.encode()):
+            return "a symbolic link that leads out of the source"
+        if not os.path.exists(target):
+            return "a symbolic link that leads nowhere"
+        return f"a symbolic link to {shown(os.path.relpath(target, base))}"
+
+    def leave(self, path: str, reason: str) -> None:
+        self.found.omissions[path] = reason
+
+
+def shown(raw: bytes) -> str:
+    """Return a name as text; bytes that are not UTF-8 become `\\xe9`."""
+    text = raw.decode("utf-8", "backslashreplace")
+    return text.replace(os.sep, "/") if os.sep != "/" else text
+
+
+def _join(raw: bytes, name: bytes) -> bytes:
+    return raw + b"/" + name if raw else name

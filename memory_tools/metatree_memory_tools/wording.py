@@ -1,0 +1,95 @@
+"""Short descriptions made of what is there: first sentences, and names as far as they fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+DESCRIPTION_CHARS = 300
+"""How long a description may be."""
+
+SENTENCE_CHARS = 200
+"""How long the sentence that it begins with may be."""
+
+_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=:)\n\s*\n|\n\s*\n")
+_ROLE = re.compile(r":[\w:+.-]+:`~?!?([^`<]*?)(?:\s*<[^`>]*>)?`")
+_UNDERLINE = re.compile(r"^\s*([=~\-^*#\"'`+.:_])\1{2,}\s*$", re.MULTILINE)
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|cf|vs|resp|approx|No)|\b[A-Z])\.$")
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return a text in one line of at most `limit` characters, cut between words.
+
+    Example:
+        >>> shorten("one two\\n  three", 9)
+        'one two…'
+    """
+    text = " ".join(text.split())
+    if len(text) <= limit:
+        return text
+    cut = text[: limit - 1]
+    space = cut.rfind(" ")
+    return (cut[:space] if space > limit // 2 else cut).rstrip(" ,;:.") + "…"
+
+
+def first_sentence(text: str, limit: int = SENTENCE_CHARS) -> str:
+    """Return the first sentence of a text, or the first paragraph when that ends before.
+
+    Example:
+        >>> first_sentence("Parse dates, e.g. of mails. Slow.\\n\\nMore.")
+        'Parse dates, e.g. of mails.'
+    """
+    text = text.strip()
+    for end in _END.finditer(text[: 4 * limit]):
+        if not _ABBREVIATION.search(text[: end.start()]):
+            return shorten(text[: end.start()], limit)
+    return shorten(text[: 4 * limit], limit)
+
+
+def docstring_prose(text: str) -> str:
+    """Return a docstring without underlines, roles of reStructuredText, and a title that is only a dotted name.
+
+    Example:
+        >>> docstring_prose("app.mail\\n~~~~~~~~\\n\\nSend a :class:`Mail <app.Mail>`.")
+        'Send a Mail.'
+    """
+    if ":`" in text:
+        text = _ROLE.sub(r"\1", text)
+    if _UNDERLINE.search(text):
+        lines = text.strip().split("\n")
+        while lines and not _word(lines[0]):
+            lines.pop(0)
+        if len(lines) > 1 and not _word(lines[1]) and " " not in lines[0].strip():
+            lines = lines[2:]
+        text = "\n".join(line if _word(line) else "" for line in lines)
+    return text.strip()
+
+
+def _word(line: str) -> bool:
+    return any(char.isalnum() for char in line)
+
+
+def is_whole(sentence: str, text: str) -> bool:
+    """Whether a first sentence says all that the text says."""
+    return sentence == " ".join(text.split())
+
+
+def with_names(text: str, label: str, names: Iterable[str], limit: int = DESCRIPTION_CHARS) -> str:
+    """Return a text followed by as many names as fit, as in `Sends mail. Classes: Mail, Box.`"""
+    names = list(names)
+    if not names:
+        return text
+    start = f"{sentence(text)} {label}: " if text else f"{label}: "
+    fitting = ""
+    for number, name in enumerate(names):
+        longer = f"{fitting}, {name}" if fitting else name
+        rest = ", …" if number + 1 < len(names) else "."
+        if len(start) + len(longer) + len(rest) > limit:
+            return start + fitting + ", …" if fitting else text
+        fitting = longer
+    return start + fitting + "."
+
+
+def sentence(text: str) -> str:
+    """Return a text with a full stop at its end, unless it ends in one or something like it."""
+    return text if not text or text[-1] in ".!?…:" else text + "."

@@ -1,0 +1,85 @@
+"""Reading content from the source of a tree, and never from anywhere else."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from metatree.errors import StaleSource, UserError
+from metatree.node import Source
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What was known of a file when its nodes were built."""
+
+    size: int
+    mtime_ns: int
+    digest: str
+    encoding: str
+    raw: bytes | None = None
+    """The path as the file system has it, when that is not UTF-8."""
+
+
+def digest_bytes(data: bytes) -> str:
+    """Return the hash of a file's bytes: 32 hexadecimal digits."""
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def open_inside(root: Path, path: str | bytes) -> int:
+    """Open a regular file below a folder for reading and return its descriptor.
+
+    Symbolic links that lead out of the folder, devices, pipes and sockets are refused.
+
+    Raises:
+        UserError: it lies outside, or is no regular file.
+        OSError: it cannot be opened.
+    """
+    base = os.path.realpath(os.fsencode(root))
+    inner = os.fsencode(path)
+    parts = inner.replace(b"\\", b"/").split(b"/") if os.name == "nt" else inner.split(b"/")
+    where = os.path.realpath(os.path.join(base, inner))
+    if b".." in parts or os.path.isabs(inner) or not where.startswith(base.rstrip(b"/") + os.sep.encode()):
+        raise UserError(f"{os.fsdecode(inner)!r} lies outside of {str(root)!r}: it is not read")
+    # Without O_NONBLOCK, opening a pipe waits for a writer that may never come.
+    flags = (
+        os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    )
+    descriptor = os.open(where, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UserError(f"{os.fsdecode(inner)!r} is not a regular file")
+    return descriptor
+
+
+def read_inside(root: Path, path: str | bytes, *, limit: int | None = None) -> tuple[bytes, os.stat_result]:
+    """Return the bytes of a file below a folder, at most `limit` of them, and its state; raises as `open_inside`."""
+    with open(open_inside(root, path), "rb") as stream:
+        return stream.read(-1 if limit is None else limit), os.fstat(stream.fileno())
+
+
+def read_source(root: Path, node_id: str, source: Source, known: FileState | None) -> bytes:
+    """Return the bytes of the file that a node was built from.
+
+    Raises:
+        StaleSource: the file changed since, or is gone.
+        UserError: it cannot be read.
+    """
+    path: str | bytes = source.path if known is None or known.raw is None else known.raw
+    try:
+        data, state = read_inside(root, path)
+    except OSError as exc:
+        if exc.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR):
+            raise StaleSource(node_id) from exc
+        raise UserError(
+            f"the source of {node_id!r} cannot be read: {exc.strerror} ({source.path!r})"
+        ) from exc
+    if known is None or (state.st_size, state.st_mtime_ns) == (known.size, known.mtime_ns):
+        return data
+    if digest_bytes(data) != known.digest:
+        raise StaleSource(node_id)
+    return data

@@ -1,0 +1,77 @@
+"""Bytes of a text file as text and lines, the same for whoever builds nodes and whoever reads them."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import tokenize
+
+from metatree.node import Source
+
+_HEAD = 8192
+"""How much of a file decides whether it is binary."""
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether bytes are no text: a NUL near the start and no byte order mark that would explain it."""
+    return b"\0" in data[:_HEAD] and not any(data.startswith(bom) for bom, _ in _BOMS)
+
+
+def decode(data: bytes, *, python: bool = False) -> tuple[str, str]:
+    """Return the text of a file and the name of its encoding; every sequence of bytes has one.
+
+    A byte order mark decides, then the declaration in Python source (PEP 263), then UTF-8, then Latin-1.
+    Ends of lines become `\\n`.
+
+    Example:
+        >>> decode("día".encode("latin-1"))
+        ('día', 'latin-1')
+    """
+    candidates = [encoding for bom, encoding in _BOMS if data.startswith(bom)][:1]
+    if python and not candidates:
+        try:
+            candidates.append(tokenize.detect_encoding(io.BytesIO(data).readline)[0])
+        except SyntaxError:
+            pass
+    for encoding in (*candidates, "utf-8"):
+        try:
+            return as_text(data, encoding), encoding
+        except (UnicodeError, LookupError):
+            continue
+    return as_text(data, "latin-1"), "latin-1"
+
+
+def as_text(data: bytes, encoding: str) -> str:
+    """Return bytes as text in an encoding, with every end of line as `\\n`."""
+    text = data.decode(encoding)
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text without their ends; only `\\n` ends a line, as for Python and for editors.
+
+    Example:
+        >>> lines_of("a\\n\\fb\\n")
+        ['a', '\\x0cb']
+    """
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def cut(text: str, source: Source) -> str:
+    """Return the lines of a text that a source names; all of it when it names none."""
+    if source.start_line is None or source.end_line is None:
+        return text
+    lines = lines_of(text)
+    ranges = source.parts or ((source.start_line, source.end_line),)
+    return "\n".join("\n".join(lines[first - 1 : last]) for first, last in ranges)
