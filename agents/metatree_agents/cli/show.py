@@ -36,16 +36,16 @@ def show(
     """
     from metatree_agents.cli.trees import existing_tree
 
-    opened = existing_tree(source, tree)
-    if omitted:
-        return _show_omitted(opened, json=json)
-    shown = opened.get(opened.resolve(node))
-    if json:
-        screen.write_json(_shape(opened, shown, depth))
-    elif content:
-        screen.write(screen.visible(line.expandtabs(4)) for line in opened.content(shown).splitlines())
-    else:
-        screen.write(_lines(opened, shown, depth))
+    with existing_tree(source, tree) as opened:
+        if omitted:
+            return _show_omitted(opened, json=json)
+        shown = opened.get(opened.resolve(node))
+        if json:
+            screen.write_json(_shape(opened, shown, depth))
+        elif content:
+            screen.write(screen.visible(line.expandtabs(4)) for line in opened.content(shown).splitlines())
+        else:
+            screen.write(_lines(opened, shown, depth))
     return FOUND
 
 
