@@ -88,18 +88,15 @@ def _packages() -> str:
 
 
 def _embedded() -> str:
-    from metatree_routers import text_evidence
-
     from metatree import Node, Tree
+    from metatree.search.parts import find_evidence
 
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        with Tree.create(Path(folder) / "doctor.db") as tree:
-            tree.add(
-                Node(id="login", title="login", description="Check a password", content="def login(): ...")
-            )
-            tree.add(Node(id="draw", title="draw", description="Draw a circle", content="def draw(): ..."))
-            best = text_evidence(tree).score(["Where is the password checked?"], k=1)
+    with tempfile.TemporaryDirectory() as folder, Tree.create(Path(folder) / "doctor.db") as tree:
+        tree.add(Node(id="login", title="login", description="Check a password", content="def login(): ..."))
+        tree.add(Node(id="draw", title="draw", description="Draw a circle", content="def draw(): ..."))
+        evidence = find_evidence(tree, required=True)
+        best = evidence.score(["Where is the password checked?"], k=1) if evidence else []
     if not best or best[0].node_id != "login":
         raise _Bad(
             "loads, but ranks a trivial example wrong; run `pip install --force-reinstall metatree wordllama`"
