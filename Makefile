@@ -23,12 +23,12 @@ demo: $(STAMP) ## build the tree of a well-known package, ask it a question, lis
 test: $(STAMP) ## run the tests
 	@$(BIN)/python -m pytest
 
-check: $(STAMP) ## format, lint, types, layers, docs
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/python docs/generate.py --check
+check: $(STAMP) ## format, lint, types, layers, docs; all of them, whatever the first says
+	@failed=; \
+	for check in "ruff format --check ." "ruff check ." "mypy" "lint-imports" "python docs/generate.py --check"; do \
+		echo "== $$check"; $(BIN)/$$check || failed="$$failed [$$check]"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
 
 format: $(STAMP) ## format the code and mend what lint can mend
 	$(BIN)/ruff format .

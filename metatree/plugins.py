@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from metatree.errors import UserError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ROUTERS = "metatree.routers"
 EVIDENCE = "metatree.evidence"
@@ -15,6 +17,8 @@ TOOLS = "metatree.tools"
 
 def available(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name."""
+    from importlib.metadata import entry_points  # loads email and zipfile, 15 ms that no import should cost
+
     return {entry.name: entry for entry in entry_points(group=group)}
 
 

@@ -81,10 +81,11 @@ def locate(
 ) -> tuple[list[FileToEdit], SearchResult]:
     """List the files to edit as `files_to_edit` does, with the search that found them: its trace and its cost."""
     from metatree import search
+    from metatree.search.parts import find_evidence
 
     if not issue.strip():
         raise UserError("the issue is empty: give its title and text")
-    evidence = evidence or _text_evidence(tree)
+    evidence = evidence or find_evidence(tree, required=True)
     result = search(
         [issue],
         tree=tree,
@@ -100,10 +101,12 @@ def locate(
     return [_file(issue, tree, found, evidence) for found in result.nodes], result
 
 
-def _file(issue: str, tree: Tree, found: NodeRef, evidence: Evidence) -> FileToEdit:
+def _file(issue: str, tree: Tree, found: NodeRef, evidence: Evidence | None) -> FileToEdit:
     node = tree.get(found.id)
     path = node.source.path if node.source is not None else node.id
-    return FileToEdit(path, found.score, found.reason, tuple(_definitions(issue, tree, node, evidence)))
+    return FileToEdit(
+        path, found.score, found.reason, tuple(_definitions(issue, tree, node, evidence) if evidence else ())
+    )
 
 
 def _definitions(issue: str, tree: Tree, file: Node, evidence: Evidence) -> list[Definition]:
@@ -117,9 +120,3 @@ def _definitions(issue: str, tree: Tree, file: Node, evidence: Evidence) -> list
         name = node.id.partition("::")[2] or node.title
         found.append(Definition(name, node.source.start_line, node.source.end_line))
     return found[:_DEFINITIONS_PER_FILE]
-
-
-def _text_evidence(tree: Tree) -> Evidence:
-    from metatree_routers import text_evidence
-
-    return text_evidence(tree)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from metatree.errors import MetatreeError
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     from metatree_agents.code import FileToEdit
 
 _QUOTE_LINES = 12
+
+
+def with_sources(result: SearchResult, k: int | None) -> SearchResult:
+    """Return the result with at most `k` sources for each answer; None keeps them all."""
+    answers = tuple(replace(answer, sources=answer.sources[:k]) for answer in result.answers)
+    return replace(result, answers=answers)
 
 
 def answer_lines(result: SearchResult, tree: Tree) -> Iterator[str]:

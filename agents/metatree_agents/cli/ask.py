@@ -20,6 +20,9 @@ Issue = Annotated[
 
 def ask(
     questions: Questions,
+    k: Annotated[
+        int | None, typer.Option("-k", min=1, metavar="N", help="At most N sources for each answer.")
+    ] = None,
     source: options.Source = None,
     tree: options.TreePath = None,
     start: options.Start = None,
@@ -41,29 +44,31 @@ def ask(
     Example: metatree ask "Where are redirects followed?" --source ~/src/requests
     """
     from metatree import search
-    from metatree_agents.cli.answers import answer_lines
+    from metatree_agents.cli.answers import answer_lines, with_sources
     from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched
     from metatree_agents.cli.shapes import ask_shape
     from metatree_agents.cli.trees import ready_tree
 
     texts = texts_of(questions, what="question")
-    opened = ready_tree(source, tree, refresh=not no_refresh)
+    parts = suite_parts(router)
     run_id = run or new_run_id()
-    with watched(run_id) as progress:
-        result = search(
-            texts,
-            start,
-            tree=opened,
-            context=context,
-            limits=limits_of(max_calls, max_seconds),
-            run_id=run_id,
-            on_event=progress,
-            **suite_parts(router),
-        )
-    if json:
-        screen.write_json(ask_shape(result))
-    else:
-        screen.write(answer_lines(result, opened))
+    with ready_tree(source, tree, refresh=not no_refresh) as opened:
+        with watched(run_id) as progress:
+            result = search(
+                texts,
+                start and opened.resolve(start),
+                tree=opened,
+                context=context,
+                limits=limits_of(max_calls, max_seconds),
+                run_id=run_id,
+                on_event=progress,
+                **parts,
+            )
+        result = with_sources(result, k)
+        if json:
+            screen.write_json(ask_shape(result))
+        else:
+            screen.write(answer_lines(result, opened))
     return ended(result, verbose=verbose)
 
 
@@ -95,12 +100,12 @@ def find(
     from metatree_agents.cli.trees import ready_tree
 
     texts = texts_of(questions, what="question")
-    opened = ready_tree(source, tree, refresh=not no_refresh)
+    parts = suite_parts(router)
     run_id = run or new_run_id()
-    with watched(run_id) as progress:
+    with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id) as progress:
         result = search(
             texts,
-            start,
+            start and opened.resolve(start),
             tree=opened,
             returns="nodes",
             k=k,
@@ -108,7 +113,7 @@ def find(
             limits=limits_of(max_calls, max_seconds),
             run_id=run_id,
             on_event=progress,
-            **suite_parts(router),
+            **parts,
         )
     if json:
         screen.write_json(find_shape(result))
@@ -145,14 +150,14 @@ def files(
     from metatree_agents.code import locate
 
     text = text_of(issue, what="issue")
-    opened = ready_tree(source, tree, refresh=not no_refresh)
+    parts = suite_parts(router)
     run_id = run or new_run_id()
-    with watched(run_id) as progress:
+    with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id) as progress:
         found, result = locate(
             text,
             opened,
             k,
-            router=suite_parts(router).get("router"),
+            router=parts.get("router"),
             limits=limits_of(max_calls, max_seconds),
             run_id=run_id,
             on_event=progress,

@@ -36,8 +36,8 @@ def build(
     built: list[BuiltShape] = []
     for source in sources:
         began = time.monotonic()
-        made = trees.build(source, tree)
-        info = made.info()
+        with trees.build(source, tree) as made:
+            info = made.info()
         built.append(
             BuiltShape(
                 source=str(source),
@@ -48,7 +48,6 @@ def build(
                 seconds=round(time.monotonic() - began, 3),
             )
         )
-        made.close()
     if json:
         screen.write_json(BuildShape(trees=built))
     else:

@@ -88,21 +88,15 @@ def _packages() -> str:
 
 
 def _embedded() -> str:
-    from metatree_routers import text_evidence
-
     from metatree import Node, Tree
+    from metatree.search.parts import find_evidence
 
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Tree.create(Path(folder) / "doctor.db")
-        try:
-            tree.add(
-                Node(id="login", title="login", description="Check a password", content="def login(): ...")
-            )
-            tree.add(Node(id="draw", title="draw", description="Draw a circle", content="def draw(): ..."))
-            best = text_evidence(tree).score(["Where is the password checked?"], k=1)
-        finally:
-            tree.close()
+    with tempfile.TemporaryDirectory() as folder, Tree.create(Path(folder) / "doctor.db") as tree:
+        tree.add(Node(id="login", title="login", description="Check a password", content="def login(): ..."))
+        tree.add(Node(id="draw", title="draw", description="Draw a circle", content="def draw(): ..."))
+        evidence = find_evidence(tree, required=True)
+        best = evidence.score(["Where is the password checked?"], k=1) if evidence else []
     if not best or best[0].node_id != "login":
         raise _Bad(
             "loads, but ranks a trivial example wrong; run `pip install --force-reinstall metatree wordllama`"
@@ -132,14 +126,11 @@ def _tree(place: Path) -> str:
         return f"none at {str(place)!r} yet; the first search builds it"
     from metatree import Tree
 
-    tree = Tree.open(place)
-    try:
+    with Tree.open(place) as tree:
         state = "stale: the next search refreshes it" if tree.stale() else "up to date"
         info = tree.info()
         size_mb = (info["index_bytes"] + info["memory_bytes"]) / 1e6
         return f"{info['nodes']:,} nodes, {info['omissions']:,} left out, {size_mb:.1f} MB, {state}"
-    finally:
-        tree.close()
 
 
 def _disk(place: Path) -> str:

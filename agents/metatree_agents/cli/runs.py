@@ -36,8 +36,8 @@ def trace(
     from metatree_agents.cli.traces import trace_lines
     from metatree_agents.cli.trees import existing_tree
 
-    opened = existing_tree(source, tree)
-    result = load_run(run or _last_run(opened), tree=opened)
+    with existing_tree(source, tree) as opened:
+        result = load_run(run or _last_run(opened), tree=opened)
     if json:
         screen.write_json(trace_shape(result))
     else:
@@ -61,7 +61,8 @@ def runs(
     from metatree_agents.cli.shapes import RunShape, RunsShape
     from metatree_agents.cli.trees import existing_tree
 
-    listed = list_runs(tree=existing_tree(source, tree))
+    with existing_tree(source, tree) as opened:
+        listed = list_runs(tree=opened)
     if json:
         shapes = [
             RunShape(
@@ -117,24 +118,25 @@ def resume(
     from metatree_agents.cli.shapes import ask_shape, find_shape
     from metatree_agents.cli.trees import existing_tree
 
-    opened = existing_tree(source, tree)
-    answers = None
-    if answer is not None:
-        answers = {_waiting_question(opened, run): text_of(answer, what="answer")}
-    with watched(run) as progress:
-        result = go_on(
-            run,
-            tree=opened,
-            answers=answers,
-            limits=limits_of(max_calls, max_seconds),
-            on_event=progress,
-            **suite_parts(router),
-        )
-    nodes_only = _run(opened, run).given["returns"] == "nodes"
-    if json:
-        screen.write_json(find_shape(result) if nodes_only else ask_shape(result))
-    else:
-        screen.write(node_lines(result) if nodes_only else answer_lines(result, opened))
+    parts = suite_parts(router)
+    with existing_tree(source, tree) as opened:
+        answers = None
+        if answer is not None:
+            answers = {_waiting_question(opened, run): text_of(answer, what="answer")}
+        with watched(run) as progress:
+            result = go_on(
+                run,
+                tree=opened,
+                answers=answers,
+                limits=limits_of(max_calls, max_seconds),
+                on_event=progress,
+                **parts,
+            )
+        nodes_only = _run(opened, run).given["returns"] == "nodes"
+        if json:
+            screen.write_json(find_shape(result) if nodes_only else ask_shape(result))
+        else:
+            screen.write(node_lines(result) if nodes_only else answer_lines(result, opened))
     return ended(result, verbose=verbose)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,16 +37,16 @@ def show(
     """
     from metatree_agents.cli.trees import existing_tree
 
-    opened = existing_tree(source, tree)
-    if omitted:
-        return _show_omitted(opened, json=json)
-    shown = opened.get(opened.resolve(node))
-    if json:
-        screen.write_json(_shape(opened, shown, depth))
-    elif content:
-        screen.write(screen.visible(line.expandtabs(4)) for line in opened.content(shown).splitlines())
-    else:
-        screen.write(_lines(opened, shown, depth))
+    with existing_tree(source, tree) as opened:
+        if omitted:
+            return _show_omitted(opened, json=json)
+        shown = opened.get(opened.resolve(node))
+        if json:
+            screen.write_json(_shape(opened, shown, depth))
+        elif content:
+            screen.write(screen.visible(line.expandtabs(4)) for line in opened.content(shown).splitlines())
+        else:
+            _print_below(opened, shown, depth)
     return FOUND
 
 
@@ -61,15 +62,36 @@ def _show_omitted(tree: Tree, *, json: bool) -> int:
     return FOUND if omissions else NOTHING
 
 
-def _lines(tree: Tree, node: Node, depth: int) -> Iterator[str]:
+def _print_below(tree: Tree, node: Node, depth: int) -> None:
+    """Print guide lines and one line a node on a terminal, indented and whole lines otherwise."""
+    if not sys.stdout.isatty():
+        screen.write(
+            "  ".join(part for part in ("  " * level + title, said) if part)
+            for level, (title, said) in _below(tree, node, depth)
+        )
+        return
+    from rich.console import Console
+    from rich.text import Text
+    from rich.tree import Tree as Drawing
+
+    def line(title: str, said: str) -> Text:
+        return Text.assemble((title, "cyan"), "  " if said else "", (said, "dim"))
+
+    open_at: list[Drawing] = []
+    for level, (title, said) in _below(tree, node, depth):
+        del open_at[level:]
+        drawing = open_at[-1].add(line(title, said)) if open_at else Drawing(line(title, said))
+        open_at.append(drawing)
+    Console().print(open_at[0], no_wrap=True, overflow="ellipsis", crop=True)
+
+
+def _below(tree: Tree, node: Node, depth: int) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield each node with its level, as its title with line numbers and its description."""
     for level, each in tree.walk(node, depth=depth):
-        lines = ""
+        title = screen.visible(each.title)
         if each.source is not None and each.source.start_line is not None:
-            lines = screen.styled(f":{each.source.start_line}-{each.source.end_line}", "dim")
-        title = screen.styled(screen.visible(each.title), "bold" if level == 0 else "cyan")
-        description = screen.visible(" ".join(each.description.split()))
-        said = f"  {screen.styled(description, 'dim')}" if description else ""
-        yield f"{'  ' * level}{title}{lines}{said}"
+            title += f":{each.source.start_line}-{each.source.end_line}"
+        yield level, (title, screen.visible(" ".join(each.description.split())))
 
 
 def _shape(tree: Tree, node: Node, depth: int) -> NodeShape:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from metatree.result import TraceEntry
 from metatree_agents.cli.screen import styled, visible
@@ -11,62 +11,95 @@ _RULED_OUT_SHOWN = 8
 
 
 def trace_lines(entries: Iterable[TraceEntry]) -> Iterator[str]:
-    """Yield the trace, one decision a line, nested frames indented, ruled-out branches below the choice."""
-    for entry in entries:
-        indent = "  " * entry.frame
-        yield f"{entry.step:4}  {indent}{styled(f'{entry.event:11}', 'bold')} {_line(entry)}".rstrip()
-        margin = f"      {indent}{'':12}"
-        unviable = _mapping(entry.data.get("unviable"))
-        for number, (node, reason) in enumerate(unviable.items()):
-            if number == _RULED_OUT_SHOWN:
-                yield styled(f"{margin}… {len(unviable) - number} more ruled out", "dim")
-                break
-            yield styled(f"{margin}not {visible(node)}: {visible(_one_line(reason))}", "dim")
+    """Yield the whole trace: one decision a line with its step, what was ruled out below it, nested frames indented."""
+    for entry, depth, said in _told(entries):
+        indent = "  " * depth
+        yield f"{entry.step:4}  {indent}{said}"
+        unviable = entry.data.get("unviable")
+        if isinstance(unviable, Mapping):
+            yield from _ruled_out(unviable, f"      {indent}    ")
 
 
 def path_lines(entries: Iterable[TraceEntry]) -> Iterator[str]:
-    """Yield only the path that a search took: what it chose, entered, read, collected, and where it went back."""
+    """Yield only the way that a search went: its choices, what it entered, read, called and collected."""
+    for entry, depth, said in _told(entries):
+        if entry.event not in ("mark", "fact", "end"):
+            yield f"  {'  ' * depth}{said}"
+
+
+def _told(entries: Iterable[TraceEntry]) -> Iterator[tuple[TraceEntry, int, str]]:
+    """Yield each entry that says something of its own, with the depth of its frame and its words."""
+    depths: dict[int, int] = {}
+    before: TraceEntry | None = None
     for entry in entries:
-        indent = "  " + "  " * entry.frame
-        node = visible(entry.node or "")
-        reason = visible(_one_line(entry.reason))
-        match entry.event:
-            case "route":
-                choice = entry.data.get("choice")
-                offered = entry.data.get("offered") or ()
-                taken = visible(str(choice)) if choice else "none"
-                yield f"{indent}at {node}: {taken} of {len(offered)}{_because(reason)}"
-            case "read" | "collect" | "tool" | "create" | "fallback" | "restart" | "second_look" | "person":
-                yield f"{indent}{entry.event.replace('_', ' ')} {node}{_because(reason)}"
-            case "up":
-                yield styled(f"{indent}back up from {node}{_because(reason)}", "dim")
-            case _:
-                pass
+        if entry.event == "frame" and entry.frame not in depths:
+            # Only a nested frame has a reason; it interrupts the frame that was at work.
+            nested = bool(entry.reason) and before is not None
+            depths[entry.frame] = depths.get(before.frame, 0) + 1 if nested and before is not None else 0
+        if not _follows(entry, before):
+            yield entry, depths.get(entry.frame, 0), _words(entry)
+        # The marks of what a decision ruled out come between it and the entering of what it chose.
+        if not (entry.event == "mark" and entry.data.get("mark") == "unviable"):
+            before = entry
 
 
-def _line(entry: TraceEntry) -> str:
-    node = visible(entry.node or "")
-    reason = visible(_one_line(entry.reason))
-    if entry.event == "route":
-        choice = entry.data.get("choice")
-        offered = entry.data.get("offered") or ()
-        by = entry.data.get("by")
-        taken = visible(str(choice)) if choice else "none"
-        asked = f", by {by}" if by and by != "router" else ""
-        return f"{node} → {taken} of {len(offered)}{asked}{_because(reason)}"
-    if entry.event == "mark":
-        return f"{node} {entry.data.get('mark', '')}{_because(reason)}"
-    return f"{node}{_because(reason)}" if node else reason
+def _follows(entry: TraceEntry, before: TraceEntry | None) -> bool:
+    """Say whether an entry only carries out the decision before it, which has told it already."""
+    if before is None or entry.frame != before.frame or entry.step != before.step:
+        return False
+    if entry.event == "enter":
+        return before.event == "route" and before.data.get("choice") == entry.node
+    if entry.event == "mark" and entry.data.get("mark") == "unviable":
+        return before.event == "route" and entry.node in before.data.get("unviable", ())
+    return entry.event == "mark" and before.event in ("read", "collect") and before.node == entry.node
+
+
+def _words(entry: TraceEntry) -> str:
+    node = styled(visible(entry.node or ""), "cyan")
+    why = _because(entry.reason)
+    data = entry.data
+    match entry.event:
+        case "frame":
+            asked = " / ".join(_one_line(question) for question in data.get("questions", ()))
+            return f"{styled('ask', 'bold')} {asked}{'' if entry.node in (None, '.') else f' (from {node})'}"
+        case "route":
+            taken = styled(visible(str(data["choice"])), "cyan") if data.get("choice") else "none"
+            offered: Sequence[str] = data.get("offered", ())
+            by = data.get("by", "router")
+            judge = {"router": "", "evidence": " by evidence"}.get(by, f" by {by}")
+            return f"at {node}: {styled('chose', 'bold')} {taken} of {len(offered)}{judge}{why}"
+        case "read":
+            answers = len(data.get("answers", ()))
+            known = " again" if data.get("known") else ""
+            found = f": {answers} answer{'' if answers == 1 else 's'}" if answers else why
+            return f"{styled('read', 'bold')} {node}{known}{found}"
+        case "mark" if data.get("mark") == "unviable":
+            return f"{styled('ruled out', 'bold')} {node}{why}"
+        case "mark":
+            return f"done with {node}{why}"
+        case "tool" | "missed_node" if data.get("tool"):
+            event = entry.event.replace("_", " ")
+            return f"{styled(event, 'bold')} {visible(str(data['tool']))} at {node}{why}"
+        case "end":
+            left = len(data.get("open", ()))
+            return f"{styled('end', 'bold')}{why}" + (f", {left} still open" if left else "")
+        case _:
+            event = styled(entry.event.replace("_", " "), "bold")
+            return f"{event} {node}{why}" if entry.node else f"{event}{why}"
+
+
+def _ruled_out(unviable: Mapping[str, object], margin: str) -> Iterator[str]:
+    for number, (node, reason) in enumerate(unviable.items()):
+        if number == _RULED_OUT_SHOWN:
+            yield styled(f"{margin}… {len(unviable) - number} more ruled out (--json has them all)", "dim")
+            return
+        yield styled(f"{margin}ruled out {visible(node)}{_because(str(reason))}", "dim")
 
 
 def _because(reason: str) -> str:
-    return f"  ({reason})" if reason else ""
+    return f": {_one_line(reason)}" if reason else ""
 
 
-def _one_line(text: object, width: int = 160) -> str:
-    line = " ".join(str(text).split())
+def _one_line(text: str, width: int = 160) -> str:
+    line = visible(" ".join(text.split()))
     return line if len(line) <= width else line[: width - 1] + "…"
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

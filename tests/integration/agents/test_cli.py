@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -171,8 +173,8 @@ def test_limit_is_exit_code_3_and_says_how_to_go_on(
             ["ask", "Why?", "--router", "crystal-ball"],
             "no router 'crystal-ball' is installed; there is embedded",
         ),
-        (["ask", "Why?", "-k", "1"], "No such option"),
-        (["find", "Why?", "-k", "0"], "0"),
+        (["ask", "Why?", "--colour"], "No such option"),
+        (["find", "Why?", "-k", "0"], "Invalid value for '-k'"),
         (["show", "nowhere"], "no node 'nowhere'"),
         (["trace", "nothing"], "no run 'nothing'"),
         (["resume", "nothing"], "no run 'nothing'"),
@@ -261,12 +263,33 @@ def test_standard_input_that_is_not_utf8_is_refused(project: Path) -> None:
     assert "standard input is not UTF-8" in done.stderr
 
 
+def _on_terminal(*arguments: str, **environment: str) -> str:
+    """Run a command with a terminal as its output, and return what it wrote there."""
+    ours, its = pty.openpty()
+    with subprocess.Popen(
+        [METATREE, *arguments], stdout=its, stderr=its, env={**os.environ, "TERM": "xterm", **environment}
+    ) as process:
+        os.close(its)
+        written = b""
+        with contextlib.suppress(OSError):  # how Linux says that the other end was closed
+            while read := os.read(ours, 65536):
+                written += read
+    os.close(ours)
+    assert process.returncode == 0
+    return written.decode()
+
+
 def test_colours_only_on_a_terminal_and_not_with_no_color(project: Path) -> None:
-    on_terminal = "script -qec 'metatree show' /dev/null"
-    assert _shell("metatree build .").returncode == 0
+    _on_terminal("build", ".")
+    assert "\x1b[" in _on_terminal("show")
+    assert "\x1b[" not in _on_terminal("show", NO_COLOR="1")
     assert "\x1b[" not in _shell("metatree show", TERM="xterm").stdout
-    assert "\x1b[" in _shell(on_terminal, TERM="xterm").stdout
-    assert "\x1b[" not in _shell(on_terminal, TERM="xterm", NO_COLOR="1").stdout
+
+
+def test_progress_is_shown_on_a_terminal_only(project: Path) -> None:
+    assert "building ." in _on_terminal("build", ".")
+    (project / "src" / "shop" / "cart.py").unlink()
+    assert "building ." not in _shell("metatree build .").stderr
 
 
 def test_ctrl_c_is_exit_code_5_and_says_how_to_go_on(project: Path) -> None:

@@ -160,33 +160,73 @@ def test_exit_code_of_each_end(ended: Ended, found: bool, code: int) -> None:
     assert exit_code(SearchResult(answer="", answers=answers, ended=ended)) == code
 
 
+def _entry(step: int, frame: int, event: str, node: str | None, reason: str, **data: Any) -> TraceEntry:
+    return TraceEntry(step, frame, event, node, reason, data)
+
+
 TRACE = (
-    TraceEntry(0, 0, "frame", None, "How long?"),
-    TraceEntry(
+    _entry(0, 0, "frame", ".", "", questions=["How long?"]),
+    _entry(
         1,
         0,
         "route",
         ".",
-        "names time",
-        {"offered": ["src", "docs"], "choice": "src", "unviable": {"docs": "prose"}, "by": "router"},
+        "time",
+        offered=["src", "docs"],
+        choice="src",
+        unviable={"docs": "prose"},
+        by="router",
     ),
-    TraceEntry(2, 0, "read", "src", "1 answer", {"answers": 1, "useful": True, "known": False}),
-    TraceEntry(3, 1, "mark", "src", "all read", {"mark": "visited"}),
+    _entry(1, 0, "mark", "docs", "prose", mark="unviable"),
+    _entry(1, 0, "enter", "src", "time"),
+    _entry(2, 0, "enter", "src/a", "the only option"),
+    _entry(3, 0, "read", "src/a", "a question came up", answers=[], useful=True, known=False),
+    _entry(3, 1, "frame", ".", "questions that came up", questions=["Which unit?"]),
+    _entry(4, 1, "read", "docs/u", "", answers=[{"answer": "seconds"}], useful=True, known=False),
+    _entry(4, 1, "end", None, "answered", open=[]),
+    _entry(5, 0, "read", "src/a", "nothing here answers", answers=[], useful=False, known=False),
+    _entry(5, 0, "mark", "src/a", "nothing here answers", mark="visited"),
+    _entry(6, 0, "mark", "src", "nothing left below", mark="visited"),
+    _entry(6, 0, "end", None, "exhausted", open=["How long?"]),
 )
 
 
-def test_trace_says_why_branches_were_taken_and_ruled_out() -> None:
+def test_trace_says_why_branches_were_taken_and_ruled_out_once_each() -> None:
     assert list(trace_lines(TRACE)) == [
-        "   0  frame       How long?",
-        "   1  route       . → src of 2  (names time)",
-        "                  not docs: prose",
-        "   2  read        src  (1 answer)",
-        "   3    mark        src visited  (all read)",
+        "   0  ask How long?",
+        "   1  at .: chose src of 2: time",
+        "          ruled out docs: prose",
+        "   2  enter src/a: the only option",
+        "   3  read src/a: a question came up",
+        "   3    ask Which unit?",
+        "   4    read docs/u: 1 answer",
+        "   4    end: answered",
+        "   5  read src/a: nothing here answers",
+        "   6  done with src: nothing left below",
+        "   6  end: exhausted, 1 still open",
     ]
 
 
 def test_path_leaves_out_the_bookkeeping() -> None:
-    assert list(path_lines(TRACE)) == ["  at .: src of 2  (names time)", "  read src  (1 answer)"]
+    assert list(path_lines(TRACE)) == [
+        "  ask How long?",
+        "  at .: chose src of 2: time",
+        "  enter src/a: the only option",
+        "  read src/a: a question came up",
+        "    ask Which unit?",
+        "    read docs/u: 1 answer",
+        "  read src/a: nothing here answers",
+    ]
+
+
+def test_long_list_of_ruled_out_options_is_cut_and_says_so() -> None:
+    unviable = {f"n{number}": "no" for number in range(20)}
+    entry = _entry(
+        1, 0, "route", ".", "", offered=list(unviable), choice=None, unviable=unviable, by="evidence"
+    )
+    lines = list(trace_lines([entry]))
+    assert lines[0] == "   1  at .: chose none of 20 by evidence"
+    assert lines[-1] == "          … 12 more ruled out (--json has them all)"
 
 
 def test_json_has_the_documented_shapes(conforms: Callable[[Any, Any], None]) -> None:
