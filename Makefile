@@ -6,10 +6,13 @@ BIN := $(VENV)/bin
 # The name holds the checksum of pyproject.toml, so changed requirements are installed and nothing is done otherwise.
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
-.PHONY: help setup demo test check format docs bench clean
+PEERS := .venv-peers
+PEERS_STAMP := $(PEERS)/.installed-$(shell cksum < benchmarks/peers/requirements.txt | cut -d' ' -f1)
+
+.PHONY: help setup demo test check format docs bench bench-peers clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv and install the project with its test tools into it
 
@@ -40,5 +43,16 @@ docs: $(STAMP) ## write the generated parts of docs/ again
 bench: $(STAMP) ## print the tables of benchmarks/
 	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
+bench-peers: $(PEERS_STAMP) ## compare with other tree searches, write docs/benchmarks/peers.*; some minutes
+	@$(PEERS)/bin/python -m benchmarks.peers --docs docs/benchmarks $(ARGS)
+
+# What is compared with needs another openai than metatree does: a venv of its own, metatree in it without dependencies.
+$(PEERS_STAMP): $(STAMP)
+	@echo "installing the systems to compare with into $(PEERS) (once; some minutes)" >&2
+	@$(BIN)/python -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/peers/requirements.txt
+	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --editable .
+	@rm -f $(PEERS)/.installed-* && touch $@
+
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) $(PEERS) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
