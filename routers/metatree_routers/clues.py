@@ -1,0 +1,227 @@
+"""Find what a question names outright: files, dotted names, definitions, imports, frames of a traceback.
+
+`find_clues` reads the text alone; `Resolver` looks the clues up in the index and says which nodes they point to, how
+strongly, and why. Nothing here knows a repository: a name counts the more the fewer files define it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from metatree_routers.index import Reader
+from metatree_routers.node_text import path_ends
+from metatree_routers.postings import Postings
+from metatree_routers.sections import CODE, PROSE, TITLE, TRACEBACK, Sections
+
+_PATH = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[\w.~+-]*(?:[/\\][\w.+-]+)*[\w-]\.pyi?\b(?!\.\w)")
+_FRAME = re.compile(r'File "([^"\n]+\.py)", line (\d+)(?:, in (\w+))?|^\s*(\S+\.py):(\d+): ', re.MULTILINE)
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_TICKED = re.compile(r"`+([^`\n]{2,120})`+")
+_IMPORT_FROM = re.compile(r"^\W*from\s+([\w.]+)\s+import\s+\(?([^#\n]*(?:\n\s+[\w, ]+)*)", re.MULTILINE)
+_IMPORT = re.compile(r"^\W*import\s+([\w., ]+)", re.MULTILINE)
+_MAX_CLUES = 400
+
+SECTION_WEIGHT = {TITLE: 1.5, PROSE: 1.0, CODE: 0.6, TRACEBACK: 0.3}
+MAX_DEFINERS = 6
+"""A name that more files define says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clue:
+    """Something that a question names."""
+
+    kind: str
+    """`path`, `frame`, `name`, or `import`."""
+    text: str
+    """A path, or a name with dots."""
+    weight: float
+    order: int = 0
+    """For a frame: 0 is the last of its traceback."""
+
+
+def find_clues(parts: Sections) -> list[Clue]:
+    """List what the question names, each thing once, with the weight of its best place."""
+    best: dict[tuple[str, str], Clue] = {}
+    for clue in _all_clues(parts):
+        key = (clue.kind, clue.text)
+        if key not in best or clue.weight > best[key].weight:
+            best[key] = clue
+        if len(best) >= _MAX_CLUES:
+            break
+    return list(best.values())
+
+
+def _all_clues(parts: Sections) -> Iterator[Clue]:
+    for section, text in parts.texts().items():
+        weight = SECTION_WEIGHT[section]
+        frames = list(_FRAME.finditer(text))
+        for order, frame in enumerate(reversed(frames)):
+            yield Clue("frame", _clean_path(frame.group(1) or frame.group(4)), 1.0, order)
+        if section != TRACEBACK:
+            for match in _PATH.finditer(text):
+                yield Clue("path", _clean_path(match.group()), weight)
+        for match in _IMPORT_FROM.finditer(text):
+            for name in match.group(2).replace("\n", ",").split(","):
+                words = name.split()
+                if words and words[0].isidentifier():
+                    yield Clue("import", f"{match.group(1)}.{words[0]}", weight)
+        for match in _IMPORT.finditer(text):
+            for name in match.group(1).split(","):
+                words = name.split()
+                if words and "." in words[0]:
+                    yield Clue("import", words[0], weight)
+        ticked = {name for span in _TICKED.finditer(text) for name in _NAME.findall(span.group(1))}
+        for match in _NAME.finditer(text):
+            name = match.group()
+            called = text[match.end() : match.end() + 1] == "("
+            if len(name) > 2 and (name in ticked or called or _looks_like_code(name)):
+                yield Clue("name", name, weight)
+
+
+def _looks_like_code(name: str) -> bool:
+    return "." in name or "_" in name.strip("_") or bool(re.search(r"[a-z][A-Z]|[A-Z]{2}[a-z]", name))
+
+
+def _clean_path(path: str) -> str:
+    return path.replace("\\", "/").lstrip("./~")
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A node that a clue points to."""
+
+    node: int
+    strength: float
+    """In (0, 1] before the clue's weight; 1 means that nothing else is meant."""
+    reason: str
+    clue: Clue
+
+
+class Resolver:
+    """Looks clues up in the index."""
+
+    def __init__(self, reader: Reader, clues: Iterable[Clue]) -> None:
+        self._reader = reader
+        self._records = reader.records
+        self._clues = list(clues)
+        terms = {term for clue in self._clues for term in self._terms(clue)}
+        self._postings: dict[str, Postings] = reader.postings(terms)
+
+    def _terms(self, clue: Clue) -> Iterator[str]:
+        if clue.kind in ("path", "frame"):
+            yield from path_ends(clue.text)
+            return
+        parts = clue.text.split(".")
+        for start in range(len(parts)):
+            yield "=" + ".".join(parts[start:])
+            if start:
+                yield "=" + ".".join(parts[:start])
+        for end in range(1, len(parts) + 1):
+            module = "/" + "/".join(parts[:end])
+            yield module + ".py"
+            yield module + "/__init__.py"
+
+    def pointers(self) -> list[Pointer]:
+        """Return what the clues point to, nothing for clues that say nothing about this tree."""
+        found: list[Pointer] = []
+        frame_seen = 0
+        for clue in self._clues:
+            if clue.kind == "frame":
+                pointers = self._path(clue, "in the traceback")
+                if pointers:
+                    strength = 0.5**frame_seen
+                    frame_seen += 1
+                    label = "last frame of the traceback" if frame_seen == 1 else "named in the traceback"
+                    pointers = [Pointer(p.node, p.strength * strength, label, clue) for p in pointers]
+            elif clue.kind == "path":
+                pointers = self._path(clue, f"names `{clue.text}`")
+            else:
+                pointers = self._name(clue)
+            found += pointers
+        return found
+
+    def _nodes(self, term: str) -> list[int]:
+        postings = self._postings.get(term)
+        return [] if postings is None else [int(node) for node in postings["node"]]
+
+    def _path(self, clue: Clue, reason: str) -> list[Pointer]:
+        """The longest end of the path that a file has; a bare file name counts less, `__init__.py` not at all."""
+        for end in reversed(list(path_ends(clue.text))):
+            nodes = self._nodes(end)
+            bare = end.count("/") == 1
+            if nodes and len(nodes) <= MAX_DEFINERS and not (bare and end == "/__init__.py"):
+                strength = (0.7 if bare else 1.0) / len(nodes)
+                if clue.kind == "frame" and bare and "/" in clue.text:
+                    return []  # a file of another package that has the same name
+                return [Pointer(node, strength, reason, clue) for node in nodes]
+        return []
+
+    def _name(self, clue: Clue) -> list[Pointer]:
+        parts = clue.text.split(".")
+        module, rest = self._module(parts)
+        if module is not None:
+            if not rest:
+                return [Pointer(module, 1.0, f"is the module `{clue.text}`", clue)]
+            inside = self._definers(rest, self._scope(module))
+            return [
+                Pointer(node, 1.0 / len(inside), f"defines `{clue.text}`", clue)
+                for node in inside[:MAX_DEFINERS]
+            ]
+        if clue.kind == "import":
+            return []
+        for start in range(len(parts)):
+            name = ".".join(parts[start:])
+            nodes = self._nodes("=" + name)
+            homes = {int(self._records.home[node]) for node in nodes}
+            if homes and len(homes) <= MAX_DEFINERS:
+                return [Pointer(node, 1.0 / len(homes), f"defines `{name}`", clue) for node in nodes]
+            if homes:
+                return []
+        if len(parts) > 1:  # the object may be made elsewhere: `Model.objects` points to `Model`
+            for end in range(len(parts) - 1, 0, -1):
+                nodes = self._nodes("=" + ".".join(parts[:end]))
+                homes = {int(self._records.home[node]) for node in nodes}
+                if homes and len(homes) <= MAX_DEFINERS:
+                    name = ".".join(parts[:end])
+                    return [Pointer(node, 0.7 / len(homes), f"defines `{name}`", clue) for node in nodes]
+        return []
+
+    def _module(self, parts: list[str]) -> tuple[int | None, list[str]]:
+        """Find the file of the longest module that the name begins with; give the rest of the name as well."""
+        for end in range(len(parts), 0, -1):
+            path = "/" + "/".join(parts[:end])
+            for term in (path + ".py", path + "/__init__.py"):
+                nodes = self._nodes(term)
+                if len(nodes) == 1 and (end > 1 or (len(parts) > 1 and term.endswith("__init__.py"))):
+                    return nodes[0], parts[end:]
+        return None, parts
+
+    def _scope(self, module: int) -> int:
+        """The folder of a package, or the file of a module."""
+        ids = self._reader.ids([module])
+        return int(self._records.parent[module]) if ids[module].endswith("__init__.py") else module
+
+    def _definers(self, rest: list[str], scope: int) -> list[int]:
+        for end in range(len(rest), 0, -1):
+            nodes = self._nodes("=" + ".".join(rest[:end])) or self._nodes("=" + rest[end - 1])
+            if nodes:
+                inside = self._records.nearest(np.array(nodes, dtype=np.int32), [scope]) >= 0
+                kept = [node for node, is_inside in zip(nodes, inside.tolist(), strict=True) if is_inside]
+                if kept:
+                    return kept
+        return []
+
+
+def by_home(reader: Reader, pointers: Iterable[Pointer]) -> dict[int, list[Pointer]]:
+    """Sort pointers by the file they point into, strongest first."""
+    homes: dict[int, list[Pointer]] = defaultdict(list)
+    for pointer in pointers:
+        homes[int(reader.records.home[pointer.node])].append(pointer)
+    for found in homes.values():
+        found.sort(key=lambda pointer: -pointer.strength * pointer.clue.weight)
+    return dict(homes)

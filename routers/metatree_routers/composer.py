@@ -1,0 +1,28 @@
+"""The embedded composer: joins answers under their questions."""
+
+from __future__ import annotations
+
+from metatree.protocols import ComposeRequest
+
+
+class EmbeddedComposer:
+    """Puts the answers under their questions, in the order of the questions, each once."""
+
+    async def compose(self, request: ComposeRequest) -> str:
+        """Return the joined text; questions without an answer are named at the end."""
+        questions = list(
+            dict.fromkeys([*request.questions, *(answer.question for answer in request.answers)])
+        )
+        blocks = []
+        for question in questions:
+            texts = dict.fromkeys(
+                answer.answer.strip()
+                for answer in request.answers
+                if answer.question == question and answer.answer.strip()
+            )
+            if texts:
+                text = "\n\n".join(texts)
+                blocks.append(text if len(questions) == 1 else f"{question.strip()}\n{text}")
+        if request.open_questions:
+            blocks.append("Not found: " + "; ".join(question.strip() for question in request.open_questions))
+        return "\n\n".join(blocks)

@@ -1,0 +1,33 @@
+"""The embedded suite: every part that thinks, without a model, a key or a server."""
+
+from __future__ import annotations
+
+from metatree.errors import UserError
+from metatree.protocols import Suite
+from metatree_routers.composer import EmbeddedComposer
+from metatree_routers.describer import EmbeddedDescriber
+from metatree_routers.reader import EmbeddedReader
+from metatree_routers.router import EmbeddedRouter
+from metatree_routers.tool_caller import EmbeddedToolCaller
+
+
+def embedded_suite(spec: str = "embedded") -> Suite:
+    """Return the embedded parts; the entry point `metatree.routers: embedded`.
+
+    Args:
+        spec: `embedded`, or `embedded/words` for words alone, without static embeddings.
+
+    Raises:
+        UserError: the spec says something else.
+    """
+    name, _, option = spec.partition("/")
+    if name != "embedded" or option not in ("", "words"):
+        raise UserError(f"no router {spec!r}: use 'embedded' or 'embedded/words'")
+    embeddings = option != "words"
+    return Suite(
+        router=EmbeddedRouter(embeddings=embeddings),
+        reader=EmbeddedReader(embeddings=embeddings),
+        tool_caller=EmbeddedToolCaller(),
+        composer=EmbeddedComposer(),
+        describer=EmbeddedDescriber(),
+    )

@@ -1,0 +1,256 @@
+"""Evidence from words: scores nodes for questions by the text index, without a model.
+
+Scores are comparable across questions as far as words go: the best node's score is the square root of the share of
+the question's weight (rare words weigh more, unknown words most) that is found in it, and every other node's score
+is its share of what speaks for the best one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Literal, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from metatree.errors import MetatreeError, UnknownNode
+from metatree.protocols import Scored
+from metatree.tree import Tree
+from metatree_routers.embedding import Embedder, static_embedder
+from metatree_routers.index import IndexedTree, Progress, Reader, TextIndex
+from metatree_routers.lines import best_line
+from metatree_routers.ranking import Ranking, rank, together
+from metatree_routers.records import Ints
+from metatree_routers.tables import is_indexed
+
+_CACHED_SCORES = 6_000_000
+"""Numbers kept by the cache of rankings, three for each node."""
+_MOST_RANKINGS = 32
+_MOST_LINES = 4_096
+_BLOCK = 512
+
+T = TypeVar("T")
+
+
+class TextEvidence:
+    """Scores nodes for questions by their words; implements `metatree.Evidence`. Threads may share it.
+
+    The index follows the tree: each call first takes in what has changed, which is cheap when nothing has.
+
+    Args:
+        tree: the tree; the index is kept in its disposable store.
+        embeddings: whether static embeddings are used where they can be loaded.
+        progress: called with (nodes done, nodes to do) while the index is built.
+    """
+
+    def __init__(
+        self, tree: IndexedTree, *, embeddings: bool = True, progress: Progress | None = None
+    ) -> None:
+        self._tree = tree
+        self._embedder: Embedder | None = static_embedder() if embeddings else None
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._rankings: OrderedDict[tuple[tuple[str, ...], int], Ranking] = OrderedDict()
+        self._lines: OrderedDict[tuple[tuple[str, ...], str, str], str] = OrderedDict()
+        self.index = TextIndex(tree, embedder=self._embedder)
+
+    def refresh(self) -> int:
+        """Bring the index up to date; return how many nodes were indexed or removed."""
+        return self.index.refresh(self._progress)
+
+    def score(
+        self,
+        questions: Sequence[str],
+        *,
+        under: str | None = None,
+        among: Collection[str] | None = None,
+        k: int = 10,
+        exclude: Collection[str] = (),
+    ) -> list[Scored]:
+        """Return at most `k` nodes, best first, without those that nothing speaks for.
+
+        Args:
+            under: only this node and what lies below it.
+            among: only these nodes, each with the best score at or below it.
+            exclude: leave these nodes out, and what lies below them.
+
+        Raises:
+            UnknownNode: `under` is not in the tree.
+        """
+        asked = _cleaned(questions)
+
+        def find(reader: Reader) -> list[tuple[str, float, str]]:
+            ranking = self.ranking(reader, asked)
+            found = best(reader, ranking)
+            speakers = [_speaker(reader, ranking, number) for number, _ in found]
+            ids = reader.ids({*(number for number, _ in found), *speakers})
+            return [
+                (ids[number], score, ids[who]) for (number, score), who in zip(found, speakers, strict=True)
+            ]
+
+        def best(reader: Reader, ranking: Ranking) -> list[tuple[int, float]]:
+            if among is not None:
+                numbers = np.array(sorted(reader.numbers(among).values()), dtype=np.int32)
+                numbers = numbers[ranking.reached[numbers] > 0]
+                numbers = numbers[np.argsort(-ranking.reached[numbers], kind="stable")]
+                numbers = numbers[~_barred(reader, numbers, exclude)][:k]
+                return [(int(number), float(ranking.reached[number])) for number in numbers]
+            chosen = islice(_in_order(reader, ranking.order, _number(reader, under), exclude), k)
+            return [(number, float(ranking.scores[number])) for number in chosen]
+
+        if not asked or k <= 0:
+            return []
+        found = self.query(find)
+        return [Scored(id_, min(1.0, score), self._line(asked, speaker)) for id_, score, speaker in found]
+
+    def below(
+        self, questions: Sequence[str], nodes: Collection[str], *, k: int = 3, exclude: Collection[str] = ()
+    ) -> dict[str, list[Scored]]:
+        """Return, for each of these nodes, the best `k` at or below it that can be read; for hints.
+
+        Nodes without evidence have an empty list. What lies below two of the nodes belongs to the nearer one.
+        """
+        asked = _cleaned(questions)
+        hints: dict[str, list[Scored]] = {id_: [] for id_ in nodes}
+        if not asked or k <= 0:
+            return hints
+
+        def find(reader: Reader) -> dict[str, list[tuple[str, float]]]:
+            ranking = self.ranking(reader, asked)
+            numbers = reader.numbers(nodes)
+            groups: dict[int, list[int]] = {number: [] for number in numbers.values()}
+            wanted = sum(float(ranking.reached[number]) > 0 for number in groups) * k
+            for block in _blocks(_readable(reader, ranking.order)):
+                if not wanted:
+                    break
+                above = reader.records.nearest(block, groups)
+                block, above = block[above >= 0], above[above >= 0]
+                barred = _barred(reader, block, exclude)
+                for number, group in zip(block[~barred].tolist(), above[~barred].tolist(), strict=True):
+                    if len(groups[group]) < k:
+                        groups[group].append(number)
+                        wanted -= 1
+            ids = reader.ids(number for group in groups.values() for number in group)
+            return {
+                id_: [(ids[n], float(ranking.scores[n])) for n in groups[number]]
+                for id_, number in numbers.items()
+            }
+
+        for id_, found in self.query(find).items():
+            hints[id_] = [Scored(node, min(1.0, score), self._line(asked, node)) for node, score in found]
+        return hints
+
+    def ranking(self, reader: Reader, questions: tuple[str, ...]) -> Ranking:
+        """Return the ranking of all nodes for these questions; a few of the latest are remembered."""
+        key = (questions, reader.generation)
+        with self._lock:
+            known = self._rankings.get(key)
+            if known is not None:
+                self._rankings.move_to_end(key)
+                return known
+        if len(questions) == 1:
+            ranking = rank(reader, questions[0], self._embedder)
+        else:
+            ranking = together([self.ranking(reader, (question,)) for question in questions])
+        with self._lock:
+            self._rankings[key] = ranking
+            most = max(2, _CACHED_SCORES // (3 * len(reader.records) + 1))
+            while len(self._rankings) > min(most, _MOST_RANKINGS):
+                self._rankings.popitem(last=False)
+        return ranking
+
+    def query(self, query: Callable[[Reader], T]) -> T:
+        """Bring the index up to date and run a query over one moment of it."""
+        self.refresh()
+        return self.index.query(query)
+
+    def _line(self, questions: tuple[str, ...], id_: str) -> str:
+        """Return the line of a node that matches best; of a node without content, of what it is called."""
+        node = self._tree.find(id_)
+        if node is None:
+            return ""
+        key = (questions, id_, node.digest)
+        with self._lock:
+            if key in self._lines:
+                return self._lines[key]
+        text = f"{node.title}\n{node.description}"
+        if node.has_content:
+            with suppress(MetatreeError):  # the source changed or is gone: its title will do
+                text = self._tree.content(node)
+        weights = self.index.query(lambda reader: self.ranking(reader, questions).weights)
+        line = best_line(text, weights)
+        with self._lock:
+            self._lines[key] = line
+            while len(self._lines) > _MOST_LINES:
+                self._lines.popitem(last=False)
+        return line
+
+
+def _cleaned(questions: Sequence[str]) -> tuple[str, ...]:
+    asked = (questions,) if isinstance(questions, str) else tuple(questions)
+    return tuple(dict.fromkeys(question for question in asked if question.strip()))
+
+
+def _number(reader: Reader, id_: str | None) -> int | None:
+    if id_ is None or id_ == ".":
+        return None
+    found = reader.numbers([id_])
+    if id_ not in found:
+        raise UnknownNode(id_)
+    return found[id_]
+
+
+def _speaker(reader: Reader, ranking: Ranking, number: int) -> int:
+    """Return the node whose line says why: the node itself, or the best part of what is read as one text."""
+    records = reader.records
+    if records.lengths[number, 2] > 0 or records.home[number] != number or records.is_leaf[number]:
+        return number
+    inside = ranking.order[(records.home[ranking.order] == number) & (records.lengths[ranking.order, 2] > 0)]
+    return int(inside[0]) if len(inside) else number
+
+
+def _in_order(reader: Reader, order: Ints, under: int | None, exclude: Collection[str]) -> Iterator[int]:
+    for block in _blocks(order):
+        if under is not None:
+            block = block[reader.records.nearest(block, [under]) >= 0]
+        yield from block[~_barred(reader, block, exclude)].tolist()
+
+
+def _barred(reader: Reader, nodes: Ints, exclude: Collection[str]) -> npt.NDArray[np.bool_]:
+    """Say which of these nodes are excluded, or lie below one that is."""
+    if not exclude or not len(nodes):
+        return np.zeros(len(nodes), dtype=bool)
+    numbers = reader.numbers(exclude)
+    barred: npt.NDArray[np.bool_] = reader.records.nearest(nodes, numbers.values()) >= 0
+    return barred
+
+
+def _readable(reader: Reader, order: Ints) -> Ints:
+    """Keep what has text of its own, or nothing below it."""
+    records = reader.records
+    readable: Ints = order[(records.lengths[order, 2] > 0) | records.is_leaf[order]]
+    return readable
+
+
+def _blocks(nodes: Ints) -> Iterator[Ints]:
+    for start in range(0, len(nodes), _BLOCK):
+        yield nodes[start : start + _BLOCK]
+
+
+@overload
+def text_evidence(tree: Tree, *, required: Literal[True] = ...) -> TextEvidence: ...
+@overload
+def text_evidence(tree: Tree, *, required: bool) -> TextEvidence | None: ...
+def text_evidence(tree: Tree, *, required: bool = True) -> TextEvidence | None:
+    """Return the evidence of a tree by its words; the entry point `metatree.evidence: text`.
+
+    The index is built, or brought up to date, when it is first asked.
+
+    Args:
+        required: whether an index is built where there is none; if not, None says that there is none.
+    """
+    return TextEvidence(tree) if required or is_indexed(tree.index) else None

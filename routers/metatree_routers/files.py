@@ -1,0 +1,138 @@
+"""Rank the files of a tree for an issue, each with its reason and its best definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from metatree.tree import Tree
+from metatree_routers.evidence import TextEvidence
+from metatree_routers.index import Reader
+from metatree_routers.ranking import Ranking
+from metatree_routers.records import Ints
+
+MOST_DEFINITIONS = 5
+LEAST_SHARE = 0.4
+"""A definition is listed when its score is at least this share of the best one's in its file."""
+_DEFINITION_KINDS = ("definition", "class", "function", "method")
+_MOST_WORDS = 4
+_MOST_REASONS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDefinition:
+    """A definition in a file, by its lines."""
+
+    node_id: str
+    name: str
+    """Dotted name inside the file."""
+    start_line: int
+    end_line: int
+    """Last line, included."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that an issue speaks of."""
+
+    node_id: str
+    path: str
+    score: float
+    """In [0, 1]."""
+    reason: str
+    definitions: tuple[FoundDefinition, ...] = ()
+    """Best first."""
+
+
+def rank_files(
+    evidence: TextEvidence,
+    tree: Tree,
+    issue: str,
+    k: int = 10,
+    *,
+    accept: Callable[[str], bool] | None = None,
+) -> list[FoundFile]:
+    """Return at most `k` files, best first, that something speaks for.
+
+    Args:
+        accept: says of a path whether the file may be listed; None for all files.
+    """
+    if not issue.strip() or k <= 0:
+        return []
+
+    def find(reader: Reader) -> list[tuple[str, float, str, list[str]]]:
+        ranking = evidence.ranking(reader, (issue,))
+        files = np.flatnonzero(reader.records.of_kind(["file"]) & (ranking.scores > 0))
+        files = files[np.argsort(-ranking.scores[files], kind="stable")].astype(np.int32)
+        chosen: list[int] = []
+        ids: dict[int, str] = {}
+        for start in range(0, len(files), 256):
+            block = reader.ids(files[start : start + 256])
+            ids.update(block)
+            chosen += [n for n in files[start : start + 256].tolist() if accept is None or accept(block[n])]
+            if len(chosen) >= k:
+                break
+        chosen = chosen[:k]
+        reasons = _reasons(reader, ranking, chosen)
+        return [
+            (
+                ids[number],
+                float(ranking.scores[number]),
+                reasons[number],
+                _definitions(reader, ranking, number),
+            )
+            for number in chosen
+        ]
+
+    found = []
+    for id_, score, reason, definitions in evidence.query(find):
+        node = tree.find(id_)
+        if node is not None:
+            listed = tuple(d for name in definitions if (d := _definition(tree, name)) is not None)
+            found.append(FoundFile(id_, node.path or id_, min(1.0, score), reason, listed))
+    return found
+
+
+def _definition(tree: Tree, id_: str) -> FoundDefinition | None:
+    node = tree.find(id_)
+    if node is None or node.source is None or node.source.start_line is None or node.source.end_line is None:
+        return None
+    return FoundDefinition(
+        id_, id_.partition("::")[2] or node.title, node.source.start_line, node.source.end_line
+    )
+
+
+def _definitions(reader: Reader, ranking: Ranking, file: int) -> list[str]:
+    """Return the ids of the definitions in a file that fit best, those that the issue names outright first."""
+    records = reader.records
+    inside = np.flatnonzero((records.home == file) & records.alive & records.of_kind(_DEFINITION_KINDS))
+    scores = ranking.parts[inside].astype(np.float64)
+    best = float(scores.max()) if len(scores) else 0.0
+    for pointer in ranking.pointers.get(file, ()):
+        scores[inside == pointer.node] += best * pointer.strength * pointer.clue.weight
+    order = np.argsort(-scores, kind="stable")[:MOST_DEFINITIONS]
+    kept = [int(inside[i]) for i in order if scores[i] > 0 and scores[i] >= LEAST_SHARE * scores[order[0]]]
+    ids = reader.ids(kept)
+    return [ids[number] for number in kept]
+
+
+def _reasons(reader: Reader, ranking: Ranking, files: list[int]) -> dict[int, str]:
+    """Say why: what the issue names in a file, then the words that weigh most in it."""
+    words: dict[int, list[str]] = {file: [] for file in files}
+    rows: Ints = np.array(files, dtype=np.int32)
+    heaviest = sorted(ranking.weights.items(), key=lambda item: (-item[1], item[0]))[:60]
+    postings = reader.postings([term for term, _ in heaviest])
+    for term, _ in heaviest:
+        if term in postings:
+            holders = np.unique(reader.records.home[postings[term]["node"]])
+            for file in rows[np.isin(rows, holders)].tolist():
+                if len(words[file]) < _MOST_WORDS:
+                    words[file].append(term)
+    reasons = {}
+    for file in files:
+        named = list(dict.fromkeys(pointer.reason for pointer in ranking.pointers.get(file, ())))
+        said = named[:_MOST_REASONS] + ([f"shares {', '.join(words[file])}"] if words[file] else [])
+        reasons[file] = "; ".join(said)
+    return reasons

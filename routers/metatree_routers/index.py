@@ -1,0 +1,223 @@
+"""The text index of a tree: follows the tree's changes, and runs queries over what it has indexed.
+
+A changed node goes to the next segment, and its record then names that segment, so what earlier segments say of it
+is dead. A batch is prepared without a lock and written in one transaction, if nobody else has written in between; a
+query looks at the generation before and after it has read, and reads again when it differs. So several threads and
+processes may refresh and ask at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
+
+from metatree.errors import MetatreeError
+from metatree.node import Node
+from metatree_routers.embedding import Embedder, quantise
+from metatree_routers.node_text import NodeText
+from metatree_routers.postings import Postings, SegmentBuilder
+from metatree_routers.records import Records
+from metatree_routers.tables import ROOT_NUMBER, Batch, Database, Tables, pages
+
+BATCH_TOKENS = 2_000_000
+"""A segment is written when a batch has so many raw tokens; bounds the memory of a build to about 200 MB."""
+BATCH_NODES = 200_000
+
+_LEAST_DEAD = 10_000
+
+Progress = Callable[[int, int], None]
+"""Called with (nodes done, nodes to do)."""
+
+T = TypeVar("T")
+
+
+class IndexedTree(Protocol):
+    """What the index needs of a tree; `metatree.tree.Tree` has it."""
+
+    @property
+    def index(self) -> Database:
+        """The store of what can be built again."""
+        ...
+
+    @property
+    def sequence(self) -> int: ...
+
+    def changes(self, since: int) -> Iterator[tuple[int, str, bool]]: ...
+    def find(self, node: str) -> Node | None: ...
+    def parent(self, node: str) -> str | None: ...
+    def content(self, node: str | Node) -> str: ...
+    def __len__(self) -> int: ...
+
+
+class TextIndex:
+    """An inverted index of a tree's nodes.
+
+    Args:
+        tree: the tree; the index is kept in `tree.index`.
+        embedder: makes the vectors of nodes; None for words alone.
+        batch_tokens: a segment is written when a batch has so many raw tokens.
+    """
+
+    def __init__(
+        self, tree: IndexedTree, *, embedder: Embedder | None = None, batch_tokens: int = BATCH_TOKENS
+    ) -> None:
+        self._tree = tree
+        self._embedder = embedder
+        self._batch_tokens = batch_tokens
+        self._refreshing = threading.Lock()
+        self.tables = Tables(tree.index)
+
+    def refresh(self, progress: Progress | None = None) -> int:
+        """Index what has changed since the last time; cheap when nothing has.
+
+        Returns:
+            How many nodes were indexed or removed.
+        """
+        done = 0
+        with self._refreshing:
+            if self.tables.sequence() > self._tree.sequence:  # the tree was made anew in the same store
+                self.tables.clear()
+            while self.tables.sequence() < self._tree.sequence:
+                batch = self._prepare(done, progress)
+                if self.tables.write(batch):
+                    done += len(batch.parents) + len(batch.gone)
+                    self.tables.merge()
+            self._rebuild_when_mostly_dead()
+        return done
+
+    def _rebuild_when_mostly_dead(self) -> None:
+        if self.tables.next_number() > 2 * len(self._tree) + _LEAST_DEAD:
+            self.tables.clear()
+            while self.tables.sequence() < self._tree.sequence:
+                self.tables.write(self._prepare(0, None))
+
+    def _prepare(self, done: int, progress: Progress | None) -> Batch:
+        """Read the next changed nodes and index them, up to the size of one batch."""
+        tables, tree = self.tables, self._tree
+        batch = Batch(generation=tables.generation(), sequence=tables.sequence())
+        end = tree.sequence
+        changed: dict[int, bool] = {}
+        numbers = _Numbers(tables, batch)
+        builder = SegmentBuilder()
+        heads: list[str] = []
+        for page in pages(tree.changes(batch.sequence), 1_000):
+            numbers.look_up(id_ for _, id_, _ in page)
+            for sequence, id_, there in page:
+                full = builder.raw_tokens >= self._batch_tokens or len(builder) >= BATCH_NODES
+                if full and sequence > batch.sequence:  # what has the same number belongs to one batch
+                    break
+                batch.sequence = sequence
+                node = tree.find(id_) if there else None
+                if node is None and not numbers.has(id_):
+                    continue
+                number = numbers.of(id_)
+                if node is None:
+                    changed[number] = False
+                elif not changed.get(number):
+                    changed[number] = True
+                    parent = self._parent(id_)
+                    batch.parents[number] = (
+                        -1 if number == ROOT_NUMBER or parent is None else numbers.of(parent)
+                    )
+                    batch.kinds[number] = node.kind
+                    # The root stands for everything, so no word of its own speaks for it.
+                    text = (
+                        NodeText.of(node, self._content(node))
+                        if number != ROOT_NUMBER
+                        else NodeText("", "", "")
+                    )
+                    builder.add(
+                        number, title=text.title, about=text.about, content=text.content, exact=text.exact
+                    )
+                    heads.append(text.head())
+            else:
+                if progress is not None:
+                    progress(done + len(changed), max(len(tree), done + len(changed)))
+                continue
+            break
+        else:
+            batch.sequence = max(batch.sequence, end)
+        batch.gone = [number for number, there in changed.items() if not there]
+        batch.segment = builder.build()
+        if self._embedder is not None and heads:
+            batch.vectors = quantise(self._embedder.embed(heads))
+        return batch
+
+    def _parent(self, id_: str) -> str | None:
+        try:
+            return self._tree.parent(id_)
+        except MetatreeError:  # it went away since it was found: its removal comes with the next changes
+            return None
+
+    def _content(self, node: Node) -> str:
+        if not node.has_content:
+            return ""
+        try:
+            return self._tree.content(node)
+        except MetatreeError:  # the source changed or is gone: the tree's next refresh reports the node again
+            return ""
+
+    def query(self, query: Callable[[Reader], T]) -> T:
+        """Run a query over one moment of the index."""
+        return self.tables.consistent(
+            lambda generation, records: query(Reader(self.tables, records, generation))
+        )
+
+
+class Reader:
+    """What a query reads from; valid only inside `TextIndex.query`."""
+
+    def __init__(self, tables: Tables, records: Records, generation: int) -> None:
+        self._tables = tables
+        self.generation = generation
+        self.records = records
+
+    def postings(self, terms: Collection[str]) -> dict[str, Postings]:
+        """Read the posting lists of these terms; terms that no node has are left out."""
+        return self._tables.postings(self.records, terms)
+
+    def vectors(self, chunks: Iterable[int]) -> Iterator[tuple[int, Any]]:
+        """Yield (number of the first node, int8 vectors) of these chunks of `VECTOR_CHUNK` nodes."""
+        return self._tables.vectors(chunks)
+
+    def ids(self, numbers: Any) -> dict[int, str]:
+        """Return the ids of nodes by their numbers."""
+        return self._tables.ids(numbers)
+
+    def numbers(self, ids: Collection[str]) -> dict[str, int]:
+        """Return the numbers of nodes that are in the index."""
+        return {
+            id_: n
+            for id_, n in self._tables.numbers(ids).items()
+            if n < len(self.records) and self.records.alive[n]
+        }
+
+
+class _Numbers:
+    """Node numbers, known ones from the tables and fresh ones noted in the batch."""
+
+    def __init__(self, tables: Tables, batch: Batch) -> None:
+        self._tables = tables
+        self._batch = batch
+        self._next = tables.next_number()
+        self._known: dict[str, int] = {".": ROOT_NUMBER}
+
+    def look_up(self, ids: Any) -> None:
+        """Read the numbers of many ids at once."""
+        self._known.update(self._tables.numbers(ids))
+
+    def has(self, id_: str) -> bool:
+        """Say whether a node has a number; those of `look_up` suffice."""
+        return id_ in self._known
+
+    def of(self, id_: str) -> int:
+        number = self._known.get(id_)
+        if number is None:
+            found = self._tables.numbers([id_])
+            number = found.get(id_)
+            if number is None:
+                number = self._batch.numbers[id_] = self._next
+                self._next += 1
+            self._known[id_] = number
+        return number

@@ -1,0 +1,167 @@
+"""Find the passage of a text that answers a question: one to three sentences of prose, or some lines of code."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from metatree_routers.embedding import Embedder
+from metatree_routers.sections import Sections, sections
+from metatree_routers.text import sentences, term_counts
+
+MAX_CHARS = 400_000
+"""A longer content is read up to here."""
+MAX_SPANS = 4_000
+MAX_SENTENCES = 3
+MAX_PASSAGE_CHARS = 900
+MAX_CODE_LINES = 40
+_NEAREST = 24
+"""Passages whose cosine is computed: those with the most words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of a text, and how well it answers."""
+
+    start: int
+    end: int
+    coverage: float
+    """Share of the question's weight that is in the passage, in [0, 1]."""
+    cosine: float
+    """Nearness in meaning; 0 without an embedder."""
+
+    @property
+    def score(self) -> float:
+        """How sure it is that the passage answers, in [0, 1]."""
+        return score(self.coverage, self.cosine)
+
+
+def score(coverage: float, cosine: float) -> float:
+    """Weigh the two to one score in [0, 1].
+
+    A logistic fit on questions over papers, encyclopedia articles and conversations: passages that answer them
+    against passages drawn at random.
+    """
+    return 1.0 / (1.0 + math.exp(-(7.6 * coverage + 3.2 * cosine - 1.7)))
+
+
+def best_passage(
+    text: str, question: str, *, is_code: bool = False, embedder: Embedder | None = None
+) -> Passage | None:
+    """Return the passage that answers best, None when the text has no word of the question in it.
+
+    Args:
+        is_code: cut into lines instead of sentences.
+    """
+    text = text[:MAX_CHARS]
+    parts = sections(question)
+    spans = _lines(text) if is_code else list(sentences(text))[:MAX_SPANS]
+    if not spans:
+        return None
+    counts = [term_counts(text[start:end]) for start, end in spans]
+    weights = _weights(parts, counts)
+    total = sum(weights.values())
+    if not total:
+        return None
+    windows = _code_windows(text, spans, counts, weights) if is_code else _windows(spans, counts, weights)
+    if not windows:
+        return None
+    cosine = _cosines(parts.title if parts.is_long else question, text, windows, embedder)
+    best = max(range(len(windows)), key=lambda i: (score(windows[i][2] / total, cosine[i]), -windows[i][0]))
+    start, end, weight = windows[best]
+    return Passage(start, end, weight / total, cosine[best])
+
+
+def _weights(parts: Sections, counts: Sequence[Counter[str]]) -> dict[str, float]:
+    """Weigh the question's terms: what every passage says tells them apart least."""
+    df = Counter(term for count in counts for term in count)
+    n = len(counts)
+    return {
+        term: weight * (0.5 + math.log1p((n - df[term] + 0.5) / (df[term] + 0.5)) / math.log1p(2 * n + 1))
+        for term, weight in parts.term_weights().items()
+    }
+
+
+Window = tuple[int, int, float]
+"""Start, end, and the weight of the question's terms in it."""
+
+
+def _windows(
+    spans: Sequence[tuple[int, int]], counts: Sequence[Counter[str]], weights: dict[str, float]
+) -> list[Window]:
+    """Grow each sentence that matches by its neighbours as long as they bring another word of the question."""
+    found = []
+    for middle, count in enumerate(counts):
+        have = {term for term in weights if count[term]}
+        if not have:
+            continue
+        first = last = middle
+        while last - first + 1 < MAX_SENTENCES:
+            gains = []
+            for at in (last + 1, first - 1):
+                if 0 <= at < len(spans):
+                    low, high = min(first, at), max(last, at)
+                    gain = sum(weights[term] for term in weights if counts[at][term] and term not in have)
+                    if gain > 0 and spans[high][1] - spans[low][0] <= MAX_PASSAGE_CHARS:
+                        gains.append((gain, at))
+            if not gains:
+                break
+            _, at = max(gains)
+            first, last = min(first, at), max(last, at)
+            have |= {term for term in weights if counts[at][term]}
+        found.append((spans[first][0], spans[last][1], sum(weights[term] for term in have)))
+    found.sort(key=lambda window: (-window[2], window[1] - window[0], window[0]))
+    return found[:_NEAREST]
+
+
+def _lines(text: str) -> list[tuple[int, int]]:
+    found, start = [], 0
+    for line in text.split("\n"):
+        found.append((start, start + len(line)))
+        start += len(line) + 1
+    return found[: MAX_SPANS * 5]
+
+
+def _code_windows(
+    text: str, spans: Sequence[tuple[int, int]], counts: Sequence[Counter[str]], weights: dict[str, float]
+) -> list[Window]:
+    """Take short code whole; of long code, the lines around each match, blank lines at the ends left out."""
+    if len(spans) <= MAX_CODE_LINES:
+        starts = [0]
+    else:
+        matches = [i for i, count in enumerate(counts) if any(count[term] for term in weights)]
+        starts = sorted({max(0, min(i - MAX_CODE_LINES // 3, len(spans) - MAX_CODE_LINES)) for i in matches})
+    found = []
+    for first in starts[:MAX_SPANS]:
+        last = min(first + MAX_CODE_LINES, len(spans)) - 1
+        have = {term for i in range(first, last + 1) for term in weights if counts[i][term]}
+        if not have:
+            continue
+        while not text[slice(*spans[first])].strip():
+            first += 1
+        while not text[slice(*spans[last])].strip():
+            last -= 1
+        found.append((spans[first][0], spans[last][1], sum(weights[term] for term in have)))
+    found.sort(key=lambda window: (-window[2], window[0]))
+    return found[:_NEAREST]
+
+
+def _cosines(question: str, text: str, windows: Sequence[Window], embedder: Embedder | None) -> list[float]:
+    if embedder is None:
+        return [0.0] * len(windows)
+    vectors = embedder.embed([question, *(text[start:end] for start, end, _ in windows)])
+    return [float(value) for value in vectors[1:] @ vectors[0]]
+
+
+_CODE = re.compile(
+    r"^\s*(?:def |class |async def |import |from \w+ import |@\w|return\b|if .*:$|#include|function |\}|\{)"
+)
+
+
+def looks_like_code(text: str) -> bool:
+    """Whether most of the lines that say something are code."""
+    lines = [line for line in text[:20_000].split("\n") if line.strip()]
+    return bool(lines) and sum(bool(_CODE.match(line)) for line in lines) * 5 >= len(lines)

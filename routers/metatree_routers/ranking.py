@@ -1,0 +1,329 @@
+"""Rank all nodes of a tree for one question, without a model.
+
+Three scores are added, each a share of the best one: BM25 over a whole file (or page, or conversation: what is read
+as one text), the best three of its parts by BM25 summed, and what the question names outright. A part is ranked by
+its own score and by that of the whole it belongs to. For a question of a sentence, static embeddings are added to
+the parts' scores: z-scores of the two are summed, over the nodes that share words with the question.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from metatree_routers.bm25 import BM25
+from metatree_routers.clues import Pointer, Resolver, by_home, find_clues
+from metatree_routers.embedding import Embedder, cosines
+from metatree_routers.index import Reader
+from metatree_routers.postings import Postings
+from metatree_routers.records import Ints, Records
+from metatree_routers.sections import sections
+from metatree_routers.tables import VECTOR_CHUNK
+
+Floats = npt.NDArray[np.float32]
+
+MAX_TERMS = 1_000
+"""Of a question, those of the greatest weight."""
+
+WHOLE = BM25(k1=1.5, b=0.75)
+PART = BM25(k1=1.5, b=0.75)
+
+WHOLE_TITLE_WEIGHT = 1.0
+PART_WEIGHTS = (2.0, 1.0, 1.0)
+"""Of title, about and content of a part."""
+BEST_PARTS = 3
+CLUE_WEIGHT = 0.5
+MOST_CLUES = 4
+"""Clues of a file that count, the strongest whole, each further one half as much."""
+
+EMBEDDING_WEIGHT = 0.5
+MOST_CANDIDATES = 200
+FULL_SCAN_NODES = 65_536
+"""Up to so many nodes, all vectors are compared, so that a node without a common word can be found."""
+
+
+@dataclass(slots=True)
+class Ranking:
+    """How much speaks for each node; index by node number."""
+
+    scores: Floats
+    """(n,) in [0, 1]."""
+    reached: Floats
+    """(n,) the best score at or below each node."""
+    pointers: dict[int, list[Pointer]]
+    """What the question names in each file, strongest first."""
+    parts: Floats
+    """(n,) what speaks for each part alone, in a unit of its own."""
+    weights: dict[str, float]
+    """Weight of each term of the question that some node has."""
+    order: Ints
+    """Nodes with evidence, best first."""
+
+
+@dataclass(slots=True)
+class Matches:
+    """What the posting lists say about all nodes."""
+
+    whole: Floats
+    """(h,) BM25 of each home."""
+    parts: Floats
+    """(n,) BM25 of each node's own text."""
+    covered: Floats
+    """(n,) summed weight of the question's terms that the node itself has."""
+    covered_whole: Floats
+    """(h,) the same for each home."""
+    total: float
+    """Summed weight of all terms of the question."""
+    weights: dict[str, float]
+    """Weight of each term that some node has: its own, times its inverse document frequency."""
+
+
+def match(reader: Reader, weights: dict[str, float], postings: dict[str, Postings] | None = None) -> Matches:
+    """Score every node and every home for weighted terms by BM25."""
+    records = reader.records
+    if len(weights) > MAX_TERMS:
+        weights = dict(sorted(weights.items(), key=lambda item: -item[1])[:MAX_TERMS])
+    if postings is None:
+        postings = reader.postings(weights)
+    n, n_homes = len(records), len(records.homes)
+    out = Matches(
+        np.zeros(n_homes, np.float32),
+        np.zeros(n, np.float32),
+        np.zeros(n, np.float32),
+        np.zeros(n_homes, np.float32),
+        0.0,
+        {},
+    )
+    part_norms = _part_norms(records)
+    home_norms, is_home = _home_norms(records), np.zeros(n, dtype=bool)
+    is_home[records.homes] = True
+    title, about, content = (np.float32(weight) for weight in PART_WEIGHTS)
+    for term, weight in weights.items():
+        found = postings.get(term)
+        if found is None:
+            out.total += weight * PART.idf(0, records.n_texts)
+            continue
+        nodes = found["node"]
+        idf = PART.idf(len(nodes), records.n_texts)
+        out.total += weight * idf
+        out.weights[term] = weight * idf
+        tf = np.asarray(
+            title * found["title"] + about * found["about"] + content * found["content"], dtype=np.float32
+        )
+        out.parts[nodes] += np.float32(weight * idf) * PART.saturate(tf, part_norms[nodes])
+        out.covered[nodes] += np.float32(weight * idf)
+        if n_homes:
+            _match_homes(out, records, found, is_home, home_norms, weight, idf)
+    return out
+
+
+def _match_homes(
+    out: Matches,
+    records: Records,
+    found: Postings,
+    is_home: npt.NDArray[np.bool_],
+    norms: Floats,
+    weight: float,
+    idf: float,
+) -> None:
+    nodes = found["node"]
+    rows = records.home_row[nodes]
+    tf = found["content"] + np.where(
+        is_home[nodes], np.float32(WHOLE_TITLE_WEIGHT) * found["title"], np.float32(0)
+    )
+    inside = (rows >= 0) & (tf > 0)
+    if not inside.any():
+        return
+    sums = np.bincount(rows[inside], weights=tf[inside], minlength=len(records.homes)).astype(np.float32)
+    holding = np.flatnonzero(sums)
+    whole_idf = WHOLE.idf(len(holding), len(records.homes))
+    out.whole[holding] += np.float32(weight * whole_idf) * WHOLE.saturate(sums[holding], norms[holding])
+    out.covered_whole[holding] += np.float32(weight * idf)
+
+
+def _part_norms(records: Records) -> Floats:
+    lengths = np.asarray(records.lengths @ np.array(PART_WEIGHTS, dtype=np.float32), dtype=np.float32)
+    with_content = records.alive & (records.lengths[:, 2] > 0)
+    counted = lengths[with_content] if with_content.any() else lengths[records.alive]
+    return PART.norms(lengths, float(counted.mean()) if len(counted) else 0.0)
+
+
+def _home_norms(records: Records) -> Floats:
+    inside = records.home_row >= 0
+    lengths = np.bincount(
+        records.home_row[inside], weights=records.lengths[inside, 2], minlength=len(records.homes)
+    ).astype(np.float32)
+    lengths += np.float32(WHOLE_TITLE_WEIGHT) * records.lengths[records.homes, 0]
+    return WHOLE.norms(lengths, float(lengths.mean()) if len(lengths) else 0.0)
+
+
+def best_parts(records: Records, parts: Floats) -> Floats:
+    """Sum the best parts of each home: (h,)."""
+    nodes = np.flatnonzero((parts > 0) & (records.home_row >= 0))
+    nodes = nodes[np.argsort(-parts[nodes], kind="stable")]
+    rows = records.home_row[nodes]
+    by_row = np.argsort(rows, kind="stable")
+    sorted_rows = rows[by_row]
+    first = np.ones(len(rows), dtype=bool)
+    first[1:] = sorted_rows[1:] != sorted_rows[:-1]
+    position = np.arange(len(rows))
+    rank = position - np.maximum.accumulate(np.where(first, position, 0)) if len(rows) else position
+    kept = nodes[by_row[rank < BEST_PARTS]]
+    return np.bincount(records.home_row[kept], weights=parts[kept], minlength=len(records.homes)).astype(
+        np.float32
+    )
+
+
+def clue_scores(records: Records, pointers: dict[int, list[Pointer]]) -> Floats:
+    """Score each home by what the question names in it: (h,); each thing counts once."""
+    scores = np.zeros(len(records.homes), dtype=np.float32)
+    for home, found in pointers.items():
+        row = records.home_row[home]
+        if row < 0:
+            continue
+        seen: set[str] = set()
+        for pointer in found:
+            if pointer.clue.text not in seen and len(seen) < MOST_CLUES:
+                scores[row] += pointer.strength * pointer.clue.weight * 0.5 ** len(seen)
+                seen.add(pointer.clue.text)
+    return scores
+
+
+def rank(reader: Reader, question: str, embedder: Embedder | None = None) -> Ranking:
+    """Rank all nodes for one question.
+
+    Args:
+        embedder: adds static embeddings for a question of a sentence; None for words alone.
+    """
+    records = reader.records
+    parts = sections(question)
+    matches = match(reader, parts.term_weights())
+    if embedder is not None and not parts.is_long and len(records):
+        add_embeddings(reader, matches, embedder, question)
+    pointers = by_home(reader, Resolver(reader, find_clues(parts)).pointers())
+    scores = combine(records, matches, pointers, by_whole=parts.is_long)
+    scores *= np.float32(confidence(records, matches, scores))
+    return Ranking(
+        scores, records.best_below(scores), pointers, matches.parts, matches.weights, in_order(scores)
+    )
+
+
+def together(rankings: Sequence[Ranking]) -> Ranking:
+    """Join the rankings of several questions: a node is as good as the best of them says."""
+    if len(rankings) == 1:
+        return rankings[0]
+    scores = np.maximum.reduce([ranking.scores for ranking in rankings])
+    weights: dict[str, float] = {}
+    pointers: dict[int, list[Pointer]] = {}
+    for ranking in rankings:
+        for term, weight in ranking.weights.items():
+            weights[term] = max(weight, weights.get(term, 0.0))
+        for home, found in ranking.pointers.items():
+            pointers.setdefault(home, []).extend(found)
+    return Ranking(
+        scores=scores,
+        reached=np.maximum.reduce([ranking.reached for ranking in rankings]),
+        pointers=pointers,
+        parts=np.maximum.reduce([share_of_best(ranking.parts) for ranking in rankings]),
+        weights=weights,
+        order=in_order(scores),
+    )
+
+
+def in_order(scores: Floats) -> Ints:
+    """Give the nodes with a score, best first."""
+    order = np.flatnonzero(scores > 0)
+    return order[np.argsort(-scores[order], kind="stable")].astype(np.int32)
+
+
+def combine(
+    records: Records, matches: Matches, pointers: dict[int, list[Pointer]], *, by_whole: bool
+) -> Floats:
+    """Add up what speaks for each node, as a share of what speaks for the best one.
+
+    Args:
+        by_whole: whether files decide, and parts come behind their file (a long report is about a file); else parts
+            decide, and a file is as good as its best part (a question is answered by a part).
+    """
+    own = share_of_best(matches.parts)
+    if not len(records.homes):
+        return own
+    whole = share_of_best(matches.whole) + share_of_best(best_parts(records, matches.parts))
+    whole = share_of_best(whole + np.float32(CLUE_WEIGHT) * clue_scores(records, pointers))
+    inside = records.home_row >= 0
+    rows = records.home_row[inside]
+    best_in_home = best_of(rows, matches.parts[inside], len(records.homes))
+    share = matches.parts[inside] / np.maximum(best_in_home[rows], np.float32(1e-9))
+    scores = own.copy()
+    scores[records.homes] = 0
+    if by_whole:
+        scores[inside] = np.float32(0.99) * whole[rows] * share
+        scores[records.homes] = whole
+    else:
+        scores[inside] = np.float32(0.5) * own[inside] + np.float32(0.5) * whole[rows] * share
+        scores[records.homes] = best_of(rows, scores[inside], len(records.homes))
+    return share_of_best(scores)
+
+
+def best_of(rows: Ints, values: Floats, count: int) -> Floats:
+    """Give the greatest value of each row: (count,)."""
+    best = np.zeros(count, dtype=np.float32)
+    np.maximum.at(best, rows, values)
+    return best
+
+
+def share_of_best(scores: Floats) -> Floats:
+    """Divide by the greatest score; zeros stay zeros."""
+    best = float(scores.max()) if len(scores) else 0.0
+    return scores / np.float32(best) if best > 0 else np.zeros_like(scores)
+
+
+def confidence(records: Records, matches: Matches, scores: Floats) -> float:
+    """Say how much of the question the best node covers, in [0, 1], so that scores can be compared across questions.
+
+    The share of the question's weight (term weights times inverse document frequency; a word that no node has
+    counts as the rarest) that is in the text of the best node, or of the file that it is in.
+    """
+    if matches.total <= 0 or not len(scores):
+        return 0.0
+    best = int(np.argmax(scores))
+    covered = float(matches.covered[best])
+    if records.home_row[best] >= 0:
+        covered = max(covered, float(matches.covered_whole[records.home_row[best]]))
+    return math.sqrt(min(1.0, covered / matches.total))
+
+
+def add_embeddings(reader: Reader, matches: Matches, embedder: Embedder, question: str) -> None:
+    """Add the z-score of the cosine to the z-score of BM25, in the unit of BM25, for the candidates."""
+    query = embedder.embed([question])[0]
+    if not query.any():
+        return
+    parts = matches.parts
+    candidates = np.flatnonzero(parts > 0)
+    if len(candidates) > MOST_CANDIDATES:
+        candidates = candidates[np.argpartition(-parts[candidates], MOST_CANDIDATES)[:MOST_CANDIDATES]]
+    full = len(reader.records) <= FULL_SCAN_NODES
+    chunks: Iterable[int] = (
+        range(-(-len(reader.records) // VECTOR_CHUNK))
+        if full
+        else np.unique(candidates // VECTOR_CHUNK).tolist()
+    )
+    cosine = np.zeros(len(parts) + VECTOR_CHUNK, dtype=np.float32)
+    for first, vectors in reader.vectors(chunks):
+        cosine[first : first + VECTOR_CHUNK] = cosines(vectors, query)
+    cosine = np.where(reader.records.alive, cosine[: len(parts)], np.float32(0))
+    if full and len(candidates) < MOST_CANDIDATES:
+        near = np.argsort(-cosine, kind="stable")[: MOST_CANDIDATES // 4]
+        candidates = np.union1d(candidates, near[cosine[near] > 0])
+    if not len(candidates):
+        return
+    spread = float(parts[candidates].std()) or 0.1 * matches.total
+    values = cosine[candidates]
+    z = (values - values.mean()) / max(float(values.std()), 1e-6)
+    added = parts[candidates] + np.float32(EMBEDDING_WEIGHT * spread) * z
+    least = np.where(parts[candidates] > 0, np.float32(1e-3), np.float32(0))
+    parts[candidates] = np.maximum(added, least * np.float32(matches.total))

@@ -1,0 +1,53 @@
+"""The embedded router: picks the option that most of the words speak for, without a model."""
+
+from __future__ import annotations
+
+from metatree.protocols import Option, RouteDecision, RouteRequest
+from metatree_routers.embedding import Embedder, static_embedder
+from metatree_routers.menu import MenuScore, score_menu
+
+_NOTHING = "nothing in or below it matches the questions"
+_MOST_WORDS = 4
+
+
+class EmbeddedRouter:
+    """Routes by evidence: the option's score where the search gives one, else its title and description.
+
+    Holds no state: the same request gives the same decision. Options that nothing speaks for are ruled out.
+
+    Args:
+        embeddings: whether static embeddings are used where they can be loaded.
+    """
+
+    def __init__(self, *, embeddings: bool = True) -> None:
+        self._embeddings = embeddings
+
+    async def route(self, request: RouteRequest) -> RouteDecision:
+        """Choose the option with the best score, and rule out those without any."""
+        bare = [option for option in request.options if option.score is None]
+        read = dict(zip((option.id for option in bare), self._scores(request, bare), strict=True))
+        scores = {
+            option.id: read[option.id].score if option.score is None else option.score
+            for option in request.options
+        }
+        unviable = {id_: _NOTHING for id_, score in scores.items() if score <= 0}
+        viable = [option for option in request.options if option.id not in unviable]
+        if not viable:
+            return RouteDecision(None, unviable, "no option has a word in common with the questions")
+        best = max(viable, key=lambda option: scores[option.id])  # the first of equals, so in tree order
+        return RouteDecision(best.id, unviable, _reason(best, scores[best.id], read.get(best.id)))
+
+    def _scores(self, request: RouteRequest, options: list[Option]) -> list[MenuScore]:
+        if not options:
+            return []
+        embedder: Embedder | None = static_embedder() if self._embeddings else None
+        return score_menu(request.questions, options, embedder)
+
+
+def _reason(option: Option, score: float, read: MenuScore | None) -> str:
+    if read is None:
+        line = f": {option.hints[0]!r}" if option.hints else ""
+        return f"best evidence ({score:.2f}) in or below it{line}"
+    if read.words:
+        return f"title and description share {', '.join(read.words[:_MOST_WORDS])}"
+    return f"title and description are nearest in meaning (cosine {read.cosine:.2f})"

@@ -1,0 +1,128 @@
+"""Cut a question into title, prose, code and traceback, since their words do not weigh the same.
+
+A question of one sentence is all title. A bug report has a title that was thought about, prose that says what is
+wrong, snippets that use the public interface, tracebacks that pass through half the program, and forms and lists of
+versions that say nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from metatree_routers.text import term_counts
+
+TITLE, PROSE, CODE, TRACEBACK = "title", "prose", "code", "traceback"
+WEIGHTS = {TITLE: 3.0, PROSE: 1.0, CODE: 0.5, TRACEBACK: 0.3}
+
+MAX_CHARS = 100_000
+"""A longer question is read up to here."""
+_LONG_CHARS = 300
+
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,200}>")
+_URL = re.compile(r"https?://\S+")
+_FENCE = re.compile(r"^\s{0,3}(```+|~~~+)")
+_TRACEBACK_START = re.compile(r"^\W*Traceback \(most recent call last\)|^=+ (?:FAILURES|ERRORS) =+$")
+_FRAME = re.compile(r'^\W*File "[^"]+", line \d+|^\S+\.py:\d+: ')
+_RAISED = re.compile(r"^(?:E\s+)?(?:\w+\.)*\w*(?:Error|Exception|Warning|Exit|Interrupt)\b")
+_PROMPT = re.compile(r"^\s*(?:>>>|\.\.\. |In \[\d+\]:|Out\[\d+\]:|\$ )")
+_INDENTED = re.compile(r"^(?: {4,}|\t)\S")
+_LIST_ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s")
+_CHECKBOX = re.compile(r"^\s*[-*]\s*\[[ xX]\]")
+_VERSION = re.compile(
+    r"^\W*[\w .()/-]{1,40}\s*(?:[:=@]+|\s)\s*v?\d+(?:\.\d+)+\S*\s*$|^[\w.-]+(?:==|\s{2,})[\w.]+$"
+)
+_NOISE_HEADING = re.compile(
+    r"^\W*(?:versions?|environment|system details|system info\w*|output of|your environment|package versions?"
+    r"|operating system|python version|os version|mvce? confirmation)\b.{0,60}$",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"^\s{0,3}(?:#{1,6}\s+\S|\*\*[^*]+\*\*\s*:?\s*$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """The lines of a question by what they are; each is a text of its own."""
+
+    title: str = ""
+    prose: str = ""
+    code: str = ""
+    traceback: str = ""
+    is_long: bool = False
+    """Whether it reads like a report and not like a question of a sentence or two."""
+
+    def texts(self) -> dict[str, str]:
+        """Return the text of each section."""
+        return {TITLE: self.title, PROSE: self.prose, CODE: self.code, TRACEBACK: self.traceback}
+
+    def term_weights(self) -> dict[str, float]:
+        """Weigh terms by the section they stand in; repetitions count by their logarithm.
+
+        Example:
+            >>> sections("Where are redirects followed?").term_weights() == {"redirect": 3.0, "follow": 3.0}
+            True
+        """
+        weights: defaultdict[str, float] = defaultdict(float)
+        for name, text in self.texts().items():
+            for term, times in term_counts(text).items():
+                weights[term] += WEIGHTS[name] * (1.0 + math.log(times))
+        return dict(weights)
+
+
+@dataclass(slots=True)
+class _Lines:
+    by_section: dict[str, list[str]] = field(default_factory=lambda: {PROSE: [], CODE: [], TRACEBACK: []})
+
+    def add(self, section: str, line: str) -> None:
+        self.by_section[section].append(line)
+
+    def text(self, section: str) -> str:
+        return "\n".join(self.by_section[section])
+
+
+def sections(question: str) -> Sections:
+    """Cut a question into its sections."""
+    question = question[:MAX_CHARS].replace("\r\n", "\n").strip()
+    title, _, body = question.partition("\n")
+    title, body = title.strip(), _COMMENT.sub(" ", body)
+    if not body.strip() or len(question) < _LONG_CHARS:
+        return Sections(title=question)
+    lines = _Lines()
+    fence = ""
+    tracing = noise = False
+    before = ""
+    for line in body.split("\n"):
+        mark = _FENCE.match(line)
+        if mark and (not fence or mark.group(1).startswith(fence)):
+            fence = "" if fence else mark.group(1)
+            tracing = False
+            before = ""
+            continue
+        if not fence and _HEADING.match(line):
+            noise = False
+        if _NOISE_HEADING.match(line):
+            noise = True
+        if _TRACEBACK_START.match(line) or _FRAME.match(line):
+            tracing = True
+        if tracing:
+            raised = _RAISED.match(line)
+            lines.add(PROSE if raised else TRACEBACK, line)
+            tracing = not raised and (bool(line.strip()) or bool(fence))
+        elif noise or _CHECKBOX.match(line) or _VERSION.match(line):
+            pass
+        elif fence or _PROMPT.match(line) or (_INDENTED.match(line) and _starts_code(before)):
+            lines.add(CODE, line)
+        else:
+            lines.add(PROSE, _TAG.sub(" ", _URL.sub(" ", line)))
+        before = line
+    return Sections(title, lines.text(PROSE), lines.text(CODE), lines.text(TRACEBACK), is_long=True)
+
+
+def _starts_code(line_before: str) -> bool:
+    """Whether an indented line after this one is code, and not the rest of a list item."""
+    return not line_before.strip() or (
+        bool(_INDENTED.match(line_before)) and not _LIST_ITEM.match(line_before)
+    )

@@ -1,0 +1,209 @@
+"""Turn text into index terms: identifiers split, words stemmed, names kept whole as well.
+
+A *raw token* is what the eye sees as one word: `parse_header`, `HTTPAdapter`, `os.path.join`, `redirects`. It is
+expanded into *terms*: the stems of its parts, and the whole in lower case when it has several parts. Expansion is
+remembered for each raw token, so a token costs a regular expression once and a dictionary look-up ever after.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+MAX_TOKEN_CHARS = 80
+"""Longer raw tokens (encoded data, minified code) are cut here."""
+
+_RAW = re.compile(r"\w+(?:\.[^\W\d]\w*)*")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SELF = ("self.", "cls.")
+_WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+"""Scripts written without spaces between words; cut into pairs of characters."""
+
+_STOPPED = (
+    "a about above after again all also am an and any are as at be because been before being "
+    "below between both but by can could did do does doing don down during each few for from "
+    "further had has have having he her here hers him his how i if in into is it its just me "
+    "more most my no nor not now of off on once only or other our out over own same she should "
+    "so some such than that the their them then there these they this those through to too "
+    "under until up very was we were what when where which while who whom why will with would "
+    "you your self cls def "
+)
+STOP_WORDS = frozenset(_STOPPED.split())
+"""Words of prose (and the three most frequent words of Python) that say nothing of the subject."""
+
+
+class _Local(threading.local):
+    """A stemmer for each thread: PyStemmer's objects are not safe to share."""
+
+    def __init__(self) -> None:
+        import Stemmer
+
+        # The stemmer's own cache is off: `Vocabulary` and `lru_cache` remember more, and faster.
+        self.stemmer: Any = Stemmer.Stemmer("english", 0)
+
+
+_local: _Local | None = None
+
+
+def _stem(word: str) -> str:
+    global _local
+    if _local is None:
+        _local = _Local()
+    stemmed: str = _local.stemmer.stemWord(word)
+    return stemmed
+
+
+def raw_tokens(text: str) -> list[str]:
+    """Cut text into raw tokens: words, identifiers, dotted names, numbers.
+
+    Example:
+        >>> raw_tokens("os.path.join(base_url, 3.14)")
+        ['os.path.join', 'base_url', '3', '14']
+    """
+    return _RAW.findall(text)
+
+
+def expand(raw: str) -> tuple[str, ...]:
+    """Give the terms of one raw token, stop words left out.
+
+    Example:
+        >>> expand("resolve_redirects"), expand("HTTPAdapter"), expand("The")
+        (('resolv', 'redirect', 'resolve_redirects'), ('http', 'adapt', 'httpadapter'), ())
+    """
+    raw = raw[:MAX_TOKEN_CHARS]
+    lower = raw.lower()
+    if raw.isascii() and lower.isalpha() and (raw == lower or raw[1:] == lower[1:]):
+        return () if lower in STOP_WORDS else (_stem(lower),)
+    return _expand_compound(raw, lower)
+
+
+def _expand_compound(raw: str, lower: str) -> tuple[str, ...]:
+    terms: list[str] = []
+    names = raw.split(".")
+    for name in names:
+        parts = _PART.findall(name) if name.isascii() else [part for part in name.split("_") if part]
+        for part in parts:
+            word = part.lower()
+            if word in STOP_WORDS or (word.isdigit() and len(word) < 2 and len(parts) > 1):
+                continue
+            if _WIDE.search(word):
+                terms += [word[i : i + 2] for i in range(len(word) - 1)] or [word]
+            else:
+                terms.append(_stem(word))
+        if len(parts) > 1:
+            whole = name.lower().strip("_")
+            if whole and whole not in terms:
+                terms.append(whole)
+    if len(names) > 1 and not lower.startswith(_SELF):
+        terms.append(lower)
+    return tuple(terms)
+
+
+@lru_cache(maxsize=65_536)
+def _expand_cached(raw: str) -> tuple[str, ...]:
+    return expand(raw)
+
+
+def terms(text: str) -> list[str]:
+    """Give all terms of a text, in order, with repetitions.
+
+    Example:
+        >>> terms("Where are the redirects of getURL followed?")
+        ['redirect', 'get', 'url', 'geturl', 'follow']
+    """
+    return [term for raw in raw_tokens(text) for term in _expand_cached(raw[:MAX_TOKEN_CHARS])]
+
+
+def term_counts(text: str) -> Counter[str]:
+    """Count the terms of a text."""
+    counts: Counter[str] = Counter()
+    for raw, times in Counter(raw_tokens(text)).items():
+        for term in _expand_cached(raw[:MAX_TOKEN_CHARS]):
+            counts[term] += times
+    return counts
+
+
+class Vocabulary:
+    """Numbers raw tokens and terms while many texts are indexed; not shared between threads.
+
+    `encode` runs at the speed of a dictionary look-up for tokens seen before.
+    """
+
+    def __init__(self) -> None:
+        self._term_number: dict[str, int] = {}
+        self.terms: list[str] = []
+        """Term of each term number."""
+        self.expansions: list[tuple[int, ...]] = []
+        """Term numbers of each raw token number."""
+        self._raw_number = _Numbers(self._add_raw)
+
+    def _add_raw(self, raw: str) -> int:
+        self.expansions.append(tuple(self.number(term) for term in expand(raw)))
+        return len(self.expansions) - 1
+
+    def number(self, term: str) -> int:
+        """Give the number of a term, a fresh one when it is not known."""
+        known = self._term_number.get(term)
+        if known is None:
+            known = self._term_number[term] = len(self.terms)
+            self.terms.append(term)
+        return known
+
+    def encode(self, text: str) -> Iterable[int]:
+        """Give the raw token numbers of a text."""
+        return map(self._raw_number.__getitem__, _RAW.findall(text))
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+
+class _Numbers(dict[str, int]):
+    def __init__(self, add: Any) -> None:
+        super().__init__()
+        self._add = add
+
+    def __missing__(self, raw: str) -> int:
+        number: int = self._add(raw)
+        self[raw] = number
+        return number
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[A-Z0-9\"'(\[])|\n\s*\n|\n(?=\s*(?:[-*+#>|]|\d+\.)\s)")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|al|Fig|Eq|Sec|No|Dr|Mr|Mrs|Ms|St|Inc|Ltd|Co|Corp|Jr|Sr|U\.S|approx)|\b[A-Z])\.$"
+)
+
+
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Give the (start, end) of each sentence, list item or heading, without the white space around it.
+
+    Example:
+        >>> text = "It works, e.g. Here. Then it stops.\\n\\n- one\\n- two"
+        >>> [text[a:b] for a, b in sentences(text)]
+        ['It works, e.g. Here.', 'Then it stops.', '- one', '- two']
+    """
+    start = 0
+    for end in _SENTENCE_END.finditer(text):
+        piece = text[start : end.start()]
+        if "\n" not in end.group() and _ABBREVIATION.search(piece[-12:]):
+            continue
+        yield from _trimmed(text, start, end.start() + _closing(end.group()))
+        start = end.end()
+    yield from _trimmed(text, start, len(text))
+
+
+def _closing(separator: str) -> int:
+    return len(separator) - len(separator.lstrip("\"')]"))
+
+
+def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    if start < end:
+        yield start, end

@@ -1,0 +1,278 @@
+"""The embedded parts: they choose, quote, fill in and describe without a model, and say when they cannot."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from metatree_routers import (
+    EmbeddedComposer,
+    EmbeddedDescriber,
+    EmbeddedReader,
+    EmbeddedRouter,
+    EmbeddedToolCaller,
+    embedded_suite,
+)
+from metatree_routers.embedding import StaticEmbedder, cosines, quantise, static_embedder, status
+
+from metatree import (
+    Answer,
+    ComposeRequest,
+    DescribeRequest,
+    Node,
+    Option,
+    Reading,
+    ReadRequest,
+    RouteDecision,
+    RouteRequest,
+    ToolRequest,
+    ToolSpec,
+    UserError,
+)
+from metatree.errors import BadModelAnswer
+
+PROSE = """# Sessions
+
+A session keeps cookies between requests. It is made with `Session()`.
+
+The default timeout is thirty seconds. It can be changed for each request, e.g. for large files.
+Redirects are followed up to thirty times; then TooManyRedirects is raised.
+"""
+
+CODE = '''def resolve_redirects(self, response, request, timeout=None):
+    """Receive a response and follow its redirects."""
+    hops = 0
+    while response.is_redirect:
+        hops += 1
+        if hops > self.max_redirects:
+            raise TooManyRedirects("exceeded the limit")
+        response = self.send(request.copy(), timeout=timeout)
+    return response
+'''
+
+
+def route(question: str, *options: Option) -> RouteDecision:
+    request = RouteRequest((question,), "", Node(id=".", title="memory"), options)
+    return asyncio.run(EmbeddedRouter().route(request))
+
+
+def read(content: str, *questions: str, node: Node | None = None, parts: tuple[Answer, ...] = ()) -> Reading:
+    node = node or Node(id="n", title="Sessions", content=content)
+    return asyncio.run(EmbeddedReader().read(ReadRequest(node, content, questions, partial_answers=parts)))
+
+
+def test_the_router_takes_the_option_with_the_best_evidence() -> None:
+    best = Option("b", "B", score=0.7, hints=("b.py: line",))
+    found = route("q", Option("a", "A", score=0.2), best, Option("c", "C", score=0.0))
+    assert found.choice == "b"
+    assert "b.py: line" in found.reason
+    assert list(found.unviable) == ["c"]
+
+
+def test_without_evidence_the_router_reads_titles_and_descriptions() -> None:
+    weather = Option("w", "forecast", "Tells whether it will rain or snow in a city")
+    money = Option("m", "convert", "Changes an amount of money from one currency to another")
+    assert route("Will it rain in Oslo?", money, weather).choice == "w"
+    assert route("How many euros are 20 dollars?", weather, money).choice == "m"
+
+
+def test_the_router_rules_out_what_has_nothing_to_do_with_the_question() -> None:
+    found = route("zyxwv?", Option("a", "Auth", "Login and tokens"), Option("b", "Billing", "Invoices"))
+    assert found.choice is None
+    assert set(found.unviable) == {"a", "b"}
+    assert all(found.unviable.values())
+
+
+def test_the_router_decides_the_same_each_time() -> None:
+    options = [Option(str(i), f"title {i}", "the same words") for i in range(9)]
+    assert {route("the same words", *options).choice for _ in range(5)} == {"0"}
+
+
+@pytest.mark.parametrize(
+    ("question", "quote"),
+    [
+        ("What is the default timeout?", "The default timeout is thirty seconds."),
+        ("When is TooManyRedirects raised?", "then TooManyRedirects is raised."),
+        ("What keeps cookies between requests?", "A session keeps cookies between requests."),
+    ],
+)
+def test_the_reader_quotes_the_sentence_that_answers(question: str, quote: str) -> None:
+    (answer,) = read(PROSE, question).answers
+    assert quote in answer.quote
+    assert answer.quote in PROSE
+    assert len(answer.quote) < 250
+
+
+def test_the_reader_quotes_code_with_its_signature() -> None:
+    node = Node(id="s.py::resolve_redirects", title="resolve_redirects", kind="definition")
+    (answer,) = read(CODE, "Where are redirects followed?", node=node).answers
+    assert answer.quote == CODE.rstrip("\n")
+    long = CODE + "    # nothing\n" * 200 + '    log("gave up after a zebra crossed")\n'
+    (answer,) = read(long, "Where is the zebra logged after it crossed?", node=node).answers
+    assert answer.answer.startswith("def resolve_redirects(") and "zebra crossed" in answer.quote
+    assert answer.quote in long
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How is a chocolate cake baked?",
+        "Which moons does Jupiter have?",
+        "What does the invoice cost in euros?",
+        "",
+        "the of and",
+        "\x00",
+        "🙂",
+    ],
+)
+def test_the_reader_says_when_there_is_no_answer(question: str) -> None:
+    found = read(PROSE, question)
+    assert found == Reading(useful=False)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=400), st.text(max_size=80))
+def test_quotes_are_words_of_the_content(content: str, question: str) -> None:
+    for answer in read(content, question, content[:40]).answers:
+        assert answer.quote and answer.quote in content
+
+
+def test_parts_that_were_found_are_not_said_again_and_enough_of_them_close_the_question() -> None:
+    question = "Which timeout do redirects have in large sessions of cookies?"
+    content = "Redirects have a timeout in large sessions."
+    (first,) = read(content, question).answers
+    assert read(content, question, parts=(first,)).answers == ()
+    others = tuple(Answer(question, f"part {i}", f"part {i}", complete=False) for i in range(2))
+    (third,) = read(content, question, parts=others).answers
+    assert third.complete
+
+
+def fill(
+    schema: dict[str, Any], question: str, *, errors: tuple[str, ...] = (), context: str = ""
+) -> dict[str, Any]:
+    spec = ToolSpec("t", "T", "", "exploratory", schema)
+    node = Node(id="n", title="N", attributes={"path": "src/n.py"})
+    return asyncio.run(EmbeddedToolCaller().fill(ToolRequest(spec, node, (question,), context, errors)))
+
+
+def required(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "question", "expected"),
+    [
+        ("pattern", {"type": "string"}, "Where is `max_redirects` set?", "max_redirects"),
+        ("pattern", {"type": "string"}, "Where is resolve_redirects called?", "resolve_redirects"),
+        ("regex", {"type": "string"}, "Who reads `a.b`?", r"a\.b"),
+        ("query", {"type": "string"}, "Where are redirects followed?", "Where are redirects followed?"),
+        ("name", {"type": "string"}, "What does HTTPAdapter do?", "HTTPAdapter"),
+        ("url", {"type": "string"}, "What does https://example.org/a say?", "https://example.org/a"),
+        ("target", {"type": "string", "format": "uri"}, "Look at https://example.org", "https://example.org"),
+        ("path", {"type": "string"}, "What is in docs/api.md?", "docs/api.md"),
+        ("file", {"type": "string"}, "What is in here?", "src/n.py"),
+        ("since", {"type": "string"}, "What changed since 2024-03-01?", "2024-03-01"),
+        ("max_lines", {"type": "integer"}, "Anything", 20),
+        ("limit", {"type": "integer", "maximum": 5}, "Anything", 5),
+        ("year", {"type": "integer"}, "What was paid in 2019?", 2019),
+        ("count", {"type": "integer", "default": 7}, "Anything", 7),
+        ("deep", {"type": "boolean"}, "Anything", False),
+        ("unit", {"enum": ["celsius", "fahrenheit"]}, "How warm in Fahrenheit?", "fahrenheit"),
+        ("unit", {"enum": ["celsius", "fahrenheit"]}, "How warm?", "celsius"),
+        (
+            "terms",
+            {"type": "array", "items": {"type": "string"}, "maxItems": 1},
+            "Who uses `Cart`?",
+            ["Cart"],
+        ),
+        ("pattern", {"anyOf": [{"type": "null"}, {"type": "string"}]}, "Where is `x_y`?", "x_y"),
+    ],
+)
+def test_arguments_come_from_the_question(
+    name: str, schema: dict[str, Any], question: str, expected: object
+) -> None:
+    found = fill(required(**{name: schema}), question)[name]
+    assert found == expected or (schema.get("type") == "array" and expected[0] in found)  # type: ignore[index]
+
+
+def test_optional_arguments_are_left_to_the_tool() -> None:
+    schema = required(pattern={"type": "string"})
+    schema["properties"]["max_lines"] = {"type": "integer", "default": 20}
+    assert fill(schema, "Where is `x_y`?") == {"pattern": "x_y"}
+
+
+def test_after_an_error_the_next_candidate_is_tried() -> None:
+    schema = required(pattern={"type": "string"})
+    question = "Where is `max_redirects` set in HTTPAdapter?"
+    assert fill(schema, question, errors=("no match",))["pattern"] == "HTTPAdapter"
+    with pytest.raises(BadModelAnswer, match="were tried"):
+        fill(schema, question, errors=("no match",) * 20)
+
+
+def test_what_cannot_be_guessed_is_said() -> None:
+    with pytest.raises(BadModelAnswer, match="'passphrase'"):
+        fill(required(passphrase={"type": "string"}), "where are redirects followed")
+
+
+def test_answers_are_joined_under_their_questions() -> None:
+    answers = (Answer("a?", "one"), Answer("b?", "two"), Answer("a?", "three"), Answer("a?", "one"))
+    text = asyncio.run(EmbeddedComposer().compose(ComposeRequest(("a?", "b?", "c?"), answers, ("c?",))))
+    assert text == "a?\none\n\nthree\n\nb?\ntwo\n\nNot found: c?"
+
+
+@pytest.mark.parametrize(
+    ("content", "title", "description"),
+    [
+        (PROSE, "Sessions", "A session keeps cookies between requests. It is made with `Session()`."),
+        (CODE, "resolve_redirects", "Receive a response and follow its redirects."),
+        ("<html><title>A page</title><p>It says little. </p>", "A page", "It says little."),
+        ("just one line", "just one line", "just one line"),
+    ],
+)
+def test_descriptions_are_words_of_the_text(content: str, title: str, description: str) -> None:
+    found = asyncio.run(EmbeddedDescriber().describe(DescribeRequest(content)))
+    assert found.title == title
+    assert found.description.startswith(description)
+
+
+@given(st.text(max_size=600))
+def test_descriptions_are_short_and_in_one_line(content: str) -> None:
+    found = asyncio.run(EmbeddedDescriber().describe(DescribeRequest(content, tool="grep")))
+    assert 0 < len(found.title) <= 80 and len(found.description) <= 240
+    assert "\n" not in found.title + found.description
+
+
+def test_the_suite_has_every_part() -> None:
+    suite = embedded_suite()
+    assert isinstance(suite.router, EmbeddedRouter) and isinstance(suite.reader, EmbeddedReader)
+    with pytest.raises(UserError, match="gpt"):
+        embedded_suite("gpt")
+
+
+def test_static_embeddings_are_those_of_the_package() -> None:
+    """The second opinion: the package's own loader, with downloads off."""
+    from pathlib import Path
+
+    import wordllama
+
+    texts = ["where are redirects followed", "def send(self, request): ...", "🙂", "a"]
+    theirs = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+    ours = StaticEmbedder().embed(texts)
+    assert ours == pytest.approx(theirs.embed(texts, norm=True), abs=1e-5)
+    assert cosines(quantise(ours), ours[0]) == pytest.approx(ours @ ours[0], abs=0.01)
+    assert not StaticEmbedder().embed([""]).any()
+
+
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert status()[0] and static_embedder() is not None
+    monkeypatch.setattr("metatree_routers.embedding._loaded", [])
+    monkeypatch.setattr("metatree_routers.embedding.find_spec", lambda name: None)
+    working, said = status()
+    assert not working and "pip install" in said
+    assert static_embedder() is None
+    assert (
+        route("Is it login?", Option("a", "Auth", "Login"), Option("b", "Billing", "Invoices")).choice == "a"
+    )

@@ -1,0 +1,213 @@
+"""Evidence: scores in [0, 1], the same under every restriction, honest when there is none."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from metatree_routers.evidence import TextEvidence, text_evidence
+from metatree_routers.files import rank_files
+
+from metatree.errors import UnknownNode
+from metatree.node import Node
+from metatree.protocols import Evidence
+from metatree.tree import Tree
+
+QUESTIONS = st.lists(
+    st.text(alphabet="tokensrefundpayhour \n`._()3", max_size=60) | st.text(max_size=40),
+    min_size=1,
+    max_size=3,
+)
+
+
+def test_it_is_evidence(note_tree: Tree) -> None:
+    assert isinstance(TextEvidence(note_tree), Evidence)
+
+
+def test_the_best_node_comes_first_with_its_line(note_tree: Tree) -> None:
+    (best, *_) = TextEvidence(note_tree).score(["How long is a token valid?"])
+    assert best.node_id == "auth/tokens"
+    assert best.line == "A token is valid for one hour. It is signed with RS256."
+    assert 0.6 < best.score <= 1.0
+
+
+def test_several_questions_give_each_its_best(note_tree: Tree) -> None:
+    found = TextEvidence(note_tree).score(["How long is a token valid?", "When are refunds paid?"], k=2)
+    assert {scored.node_id for scored in found} == {"auth/tokens", "money/refunds"}
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(QUESTIONS)
+def test_scores_are_shares_and_do_not_change_under_restriction(note_tree: Tree, questions: list[str]) -> None:
+    evidence = TextEvidence(note_tree)
+    everything = evidence.score(questions, k=100)
+    scores = {scored.node_id: scored.score for scored in everything}
+    assert all(0 < score <= 1 for score in scores.values())
+    assert list(scores.values()) == sorted(scores.values(), reverse=True)
+    assert evidence.score(questions, k=2) == everything[:2]
+    for under in ("auth", "money", "money/tax"):
+        inside = evidence.score(questions, under=under, k=100)
+        assert inside == [s for s in everything if s.node_id == under or s.node_id.startswith(under + "/")]
+        kept = evidence.score(questions, k=100, exclude=[under])
+        assert kept == [s for s in everything if s not in inside]
+    ids = {node.id for _, node in note_tree.walk()} - {note_tree.root}
+    reached = {scored.node_id: scored.score for scored in evidence.score(questions, among=ids, k=100)}
+    for id_ in ids:
+        below = [score for found, score in scores.items() if found == id_ or found.startswith(id_ + "/")]
+        assert reached.get(id_, 0.0) == pytest.approx(max(below, default=0.0))
+
+
+def test_hints_come_from_below_each_option(note_tree: Tree) -> None:
+    evidence = TextEvidence(note_tree)
+    hints = evidence.below(
+        ["How long is a token valid after a refund is paid?"], ["auth", "money", "gone"], k=1
+    )
+    assert [scored.node_id for scored in hints["auth"]] == ["auth/tokens"]
+    assert [scored.node_id for scored in hints["money"]] == ["money/refunds"]
+    assert hints["gone"] == []
+    without = evidence.below(["refund"], ["auth", "money"], exclude=["money/refunds"])
+    assert all(scored.node_id != "money/refunds" for scored in without["money"])
+
+
+@pytest.mark.parametrize("question", ["", "  \n", "the of and what", "\x00", "🙂🙂", "?!", "zyxwv qponm"])
+def test_a_question_without_a_known_word_has_no_evidence(note_tree: Tree, question: str) -> None:
+    evidence = TextEvidence(note_tree, embeddings=False)
+    assert evidence.score([question]) == []
+    assert evidence.below([question], ["auth"]) == {"auth": []}
+
+
+def test_a_question_of_a_megabyte_is_answered(note_tree: Tree) -> None:
+    question = "How long is a token valid? " + "lorem ipsum dolor " * 60_000
+    assert TextEvidence(note_tree).score([question])[0].node_id == "auth/tokens"
+
+
+def test_an_unknown_start_is_an_error(note_tree: Tree) -> None:
+    with pytest.raises(UnknownNode, match="nowhere"):
+        TextEvidence(note_tree).score(["token"], under="nowhere")
+
+
+def test_changes_of_the_tree_are_seen(note_tree: Tree) -> None:
+    evidence = TextEvidence(note_tree)
+    assert evidence.score(["zebra"]) == [] or evidence.score(["zebra"])[0].score < 0.5
+    note_tree.add(Node(id="z", title="Zebra", content="A zebra has stripes."), note_tree.root)
+    assert evidence.score(["zebra"])[0].node_id == "z"
+    note_tree.delete("z")
+    assert all(scored.node_id != "z" for scored in evidence.score(["zebra stripes"]))
+
+
+def test_progress_is_told_while_the_index_is_built(note_tree: Tree) -> None:
+    told: list[tuple[int, int]] = []
+    evidence = TextEvidence(note_tree, progress=lambda done, todo: told.append((done, todo)))
+    evidence.refresh()
+    assert told and told[-1] == (7, 7)
+
+
+def test_an_index_is_only_made_where_it_is_required(note_tree: Tree) -> None:
+    assert text_evidence(note_tree, required=False) is None
+    made = text_evidence(note_tree)
+    assert made is not None
+    made.refresh()
+    assert text_evidence(note_tree, required=False) is not None
+
+
+@pytest.mark.parametrize(
+    ("issue", "path", "reason"),
+    [
+        ("Client.follow_redirects loses the body", "shop/http.py", "defines `Client.follow_redirects`"),
+        ("The bug is in shop/cart/forms.py I think", "shop/cart/forms.py", "names `shop/cart/forms.py`"),
+        ("`clean_price` rounds down", "shop/cart/forms.py", "defines `clean_price`"),
+        ("shop.cart.models breaks", "shop/cart/models.py", "is the module `shop.cart.models`"),
+        ("Why does `TIMEOUT_S` not work?", "shop/http.py", "defines `TIMEOUT_S`"),
+    ],
+)
+def test_what_an_issue_names_outright_comes_first(
+    code_tree: Tree, issue: str, path: str, reason: str
+) -> None:
+    found = rank_files(TextEvidence(code_tree), code_tree, issue, 3)
+    assert found[0].path == path
+    assert reason in found[0].reason
+
+
+TRACEBACK = """Adding to a cart fails
+
+This happens on every request since yesterday, with all browsers and for all users, and it is very annoying. We
+have restarted the machine, which did not help, and we have asked everyone who might know something about it as well.
+
+```
+Traceback (most recent call last):
+  File "/home/me/app.py", line 3, in main
+    client.post("/cart", item)
+  File "/usr/lib/python3/site-packages/shop/http.py", line 9, in post
+    cart.add(item)
+  File "/usr/lib/python3/site-packages/shop/cart/models.py", line 4, in add
+    self.items.append(item)
+  File "/usr/lib/python3/json/text.py", line 2, in dump
+    raise
+AttributeError: 'NoneType' object has no attribute 'append'
+```
+"""
+
+
+def test_the_last_frame_inside_the_tree_counts_most(code_tree: Tree) -> None:
+    found = rank_files(TextEvidence(code_tree), code_tree, TRACEBACK, 5)
+    reasons = {file.path: file.reason for file in found}
+    assert found[0].path == "shop/cart/models.py"
+    assert "last frame of the traceback" in reasons["shop/cart/models.py"]
+    assert "named in the traceback" in reasons["shop/http.py"]
+    assert "traceback" not in reasons.get("shop/text.py", "")  # json/text.py is a file of another package
+
+
+def test_an_import_points_to_the_file_that_defines_the_name(code_tree: Tree) -> None:
+    issue = (
+        "Sums are wrong\n\n"
+        + "Prices do not add up any more. " * 12
+        + "\n\n```\nfrom shop.cart import Cart\n```\n"
+    )
+    code_tree.add(
+        Node(
+            id="shop/cart/__init__.py",
+            title="__init__.py",
+            kind="file",
+            attributes={"path": "shop/cart/__init__.py"},
+        ),
+        "shop/cart",
+    )
+    node = Node(
+        id="shop/cart/models.py::Cart", title="Cart", kind="definition", content="class Cart:\n    pass\n"
+    )
+    code_tree.add(node, "shop/cart/models.py")
+    found = {file.path: file.reason for file in rank_files(TextEvidence(code_tree), code_tree, issue, 5)}
+    assert "defines `shop.cart.Cart`" in found["shop/cart/models.py"]
+
+
+def test_files_may_be_left_out(code_tree: Tree) -> None:
+    found = rank_files(
+        TextEvidence(code_tree), code_tree, "follow redirects", 9, accept=lambda path: path != "shop/http.py"
+    )
+    assert "shop/http.py" not in [file.path for file in found]
+
+
+def test_a_search_finds_its_way_by_evidence(note_tree: Tree) -> None:
+    from metatree import search
+
+    result = search(["How long is a token valid?"], tree=note_tree)
+    assert result.ended == "answered"
+    assert "valid for one hour" in result.answer
+    assert result.nodes[0].id == "auth/tokens"
+    nothing = search(["Which zebra has stripes?"], tree=note_tree)
+    assert nothing.ended == "exhausted" and nothing.answer == ""
+
+
+def test_evidence_is_the_same_from_many_threads(note_tree: Tree) -> None:
+    evidence = TextEvidence(note_tree)
+    questions = ["token valid", "refund paid", "tax rate", "password failures"] * 8
+
+    async def ask() -> list[str]:
+        found = await asyncio.gather(
+            *(asyncio.to_thread(evidence.score, [question]) for question in questions)
+        )
+        return [scored[0].node_id for scored in found]
+
+    assert asyncio.run(ask()) == ["auth/tokens", "money/refunds", "money/tax", "auth/login"] * 8

@@ -1,0 +1,129 @@
+"""Terms, sentences and sections of a text."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from metatree_routers.sections import sections
+from metatree_routers.text import STOP_WORDS, Vocabulary, expand, raw_tokens, sentences, term_counts, terms
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ("redirects", ("redirect",)),
+        ("Redirects", ("redirect",)),
+        ("resolve_redirects", ("resolv", "redirect", "resolve_redirects")),
+        ("HTTPAdapter", ("http", "adapt", "httpadapter")),
+        ("getURL2", ("get", "url", "geturl2")),
+        ("os.path.join", ("os", "path", "join", "os.path.join")),
+        ("self.session", ("session",)),
+        ("__init__", ("init",)),
+        ("base64", ("base", "64", "base64")),
+        ("2018", ("2018",)),
+        ("Über", ("über",)),
+        ("日本語", ("日本", "本語")),
+        ("the", ()),
+        ("__", ()),
+    ],
+)
+def test_a_raw_token_gives_its_parts_and_the_whole(raw: str, expected: tuple[str, ...]) -> None:
+    assert expand(raw) == expected
+
+
+def test_terms_of_a_question_leave_out_what_says_nothing() -> None:
+    assert terms("Where are the redirects of getURL followed?") == [
+        "redirect",
+        "get",
+        "url",
+        "geturl",
+        "follow",
+    ]
+    assert terms(" ".join(STOP_WORDS)) == []
+    assert terms("\x00 🙂 …") == []
+
+
+@given(st.text(max_size=300))
+def test_any_text_has_the_same_terms_by_both_ways(text: str) -> None:
+    vocabulary = Vocabulary()
+    numbers = [number for raw in vocabulary.encode(text) for number in vocabulary.expansions[raw]]
+    assert [vocabulary.terms[number] for number in numbers] == terms(text)
+    assert term_counts(text).total() == len(numbers)
+
+
+def test_a_token_without_end_is_cut() -> None:
+    assert all(len(term) <= 80 for term in terms("a" * 1_000_000))
+    assert len(raw_tokens("x" * 1_000_000)) == 1
+
+
+@given(st.text(alphabet="ab .!?\n-*1\"'()#A", max_size=120))
+def test_sentences_are_stretches_in_order_that_leave_out_white_space_alone(text: str) -> None:
+    spans = list(sentences(text))
+    assert all(start < end for start, end in spans)
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
+    assert "".join(text[a:b] for a, b in spans).split() == text.split() or "".join(
+        "".join(text[a:b] for a, b in spans).split()
+    ) == "".join(text.split())
+
+
+REPORT = """`follow()` loses the body
+
+Calling `follow` on a POST drops the body. See https://example.org/a/b.py for more.
+
+```python
+from shop.http import Client
+Client().post("/")
+```
+
+Traceback (most recent call last):
+  File "/usr/lib/python3/site-packages/shop/http.py", line 10, in post
+    return self.follow(x)
+  File "/usr/lib/python3/json/encoder.py", line 2, in encode
+    raise
+ValueError: no body
+
+- [x] I have searched the tracker
+
+### Versions
+python: 3.7.6
+numpy  1.2.3
+
+### What I expected
+The body is sent again.
+"""
+
+
+def test_a_report_is_cut_into_sections() -> None:
+    parts = sections(REPORT)
+    assert parts.is_long
+    assert parts.title == "`follow()` loses the body"
+    assert "Calling `follow` on a POST" in parts.prose and "example.org" not in parts.prose
+    assert "The body is sent again." in parts.prose
+    assert "ValueError: no body" in parts.prose
+    assert "Client().post" in parts.code and "post" not in parts.prose.split()
+    assert 'http.py", line 10' in parts.traceback
+    everything = "".join(parts.texts().values())
+    assert "3.7.6" not in everything and "numpy" not in everything and "tracker" not in everything
+
+
+def test_the_title_of_a_report_weighs_most() -> None:
+    weights = sections(REPORT).term_weights()
+    assert weights["lose"] > weights["post"] > weights["encod"]
+
+
+def test_a_question_of_a_sentence_is_all_title() -> None:
+    parts = sections("Where are redirects followed?\nI mean in requests.")
+    assert not parts.is_long and parts.prose == "" and "requests" in parts.title
+
+
+@given(st.text(max_size=2_000))
+def test_any_question_can_be_cut(text: str) -> None:
+    parts = sections(text)
+    assert all(weight > 0 for weight in parts.term_weights().values())
+
+
+def test_a_question_without_end_is_cut() -> None:
+    assert len(sections("word " * 200_000).title) <= 100_000
