@@ -59,6 +59,7 @@ def describe(lines: list[str], limit: int = 200) -> str:
     if "<" in text[:2000] and _MARKUP.search(text[:2000]):
         text = _TAGS.sub("\n", text)
     said: list[str] = []
+    commented = False
     rows = text.split("\n")
     for number, row in enumerate(rows):
         line = row.strip()
@@ -70,6 +71,9 @@ def describe(lines: list[str], limit: int = 200) -> str:
             continue
         if _LICENSE.search(bare) and not said:
             continue
+        if said and commented and bare == line:
+            break  # the comment that the file begins with is over
+        commented = bare != line
         said.append(bare + ":" if _UNDERLINED.match(below) and bare[-1] not in ".:!?" else bare)
         if sum(map(len, said)) > limit:
             break
