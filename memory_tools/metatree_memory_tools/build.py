@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from metatree.errors import BrokenStore, TransientError, UserError
-from metatree.layer import BUILT_GAP, ROOT, Layer
+from metatree.layer import ROOT, Layer
 from metatree.memory_type import Progress
 from metatree.node import Node
+from metatree.overlay import above
 from metatree.source import digest_bytes, read_inside
 from metatree.store import Store
 from metatree.tree import FOLDER, INDEX, Tree, plant, source_record
@@ -203,13 +204,19 @@ class _Build:
         self.left_out = {path for path, known in self.known.items() if known[3] == LEFT_OUT}
         self.children = self._children()
         self.positions: dict[str, int] = {}
+        self.again: set[str] = set()
 
     def run(self) -> None:
         """Compare, read and write."""
         files, known = self.found.files, self.known
         unfinished = bool(self.layer.fact("building")) or self.layer.fact("built_at") is None
-        changed = [file for path, file in files.items() if path not in known or self._must_read(file)]
         gone = [path for path in known if path not in files]
+        self.again = self._named_like_parts(gone)
+        changed = [
+            file
+            for path, file in files.items()
+            if path not in known or path in self.again or self._must_read(file)
+        ]
         if not (changed or gone or unfinished):
             with self.store.transaction():
                 self.writer.omissions({**self.found.omissions, **self._void()})
@@ -227,7 +234,7 @@ class _Build:
                         self.writer.renamed(old, file.path)
                     if file.nodes:
                         self._have_folder(file.path.rpartition("/")[0])
-                    self.writer.file(file, self._position(file.path))
+                    self.writer.file(file, self._position(file.path), files)
                     if not file.same:
                         touched.add(file.path)
                         self.left_out.discard(file.path)
@@ -269,6 +276,12 @@ class _Build:
         node = Node(path, name, kind="folder", attributes={"path": path}, digest="-")
         self.writer.folder(node, self._position(path))
 
+    def _named_like_parts(self, gone: Iterable[str]) -> set[str]:
+        """Return the files whose parts get other ids because a file came or went that has the id of one."""
+        came = (path for path in self.found.files if path not in self.known)
+        odd = (path for path in (*came, *gone) if "#" in path or "::" in path)
+        return {owner for path in odd for owner in above(path) if owner in self.found.files}
+
     def _must_read(self, file: Found) -> bool:
         size, mtime_ns, _, reader = self.known[file.path]
         if reader.startswith("huge ") and reader != f"huge {self.max_file_bytes}":
@@ -297,9 +310,9 @@ class _Build:
         return self.positions[path]
 
     def _clear_way(self, gone: list[str]) -> None:
-        """Remove files that became folders, and folders that became files."""
+        """Remove what is gone and whose id is needed: a file for a folder or a part, a folder for a file."""
         for path in gone:
-            if path in self.found.folders:
+            if path in self.found.folders or self.again:
                 self.writer.remove_file(path)
         for path in sorted(self.known_folders, reverse=True):
             if path in self.found.files:
@@ -315,7 +328,7 @@ class _Build:
         for number, file in enumerate(changed):
             if self.progress is not None:
                 self.progress(number, len(changed), file.path)
-            known = self.known.get(file.path)
+            known = None if file.path in self.again else self.known.get(file.path)
             batch.append(
                 read_file(
                     self.root, file, self.max_file_bytes, None if known is None else (known[2], known[3])
