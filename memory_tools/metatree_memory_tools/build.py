@@ -26,7 +26,7 @@ from metatree.tree import FOLDER, INDEX, Tree, plant, source_record
 from metatree_memory_tools import folder as folders
 from metatree_memory_tools.imports import Modules, targets
 from metatree_memory_tools.index_writer import IndexWriter, arrange
-from metatree_memory_tools.reading import LEFT_OUT, FileNodes, read_file
+from metatree_memory_tools.reading import LEFT_OUT, FileNodes, read_file, reader_names
 from metatree_memory_tools.renames import Renames
 from metatree_memory_tools.scan import Found, Scan, scan
 
@@ -110,7 +110,7 @@ class FolderBuilder:
         layer = Layer(tree.index)
         if tree.path is None or not root.is_dir():
             return False
-        if layer.fact("building"):
+        if layer.fact("building") or layer.fact("readers") != reader_names():
             return True
         found = _scan(root, tree.path, options)
         known = IndexWriter(layer).known_files()
@@ -205,6 +205,8 @@ class _Build:
         self.children = self._children()
         self.positions: dict[str, int] = {}
         self.again: set[str] = set()
+        self.removed: set[str] = set()
+        self.other_readers = layer.fact("readers") != reader_names()
 
     def run(self) -> None:
         """Compare, read and write."""
@@ -225,12 +227,13 @@ class _Build:
         with self.store.transaction():
             self.layer.set_fact("building", True)
             self._clear_way(gone)
+            self.layer.set_fact("readers", reader_names())
         touched: set[str] = set()
         for batch in self._read(changed):
             with self.store.transaction():
                 for file in batch:
                     if file.path not in known and (old := renames.source(file.path, file.digest, file.size)):
-                        self.writer.remove_file(old)
+                        self._remove(old)
                         self.writer.renamed(old, file.path)
                     if file.nodes:
                         self._have_folder(file.path.rpartition("/")[0])
@@ -242,7 +245,7 @@ class _Build:
                             self.left_out.add(file.path)
         with self.store.transaction():
             for path in gone:
-                self.writer.remove_file(path)
+                self._remove(path)
             void = self._void()
             present = _known_folders(self.layer)
             out_of_use = sorted(present - (self.found.folders.keys() - void.keys()), reverse=True)
@@ -276,6 +279,12 @@ class _Build:
         node = Node(path, name, kind="folder", attributes={"path": path}, digest="-")
         self.writer.folder(node, self._position(path))
 
+    def _remove(self, path: str) -> None:
+        """Remove a file that is gone; once, since something else may have taken its id."""
+        if path not in self.removed:
+            self.removed.add(path)
+            self.writer.remove_file(path)
+
     def _named_like_parts(self, gone: Iterable[str]) -> set[str]:
         """Return the files whose parts get other ids because a file came or went that has the id of one."""
         came = (path for path in self.found.files if path not in self.known)
@@ -284,6 +293,8 @@ class _Build:
 
     def _must_read(self, file: Found) -> bool:
         size, mtime_ns, _, reader = self.known[file.path]
+        if self.other_readers:
+            return True
         if reader.startswith("huge ") and reader != f"huge {self.max_file_bytes}":
             return True
         if (file.size, file.mtime_ns) != (size, mtime_ns):
@@ -313,12 +324,12 @@ class _Build:
         """Remove what is gone and whose id is needed: a file for a folder or a part, a folder for a file."""
         for path in gone:
             if path in self.found.folders or self.again:
-                self.writer.remove_file(path)
+                self._remove(path)
         for path in sorted(self.known_folders, reverse=True):
             if path in self.found.files:
                 for below in gone:
                     if below.startswith(path + "/"):
-                        self.writer.remove_file(below)
+                        self._remove(below)
                 below_ids = self.layer.subtree(path)
                 self.writer.erase(list(below_ids))
                 self.present -= below_ids.keys()

@@ -42,11 +42,12 @@ class PlainText:
         language = _LANGUAGES.get(file.name.rpartition(".")[2].lower())
         if language:
             attributes = {"language": language, **attributes}
-        description = describe(file.lines) or ("An empty file." if not file.text.strip() else "")
+        summary = describe(file.lines)
         parts: tuple[Part, ...] = ()
         if len(file.lines) > PIECE_LINES * 3 // 2:
             parts = tuple(_pieces(file.lines))
-        return Outline(description=description, parts=parts, attributes=attributes, summary=description)
+        description = summary or "An empty file."
+        return Outline(description=description, parts=parts, attributes=attributes, summary=summary)
 
     def content(self, file: SourceFile, source: Source) -> str:
         """Return the lines that a node names."""
