@@ -113,6 +113,8 @@ class IndexWriter:
             return
         if existing.digest != node.digest:
             self.layer.rewrite(self.layer.next_seq(), node)
+        elif existing != node:
+            self.layer.rewrite(None, node)
         if node.id != ROOT and place[1] != position:
             self.layer.reposition([(position, node.id)])
 
