@@ -9,6 +9,7 @@ is kept, so that it returns.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -213,21 +214,47 @@ class Overlay:
                 pending.append(node.id)
 
     def count(self) -> int:
-        """Return the number of nodes in the tree; what was detached and not purged yet is looked through for it."""
+        """Return the number of nodes in the tree; all that is deleted and not purged yet is looked through."""
+        rows = sum(layer.count() for layer in self._layers())
+        return rows - sum(1 for _ in self._covered()) - len(self._away())
+
+    def kinds(self) -> dict[str, int]:
+        """Return how many nodes of each kind are in the tree; costs as `count` does."""
+        found: Counter[str] = Counter()
+        for layer in self._layers():
+            found.update(dict(layer.store.rows("SELECT kind, count(*) FROM node GROUP BY kind")))
+        for node_id in self._covered():
+            assert self.built is not None
+            found[_kind(self.built, node_id)] -= 1
+        for node_id in self._away():
+            layer = self.memory if self.built is None or self.memory.has(node_id) else self.built
+            found[_kind(layer, node_id)] -= 1
+        return {kind: number for kind, number in sorted(found.items()) if number}
+
+    def _layers(self) -> list[Layer]:
         if self.built is None:
-            total = self.memory.count()
-        elif not self.laid:
-            return self.built.count()
-        else:
-            total = self.memory.count() + self.built.count() - self._covered_count()
-        if not self.loose:
-            return total
+            return [self.memory]
+        return [self.built, self.memory] if self.laid else [self.built]
+
+    def _covered(self) -> Iterator[str]:
+        """Yield the ids that both layers have a row for."""
+        last = ""
+        while self.built is not None and self.laid:
+            sql = "SELECT id FROM node WHERE id > ? ORDER BY id LIMIT 1000"
+            ids = [row[0] for row in self.memory.store.rows(sql, (last,))]
+            if not ids:
+                return
+            yield from self.built.which(ids)
+            last = ids[-1]
+
+    def _away(self) -> set[str]:
+        """Return the ids that have a row and are not in the tree."""
         away: set[str] = set()
-        for top in self._tops():
+        for top in self._tops() if self.loose else ():
             if self.chain(top) is None:
                 away.add(top)
                 away.update(self.below(top))
-        return total - len(away)
+        return away
 
     def _tops(self) -> Iterator[str]:
         """Yield the ids under which everything lies that is not in the tree."""
@@ -240,19 +267,6 @@ class Overlay:
                 yield from (child for _, child in self.built.child_places(node_id))
             elif self.built.has(node_id):
                 yield node_id
-
-    def _covered_count(self) -> int:
-        assert self.built is not None
-        total, last = 0, ""
-        while ids := [
-            r[0]
-            for r in self.memory.store.rows(
-                "SELECT id FROM node WHERE id > ? ORDER BY id LIMIT 1000", (last,)
-            )
-        ]:
-            total += len(self.built.which(ids))
-            last = ids[-1]
-        return total
 
     # saying something about built nodes
 
@@ -367,6 +381,11 @@ def above(node_id: str) -> Iterator[str]:
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path
+
+
+def _kind(layer: Layer, node_id: str) -> str:
+    row = layer.store.row("SELECT kind FROM node WHERE id = ?", (node_id,))
+    return str(row[0]) if row else ""
 
 
 def _override(row: tuple[Any, ...]) -> Override:

@@ -19,6 +19,8 @@ APPLICATION_ID = 0x6D747265
 BUSY_TIMEOUT_S = 30.0
 """How long a writer waits for another process before it gives up."""
 
+_FAILURES = (sqlite3.Error, UnicodeEncodeError, OverflowError)
+
 
 class Store:
     """A SQLite file with the schema of metatree, used by all threads of one process through one connection.
@@ -139,7 +141,7 @@ class Store:
         with self._lock:
             try:
                 return self._connection.execute(sql, parameters).fetchall()
-            except sqlite3.Error as exc:
+            except _FAILURES as exc:
                 raise self._translated(exc) from exc
 
     def row(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> tuple[Any, ...] | None:
@@ -148,7 +150,7 @@ class Store:
             try:
                 found: tuple[Any, ...] | None = self._connection.execute(sql, parameters).fetchone()
                 return found
-            except sqlite3.Error as exc:
+            except _FAILURES as exc:
                 raise self._translated(exc) from exc
 
     def execute(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> int:
@@ -156,7 +158,7 @@ class Store:
         with self._lock:
             try:
                 return self._connection.execute(sql, parameters).rowcount
-            except sqlite3.Error as exc:
+            except _FAILURES as exc:
                 raise self._translated(exc) from exc
 
     def execute_many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> int:
@@ -164,7 +166,7 @@ class Store:
         with self._lock:
             try:
                 return self._connection.executemany(sql, parameters).rowcount
-            except sqlite3.Error as exc:
+            except _FAILURES as exc:
                 raise self._translated(exc) from exc
 
     @contextmanager
@@ -201,7 +203,7 @@ class Store:
         with self._lock:
             try:
                 number: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
-            except sqlite3.Error as exc:
+            except _FAILURES as exc:
                 raise self._translated(exc) from exc
             return number
 
@@ -227,10 +229,12 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _translated(self, exc: sqlite3.Error) -> MetatreeError:
+    def _translated(self, exc: Exception) -> MetatreeError:
         text = str(exc)
         if self._closed:
             return UserError(f"{self._name} is closed: open it again")
+        if isinstance(exc, UnicodeEncodeError | OverflowError):
+            return UserError(f"{self._name} cannot keep a value: {text}")
         if "locked" in text or "busy" in text:
             return TransientError(
                 f"{self._name} is being written by another process: try again", retry_after_s=1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator
@@ -307,23 +308,23 @@ class Tree:
             UnknownNode: nothing fits; has up to three suggestions.
         """
         self._overlay.sync()
-        candidates = [text, text.strip()]
         path = text.strip().replace("\\", "/")
-        while path.startswith("./"):
-            path = path[2:]
-        candidates += [path, path.rstrip("/")]
-        root = self.source_root
-        if root is not None:
-            absolute = Path(text.strip()).expanduser()
-            for start in (absolute, absolute.absolute()):
-                for base in (root, root.resolve()):
-                    for way in (start, start.resolve()):
-                        if way.is_absolute() and way.is_relative_to(base):
-                            candidates.append(way.relative_to(base).as_posix())
+        candidates = [text, text.strip(), posixpath.normpath(path) if path else "", *self._inside(text.strip())]
         for candidate in candidates:
             if candidate and self._overlay.contains(candidate):
                 return candidate
         raise self._unknown(text)
+
+    def _inside(self, text: str) -> Iterator[str]:
+        """Yield what a path of the system is called in the tree, when it lies in the source."""
+        root = self.source_root
+        if root is None or "\0" in text:
+            return
+        absolute = Path(text).expanduser().absolute()
+        for way in (Path(os.path.normpath(absolute)), absolute.resolve()):
+            for base in (root, root.resolve()):
+                if way.is_relative_to(base):
+                    yield way.relative_to(base).as_posix()
 
     @property
     def source_root(self) -> Path | None:
@@ -367,20 +368,14 @@ class Tree:
         """Return figures on the tree.
 
         Returns:
-            `nodes`, `kinds` (kind -> number of rows), `omissions`, `built_at` (Unix time or None), `source_root`,
+            `nodes`, `kinds` (kind -> number), `omissions`, `built_at` (Unix time or None), `source_root`,
             `path`, `index_bytes`, `memory_bytes`.
         """
-        kinds: dict[str, int] = {}
-        layers = [self._memory] if self._built is None else [self._built, self._memory]
-        for layer in layers:
-            for kind, number in layer.store.rows(
-                "SELECT kind, count(*) FROM node GROUP BY kind ORDER BY kind"
-            ):
-                kinds[kind] = kinds.get(kind, 0) + number
+        self._overlay.sync()
         root = self.source_root
         return {
-            "nodes": len(self),
-            "kinds": kinds,
+            "nodes": self._overlay.count(),
+            "kinds": self._overlay.kinds(),
             "omissions": self.index.rows("SELECT count(*) FROM omission")[0][0],
             "built_at": Layer(self.index).fact("built_at"),
             "source_root": None if root is None else str(root),
@@ -571,20 +566,24 @@ class Tree:
 
     def _disown(self, node_id: str) -> None:
         """Detach the children that the memory layer put under a node that is not in the tree."""
-        self.memory.execute("UPDATE node SET parent = NULL, home = NULL WHERE parent = ?", (node_id,))
-        self.memory.execute(
-            "UPDATE override SET hidden = 1, parent = NULL, home = NULL WHERE parent = ?", (node_id,)
-        )
+        first = self._memory.next_seq()
+        rows = self.memory.rows("SELECT id FROM node WHERE parent = ?", (node_id,))
+        changes = [(seq, row[0]) for seq, row in enumerate(rows, start=first)]
+        self.memory.execute_many("UPDATE node SET seq = ?, parent = NULL, home = NULL WHERE id = ?", changes)
+        rows = self.memory.rows("SELECT id FROM override WHERE parent = ?", (node_id,))
+        changes = [(seq, row[0]) for seq, row in enumerate(rows, start=first + len(changes))]
+        hide = "UPDATE override SET seq = ?, hidden = 1, parent = NULL, home = NULL WHERE id = ?"
+        self.memory.execute_many(hide, changes)
 
     def _free(self, node_id: str) -> None:
         """Make room for a node with this id; raises `UserError` when it is in use."""
         if self._overlay.contains(node_id):
             raise UserError(f"node {node_id!r} exists: choose another id, or change it with `update`")
-        seq = self._memory.next_seq()
         self._disown(node_id)
         if self._memory.has(node_id):
-            self._memory.erase(seq, [node_id])
+            self._memory.erase(self._memory.next_seq(), [node_id])
         if self._built is not None and self._built.has(node_id):
+            seq = self._memory.next_seq()
             self._overlay.put_override(seq, node_id, hidden=1, parent=None, position=None, home=None)
         self._overlay.wrote()
 
@@ -701,10 +700,10 @@ def _ready(node: Node) -> Node:
     """Check what can be kept of a node, and give it a digest."""
     if not isinstance(node.id, str) or not node.id:
         raise UserError(f"a node needs an id that is a text and not empty, not {node.id!r}")
-    if node.digest:
-        return node
     try:
-        return replace(node, digest=digest_of(node))
+        if node.provenance or (node.digest and node.attributes):
+            json.dumps([dict(node.provenance), dict(node.attributes)])
+        return node if node.digest else replace(node, digest=digest_of(node))
     except (TypeError, ValueError) as exc:
         raise UserError(
             f"node {node.id!r} has attributes or a provenance that JSON cannot hold: {exc}"

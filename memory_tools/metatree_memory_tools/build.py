@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from metatree.errors import BrokenStore, TransientError, UserError
-from metatree.layer import BUILT_GAP, ROOT, Layer
+from metatree.layer import ROOT, Layer
 from metatree.memory_type import Progress
 from metatree.node import Node
+from metatree.overlay import above
 from metatree.source import digest_bytes, read_inside
 from metatree.store import Store
 from metatree.tree import FOLDER, INDEX, Tree, plant, source_record
 from metatree_memory_tools import folder as folders
 from metatree_memory_tools.imports import Modules, targets
 from metatree_memory_tools.index_writer import IndexWriter, arrange
-from metatree_memory_tools.reading import LEFT_OUT, FileNodes, read_file
+from metatree_memory_tools.reading import LEFT_OUT, FileNodes, read_file, reader_names
 from metatree_memory_tools.renames import Renames
 from metatree_memory_tools.scan import Found, Scan, scan
 
@@ -109,7 +110,7 @@ class FolderBuilder:
         layer = Layer(tree.index)
         if tree.path is None or not root.is_dir():
             return False
-        if layer.fact("building"):
+        if layer.fact("building") or layer.fact("readers") != reader_names():
             return True
         found = _scan(root, tree.path, options)
         known = IndexWriter(layer).known_files()
@@ -203,13 +204,21 @@ class _Build:
         self.left_out = {path for path, known in self.known.items() if known[3] == LEFT_OUT}
         self.children = self._children()
         self.positions: dict[str, int] = {}
+        self.again: set[str] = set()
+        self.removed: set[str] = set()
+        self.other_readers = layer.fact("readers") != reader_names()
 
     def run(self) -> None:
         """Compare, read and write."""
         files, known = self.found.files, self.known
         unfinished = bool(self.layer.fact("building")) or self.layer.fact("built_at") is None
-        changed = [file for path, file in files.items() if path not in known or self._must_read(file)]
         gone = [path for path in known if path not in files]
+        self.again = self._named_like_parts(gone)
+        changed = [
+            file
+            for path, file in files.items()
+            if path not in known or path in self.again or self._must_read(file)
+        ]
         if not (changed or gone or unfinished):
             with self.store.transaction():
                 self.writer.omissions({**self.found.omissions, **self._void()})
@@ -218,16 +227,17 @@ class _Build:
         with self.store.transaction():
             self.layer.set_fact("building", True)
             self._clear_way(gone)
+            self.layer.set_fact("readers", reader_names())
         touched: set[str] = set()
         for batch in self._read(changed):
             with self.store.transaction():
                 for file in batch:
                     if file.path not in known and (old := renames.source(file.path, file.digest, file.size)):
-                        self.writer.remove_file(old)
+                        self._remove(old)
                         self.writer.renamed(old, file.path)
                     if file.nodes:
                         self._have_folder(file.path.rpartition("/")[0])
-                    self.writer.file(file, self._position(file.path))
+                    self.writer.file(file, self._position(file.path), files)
                     if not file.same:
                         touched.add(file.path)
                         self.left_out.discard(file.path)
@@ -235,7 +245,7 @@ class _Build:
                             self.left_out.add(file.path)
         with self.store.transaction():
             for path in gone:
-                self.writer.remove_file(path)
+                self._remove(path)
             void = self._void()
             present = _known_folders(self.layer)
             out_of_use = sorted(present - (self.found.folders.keys() - void.keys()), reverse=True)
@@ -269,8 +279,22 @@ class _Build:
         node = Node(path, name, kind="folder", attributes={"path": path}, digest="-")
         self.writer.folder(node, self._position(path))
 
+    def _remove(self, path: str) -> None:
+        """Remove a file that is gone; once, since something else may have taken its id."""
+        if path not in self.removed:
+            self.removed.add(path)
+            self.writer.remove_file(path)
+
+    def _named_like_parts(self, gone: Iterable[str]) -> set[str]:
+        """Return the files whose parts get other ids because a file came or went that has the id of one."""
+        came = (path for path in self.found.files if path not in self.known)
+        odd = (path for path in (*came, *gone) if "#" in path or "::" in path)
+        return {owner for path in odd for owner in above(path) if owner in self.found.files}
+
     def _must_read(self, file: Found) -> bool:
         size, mtime_ns, _, reader = self.known[file.path]
+        if self.other_readers:
+            return True
         if reader.startswith("huge ") and reader != f"huge {self.max_file_bytes}":
             return True
         if (file.size, file.mtime_ns) != (size, mtime_ns):
@@ -297,15 +321,15 @@ class _Build:
         return self.positions[path]
 
     def _clear_way(self, gone: list[str]) -> None:
-        """Remove files that became folders, and folders that became files."""
+        """Remove what is gone and whose id is needed: a file for a folder or a part, a folder for a file."""
         for path in gone:
-            if path in self.found.folders:
-                self.writer.remove_file(path)
+            if path in self.found.folders or self.again:
+                self._remove(path)
         for path in sorted(self.known_folders, reverse=True):
             if path in self.found.files:
                 for below in gone:
                     if below.startswith(path + "/"):
-                        self.writer.remove_file(below)
+                        self._remove(below)
                 below_ids = self.layer.subtree(path)
                 self.writer.erase(list(below_ids))
                 self.present -= below_ids.keys()
@@ -315,7 +339,7 @@ class _Build:
         for number, file in enumerate(changed):
             if self.progress is not None:
                 self.progress(number, len(changed), file.path)
-            known = self.known.get(file.path)
+            known = None if file.path in self.again else self.known.get(file.path)
             batch.append(
                 read_file(
                     self.root, file, self.max_file_bytes, None if known is None else (known[2], known[3])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from metatree.layer import APPENDED, BUILT_GAP, ROOT, Layer
 from metatree.node import Node
@@ -17,15 +18,21 @@ class IndexWriter:
         self.layer = layer
         self.store = layer.store
 
-    def file(self, file: FileNodes, position: int) -> None:
-        """Put a file with all its nodes in place of what was there under its path."""
+    def file(self, file: FileNodes, position: int, files: Container[str]) -> None:
+        """Put a file with all its nodes in place of what was there under its path.
+
+        Args:
+            file: the file.
+            position: its place among its siblings.
+            files: the paths of all files of the source.
+        """
         if file.same:
             self.store.execute(
                 "UPDATE file SET size = ?, mtime_ns = ? WHERE path = ?", (file.size, file.mtime_ns, file.path)
             )
             return
         existing = self.layer.subtree(file.path)
-        nodes = self._apart(file, existing)
+        nodes = self._apart(file, files)
         wanted = {node.id for node, _ in nodes}
         self.erase([node_id for node_id in existing if node_id not in wanted])
         self._put(nodes, existing, position)
@@ -47,21 +54,18 @@ class IndexWriter:
         else:
             self.store.execute("DELETE FROM omission WHERE path = ?", (file.path,))
 
-    def _apart(self, file: FileNodes, existing: Mapping[str, object]) -> list[tuple[Node, str]]:
-        """Return the nodes of a file, with another id for one whose id a node of another file has.
+    def _apart(self, file: FileNodes, files: Container[str]) -> list[tuple[Node, str]]:
+        """Return the nodes of a file, with another id for a part whose id is the path of another file.
 
         That takes a file whose name looks like a part of another one, such as `a.md#b` beside `a.md`.
         """
-        foreign = self.layer.which(node.id for node, _ in file.nodes if node.id not in existing)
-        if not foreign:
-            return list(file.nodes)
-        names = {node_id: node_id + "~" for node_id in foreign}
-        changed = []
-        for node, parent in file.nodes:
-            if node.id in names:
-                object.__setattr__(node, "id", names[node.id])
-            changed.append((node, names.get(parent, parent)))
-        return changed
+        names = {node.id: node.id + "~" for node, _ in file.nodes[1:] if node.id in files}
+        return [
+            (replace(node, id=names.get(node.id, node.id)), names.get(parent, parent))
+            if names
+            else (node, parent)
+            for node, parent in file.nodes
+        ]
 
     def _put(
         self,
@@ -109,6 +113,8 @@ class IndexWriter:
             return
         if existing.digest != node.digest:
             self.layer.rewrite(self.layer.next_seq(), node)
+        elif existing != node:
+            self.layer.rewrite(None, node)
         if node.id != ROOT and place[1] != position:
             self.layer.reposition([(position, node.id)])
 

@@ -79,7 +79,7 @@ class Markdown:
                 parts.append(_introduction("#<intro>", title or file.name, 1, first, text))
             parts.extend(_part(heading, file, headings, text) for heading in top)
         return Outline(
-            description=description, parts=tuple(parts), attributes=attributes, summary=summary or description
+            description=description, parts=tuple(parts), attributes=attributes, summary=summary
         )
 
     def content(self, file: SourceFile, source: Source) -> str:

@@ -42,11 +42,12 @@ class PlainText:
         language = _LANGUAGES.get(file.name.rpartition(".")[2].lower())
         if language:
             attributes = {"language": language, **attributes}
-        description = describe(file.lines) or ("An empty file." if not file.text.strip() else "")
+        summary = describe(file.lines)
         parts: tuple[Part, ...] = ()
         if len(file.lines) > PIECE_LINES * 3 // 2:
             parts = tuple(_pieces(file.lines))
-        return Outline(description=description, parts=parts, attributes=attributes, summary=description)
+        description = summary or "An empty file."
+        return Outline(description=description, parts=parts, attributes=attributes, summary=summary)
 
     def content(self, file: SourceFile, source: Source) -> str:
         """Return the lines that a node names."""
@@ -59,6 +60,7 @@ def describe(lines: list[str], limit: int = 200) -> str:
     if "<" in text[:2000] and _MARKUP.search(text[:2000]):
         text = _TAGS.sub("\n", text)
     said: list[str] = []
+    commented = False
     rows = text.split("\n")
     for number, row in enumerate(rows):
         line = row.strip()
@@ -70,6 +72,9 @@ def describe(lines: list[str], limit: int = 200) -> str:
             continue
         if _LICENSE.search(bare) and not said:
             continue
+        if said and commented and bare == line:
+            break  # the comment that the file begins with is over
+        commented = bare != line
         said.append(bare + ":" if _UNDERLINED.match(below) and bare[-1] not in ".:!?" else bare)
         if sum(map(len, said)) > limit:
             break

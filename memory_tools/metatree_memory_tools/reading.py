@@ -61,6 +61,15 @@ def memory_types() -> tuple[MemoryType, ...]:
     return (*others, *own.values(), PlainText())
 
 
+def reader_names() -> list[str]:
+    """Return what the installed memory types are called as readers of a file."""
+    return [_reader(kind) for kind in memory_types()]
+
+
+def _reader(kind: MemoryType) -> str:
+    return f"{kind.name} {kind.version}"
+
+
 def read_file(root: Path, found: Found, max_file_bytes: int, known: tuple[str, str] | None) -> FileNodes:
     """Read one file and return its nodes; never raises for what a file holds or how it can be reached.
 
@@ -90,7 +99,7 @@ def read_file(root: Path, found: Found, max_file_bytes: int, known: tuple[str, s
     if found.path.lower().endswith((".svg", ".svgz")):
         return FileNodes(found.path, state.st_size, mtime_ns, digest, problem="a picture")
     kind = next(kind for kind in memory_types() if kind.recognises(found.path, data[:256]))
-    reader = f"{kind.name} {kind.version}"
+    reader = _reader(kind)
     if known == (digest, reader):
         return FileNodes(found.path, state.st_size, mtime_ns, digest, reader=reader, same=True)
     file = SourceFile(found.path, data)

@@ -88,6 +88,7 @@ class _Walk:
                 rules = IgnoreRules(inside, text, rules)
         anything = False
         files = []
+        taken: set[str] = set()
         for entry in listed:
             name = shown(entry.name)
             if name in (".git", ".metatree"):
@@ -95,9 +96,10 @@ class _Walk:
             inner = prefix + name
             if inner == self.exclude:
                 continue
-            if inner in self.found.files or inner in self.found.folders:
+            if name in taken:
                 self.leave(inner + " (2)", "another name here is written in the same way")
                 continue
+            taken.add(name)
             try:
                 state = entry.stat(follow_symlinks=False)
             except OSError as exc:

@@ -1,0 +1,342 @@
+"""Only what changed is read and written again, and the result is what a first build would give."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from metatree.errors import StaleSource, TransientError
+from metatree.layer import Layer
+from metatree.tree import Tree
+from metatree_memory_tools import build, build_tree, reading
+
+pytestmark = pytest.mark.integration
+
+
+def make(folder, files):
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+
+
+def settle(folder):
+    """Give all files a time that lies back; a file that is written while a build goes on is looked at again."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            os.utime(path, ns=(10**18, 10**18 + 7))
+
+
+@pytest.fixture
+def source(tmp_path):
+    folder = tmp_path / "app"
+    make(
+        folder,
+        {
+            "README.md": "# App\n\nDoes it.\n\n## Use\n\nRun.\n\n## Test\n\nTry.\n",
+            "pkg/__init__.py": '"""The package."""\nfrom .a import f\n',
+            "pkg/a.py": "import os\n\n\ndef f():\n    'Do f.'\n\n\ndef g():\n    'Do g.'\n",
+            "pkg/b.py": "from pkg import f\n\n\nclass B:\n    def m(self): 'Go.'\n    def n(self): f()\n",
+            "pkg/data/x.txt": "some words\n",
+        },
+    )
+    return folder
+
+
+def dump(tree):
+    """Everything that a tree says, in order."""
+    return [
+        (depth, node, tree.content(node) if node.has_content else None, tree.links(node))
+        for depth, node in tree.walk()
+    ] + tree.omissions()
+
+
+def same_as_fresh(source, tree):
+    """Whether a tree that was brought up to date is one that was built at once."""
+    fresh_at = source.parent / "fresh"
+    shutil.rmtree(fresh_at, ignore_errors=True)
+    with build_tree(source, out=fresh_at) as fresh:
+        for mine, theirs in zip(dump(tree), dump(fresh), strict=False):
+            assert mine == theirs
+        assert len(dump(tree)) == len(dump(fresh))
+
+
+def changed_ids(tree, since):
+    return {node_id: there for _, node_id, there in tree.changes(since)}
+
+
+def test_an_unchanged_tree_is_not_written(source):
+    settle(source)
+    with build_tree(source) as tree:
+        sequence = tree.sequence
+        pages = tree.index.version()
+        assert not tree.stale()
+        tree.refresh()
+        assert tree.sequence == sequence and tree.index.version() == pages
+
+
+def test_only_the_changed_definition_is_a_change(source):
+    with build_tree(source) as tree:
+        since = tree.sequence
+        make(source, {"pkg/a.py": "import os\nX = 1\n\n\ndef f():\n    'Do f.'\n\n\ndef g():\n    'Do g well.'\n"})
+        assert tree.stale()
+        tree.refresh()
+        # `f` moved down, which is no change; the line X = 1 makes a node of its own.
+        assert changed_ids(tree, since) == {"pkg/a.py::<module>": True, "pkg/a.py::g": True}
+        assert tree.content("pkg/a.py::f") == "def f():\n    'Do f.'"
+        assert tree.get("pkg/a.py::f").source.start_line == 5
+        same_as_fresh(source, tree)
+
+
+def test_a_touched_file_is_no_change(source, monkeypatch):
+    settle(source)
+    with build_tree(source) as tree:
+        os.utime(source / "pkg" / "a.py", ns=(1, 1))
+        since, read = tree.sequence, []
+        monkeypatch.setattr(build, "read_file", lambda *args: read.append(args[1].path) or reading.read_file(*args))
+        tree.refresh()
+        tree.refresh()
+        assert read == ["pkg/a.py"] and changed_ids(tree, since) == {}
+
+
+def test_the_same_size_and_time_but_other_bytes_right_after_the_build_are_seen(source):
+    """A file may change within one tick of the clock of the file system."""
+    path = source / "pkg" / "a.py"
+    with build_tree(source) as tree:
+        for number in range(5):
+            path.write_text(f"def f():\n    return {number}\n")
+            tree.refresh()
+            state = path.stat()
+            path.write_text(f"def f():\n    return {number + 5}\n")
+            os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+            assert tree.stale()
+            tree.refresh()
+            assert f"return {number + 5}" in tree.content("pkg/a.py::f")
+
+
+def test_a_deleted_file_takes_its_nodes_links_and_folder_along(source):
+    with build_tree(source) as tree:
+        since = tree.sequence
+        shutil.rmtree(source / "pkg" / "data")
+        (source / "pkg" / "a.py").unlink()
+        tree.refresh()
+        gone = {node_id for node_id, there in changed_ids(tree, since).items() if not there}
+        assert gone == {"pkg/data", "pkg/data/x.txt", "pkg/a.py", "pkg/a.py::f", "pkg/a.py::g"}
+        assert tree.links("pkg/b.py") == [("imports", "pkg/__init__.py")]
+        same_as_fresh(source, tree)
+
+
+def test_imports_follow_modules_that_come_and_go(source):
+    with build_tree(source) as tree:
+        assert tree.links("pkg/b.py") == [("imports", "pkg/a.py")]
+        (source / "pkg" / "a.py").rename(source / "pkg" / "a2.py")
+        tree.refresh()
+        assert tree.links("pkg/b.py") == [("imports", "pkg/__init__.py")]
+        make(source, {"pkg/__init__.py": "from .a2 import f\n"})
+        tree.refresh()
+        assert tree.links("pkg/b.py") == [("imports", "pkg/a2.py")]
+        same_as_fresh(source, tree)
+
+
+def test_a_file_that_becomes_a_folder_and_back(source):
+    with build_tree(source) as tree:
+        (source / "pkg" / "a.py").unlink()
+        make(source, {"pkg/a.py/inner.py": "def q(): 'x'\ndef r(): 'y'\n"})
+        tree.refresh()
+        same_as_fresh(source, tree)
+        shutil.rmtree(source / "pkg" / "a.py")
+        make(source, {"pkg/a.py": "def q(): 'x'\n"})
+        tree.refresh()
+        same_as_fresh(source, tree)
+
+
+def test_any_series_of_edits_ends_where_a_first_build_ends(source):
+    rng = random.Random(11)
+    texts = [
+        "def f(): 'One.'\ndef g(): 'Two.'\n", "x = 1\n\n\nclass A:\n    y = 2\n    def m(self): 'Three.'\n", "",
+        "def f(:\n", "# A\n\n## B\n\ntext\n\n## C\n", "from pkg.a import f\nimport pkg.b\n", "\0binary",
+        "def g(): 'Two.'\n\n\ndef f(): 'One.'\n",
+    ]  # fmt: skip
+    with build_tree(source) as tree:
+        for round_ in range(60):
+            for _ in range(rng.randrange(1, 4)):
+                files = [path for path in source.rglob("*") if path.is_file() and ".metatree" not in path.parts]
+                action = rng.randrange(4)
+                if action == 0 and files:
+                    rng.choice(files).unlink()
+                elif action == 1 and files:
+                    target = source / rng.choice(["", "pkg", "new", "pkg/data"]) / f"r{round_}.{rng.choice(['py', 'md'])}"
+                    target.parent.mkdir(exist_ok=True)
+                    rng.choice(files).rename(target)
+                else:
+                    name = rng.choice(["pkg/a.py", "pkg/b.py", "pkg/c.md", "top.py", "new/deep/z.py", "pkg/__init__.py"])
+                    make(source, {name: rng.choice(texts)})
+            tree.refresh()
+            assert not tree.stale()
+            same_as_fresh(source, tree)
+
+
+def test_an_index_that_follows_changes_has_what_the_tree_has(source):
+    rng = random.Random(3)
+    index, token = {}, 0
+    with build_tree(source) as tree:
+        for _ in range(25):
+            name = rng.choice(["pkg/a.py", "pkg/b.py", "pkg/c.py"])
+            if rng.random() < 0.3:
+                (source / name).unlink(missing_ok=True)
+            else:
+                names = rng.sample("fghij", 3)
+                make(source, {name: "\n".join(f"def {n}(): {rng.randrange(9)}\n" for n in names)})
+            tree.refresh()
+            for _, node_id, there in tree.changes(token):
+                if there:
+                    index[node_id] = tree.get(node_id).digest
+                else:
+                    index.pop(node_id, None)
+            token = tree.sequence
+            assert index == {node.id: node.digest for _, node in tree.walk()}
+
+
+def test_content_of_a_file_that_changed_is_refused(source):
+    with build_tree(source) as tree:
+        assert tree.content("pkg/a.py::g") == "def g():\n    'Do g.'"
+        os.utime(source / "pkg" / "a.py")
+        assert tree.content("pkg/a.py::g") == "def g():\n    'Do g.'"
+        with (source / "pkg" / "a.py").open("a") as stream:
+            stream.write("\n")
+        with pytest.raises(StaleSource, match="refresh"):
+            tree.content("pkg/a.py::g")
+        (source / "pkg" / "a.py").unlink()
+        with pytest.raises(StaleSource):
+            tree.content("pkg/a.py::g")
+
+
+def test_progress_is_shown(source):
+    settle(source)
+    said = []
+    build_tree(source, progress=lambda *args: said.append(args)).close()
+    assert [done for done, _, _ in said] == list(range(6)) and {total for _, total, _ in said} == {5}
+    said.clear()
+    build_tree(source, progress=lambda *args: said.append(args)).close()
+    assert [total for _, total, _ in said if total] == []
+
+
+def test_stale_sees_what_came_went_and_changed(source):
+    with build_tree(source) as tree:
+        assert not tree.stale()
+        make(source, {"pkg/new.py": "x = 1\n"})
+        assert tree.stale()
+        tree.refresh()
+        (source / "pkg" / "new.py").unlink()
+        assert tree.stale()
+        tree.refresh()
+        os.utime(source / "pkg" / "a.py", ns=(5, 5))
+        assert tree.stale()
+
+
+CHILD = """
+import sys, time
+from metatree_memory_tools import build, build_tree
+build._BATCH_FILES = 5
+def progress(done, total, path):
+    print(done, flush=True)
+    time.sleep(0.002)
+build_tree(sys.argv[1], progress=progress).close()
+"""
+
+
+def many_files(folder, count=60):
+    make(folder, {f"pkg{n % 7}/m{n}.py": f"def f{n}(): 'Do {n}.'\n\n\ndef g{n}(): 'x'\n" for n in range(count)})
+
+
+@pytest.mark.parametrize("kill_at", [0, 4, 6, 23, 41, 59])
+def test_a_killed_build_is_completed_by_the_next(source, kill_at):
+    many_files(source)
+    child = subprocess.Popen([sys.executable, "-c", CHILD, str(source)], stdout=subprocess.PIPE, text=True)
+    for line in child.stdout:
+        if int(line) >= kill_at:
+            break
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    with Tree.open(source) as half:
+        assert half.stale()
+        walked = [node.id for _, node in half.walk()]
+        assert len(walked) == len(half) == len(set(walked))
+    with build_tree(source, wait_s=5) as tree:
+        assert not tree.stale()
+        same_as_fresh(source, tree)
+
+
+def test_a_rebuild_that_is_killed_leaves_a_tree_that_can_be_used(source):
+    many_files(source)
+    build_tree(source).close()
+    for path in source.rglob("m*.py"):
+        path.write_text(path.read_text() + "\n\ndef more(): 'y'\n")
+    child = subprocess.Popen([sys.executable, "-c", CHILD, str(source)], stdout=subprocess.PIPE, text=True)
+    for line in child.stdout:
+        if int(line) >= 30:
+            break
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    with Tree.open(source) as tree:
+        for _, node in tree.walk():
+            if node.source is not None:
+                try:
+                    assert tree.content(node)
+                except StaleSource:
+                    continue
+        tree.refresh()
+        same_as_fresh(source, tree)
+
+
+def test_a_second_build_waits_for_the_first_or_says_so(source):
+    with build._lock_for_test(source / ".metatree") if hasattr(build, "_lock_for_test") else build._lock(
+        _made(source / ".metatree"), 1
+    ):
+        started = time.monotonic()
+        with pytest.raises(TransientError, match="another build"):
+            build_tree(source, wait_s=0.2)
+        assert time.monotonic() - started < 5
+        results = []
+        thread = threading.Thread(target=lambda: results.append(len(build_tree(source, wait_s=30))))
+        thread.start()
+        time.sleep(0.2)
+        assert results == []
+    thread.join()
+    assert results and results[0] > 5
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def test_several_processes_build_the_same_tree(source):
+    many_files(source, 30)
+    running = [subprocess.Popen([sys.executable, "-c", CHILD, str(source)], stdout=subprocess.DEVNULL) for _ in range(4)]
+    assert [process.wait(120) for process in running] == [0] * 4
+    with Tree.open(source) as tree:
+        assert not tree.stale()
+        same_as_fresh(source, tree)
+
+
+def test_the_folder_of_the_tree_keeps_itself_out_of_git(source):
+    build_tree(source).close()
+    assert (source / ".metatree" / ".gitignore").read_text() == "*\n"
+
+
+def test_a_reader_of_another_version_reads_again(source, monkeypatch):
+    with build_tree(source) as tree:
+        assert Layer(tree.index).fact("building") is False
+        monkeypatch.setattr("metatree_memory_tools.python_code.PythonCode.version", "other")
+        assert tree.stale()
+        tree.refresh()
+        assert not tree.stale()

@@ -1,0 +1,113 @@
+"""Store files on disk: other programs' files, damage, newer versions, several processes."""
+
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from metatree import schema, store
+from metatree.errors import BrokenStore, TransientError, UserError
+from metatree.store import Store
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_file_is_in_wal_mode_and_keeps_what_was_written(tmp_path):
+    with Store.open(tmp_path / "a.db") as first:
+        first.execute("INSERT INTO meta VALUES ('a', '1')")
+        assert first.rows("PRAGMA journal_mode") == [("wal",)]
+    with Store.open(tmp_path / "a.db") as second:
+        assert second.rows("SELECT * FROM meta") == [("a", "1")]
+
+
+def test_a_missing_folder_is_told(tmp_path):
+    with pytest.raises(UserError, match="folder exists"):
+        Store.open(tmp_path / "no" / "a.db")
+    with pytest.raises(UserError, match="no file"):
+        Store.open(tmp_path / "a.db", create=False)
+    assert not (tmp_path / "a.db").exists()
+
+
+def test_a_text_file_is_no_store(tmp_path):
+    (tmp_path / "a.db").write_text("hello " * 1000)
+    with pytest.raises(BrokenStore, match="not a metatree store") as caught:
+        Store.open(tmp_path / "a.db")
+    assert caught.value.reason == "damaged"
+
+
+def test_a_file_of_another_program_is_left_alone(tmp_path):
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.execute("CREATE TABLE t(x)")
+    connection.close()
+    before = (tmp_path / "a.db").read_bytes()
+    with pytest.raises(BrokenStore, match="another program") as caught:
+        Store.open(tmp_path / "a.db")
+    assert caught.value.reason == "foreign"
+    assert (tmp_path / "a.db").read_bytes() == before
+
+
+def test_a_newer_schema_asks_for_an_upgrade(tmp_path):
+    with Store.open(tmp_path / "a.db") as opened:
+        opened.execute("PRAGMA user_version=99")
+    with pytest.raises(BrokenStore, match="upgrade metatree") as caught:
+        Store.open(tmp_path / "a.db")
+    assert caught.value.reason == "newer"
+
+
+def test_damage_in_the_middle_is_told_when_it_is_met(tmp_path):
+    path = tmp_path / "a.db"
+    with Store.open(path) as opened, opened.transaction():
+        opened.execute_many("INSERT INTO meta VALUES (?, ?)", ((f"k{n}", "x" * 500) for n in range(500)))
+    data = bytearray(path.read_bytes())
+    for page in range(20, len(data) // 4096):
+        data[page * 4096 : page * 4096 + 200] = b"\xff" * 200
+    path.write_bytes(data)
+    with Store.open(path) as opened, pytest.raises(BrokenStore, match="damaged"):
+        opened.rows("SELECT count(value), max(value) FROM meta")
+
+
+def test_an_older_file_is_migrated(tmp_path, monkeypatch):
+    with Store.open(tmp_path / "a.db") as opened:
+        opened.execute("INSERT INTO meta VALUES ('a', '1')")
+    longer = (*schema.MIGRATIONS, "CREATE TABLE extra(x);\nINSERT INTO extra VALUES (7);")
+    monkeypatch.setattr(store, "MIGRATIONS", longer)
+    with Store.open(tmp_path / "a.db") as opened:
+        assert opened.rows("SELECT x FROM extra") == [(7,)]
+        assert opened.rows("SELECT value FROM meta") == [("1",)]
+    with Store.open(tmp_path / "a.db") as again:
+        assert again.rows("SELECT x FROM extra") == [(7,)]
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    Store.open(tmp_path / "a.db").close()
+    good = schema.MIGRATIONS
+    monkeypatch.setattr(store, "MIGRATIONS", (*good, "CREATE TABLE extra(x);\nINSERT INTO nowhere VALUES (7);"))
+    with pytest.raises(BrokenStore):
+        Store.open(tmp_path / "a.db")
+    monkeypatch.setattr(store, "MIGRATIONS", good)
+    with Store.open(tmp_path / "a.db") as opened:
+        assert opened.rows("SELECT name FROM sqlite_master WHERE name = 'extra'") == []
+
+
+def test_a_writer_that_waits_too_long_may_try_again(tmp_path):
+    with Store.open(tmp_path / "a.db") as first, Store.open(tmp_path / "a.db", busy_timeout_s=0.05) as second:
+        with first.transaction():
+            first.execute("INSERT INTO meta VALUES ('a', '1')")
+            assert second.rows("SELECT * FROM meta") == []
+            with pytest.raises(TransientError, match="another process"), second.transaction():
+                pass
+        assert second.rows("SELECT * FROM meta") == [("a", "1")]
+
+
+def test_many_processes_may_open_a_new_file_at_once(tmp_path):
+    code = (
+        "import sys; from metatree.store import Store\n"
+        "with Store.open(sys.argv[1]) as s:\n"
+        "    s.execute('INSERT INTO meta VALUES (?, ?)', (sys.argv[2], '1'))\n"
+    )
+    path = str(tmp_path / "a.db")
+    running = [subprocess.Popen([sys.executable, "-c", code, path, str(n)]) for n in range(6)]
+    assert [process.wait(60) for process in running] == [0] * 6
+    with Store.open(path) as opened:
+        assert opened.rows("SELECT count(*) FROM meta") == [(6,)]
