@@ -89,6 +89,15 @@ class Layer:
         )
         return None if row is None else _node(row, row[14])
 
+    def nodes(self, ids: Iterable[str]) -> dict[str, tuple[Node, str | None]]:
+        """Return the nodes of these rows, with the content that the layer keeps, each with its parent."""
+        rows = self.store.rows(
+            f"SELECT {_COLUMNS}, (SELECT text FROM content WHERE content.id = node.id), parent FROM node"
+            " WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(ids)),),
+        )
+        return {row[0]: (_node(row, row[14]), row[15]) for row in rows}
+
     def has(self, node_id: str) -> bool:
         """Whether there is a row with this id, in the tree or detached."""
         return self.store.row("SELECT 1 FROM node WHERE id = ?", (node_id,)) is not None

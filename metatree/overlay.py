@@ -164,6 +164,17 @@ class Overlay:
             return node
         return _described(node, self.override(node_id))
 
+    def nodes(self, ids: list[str]) -> dict[str, tuple[Node, str | None]]:
+        """Return those of the nodes that are in the tree, with the content that is kept, each with its parent."""
+        if not self.loose and (self.built is None or not self.laid):
+            return (self.memory if self.built is None else self.built).nodes(ids)
+        found = {}
+        for node_id in ids:
+            node, chain = self.node(node_id), self.chain(node_id)
+            if node is not None and chain is not None:
+                found[node_id] = (node, chain[1] if len(chain) > 1 else None)
+        return found
+
     def override(self, node_id: str) -> Override | None:
         """Return what the memory layer says about a built node."""
         row = self.memory.store.row(f"SELECT {_OVERRIDE} FROM override WHERE id = ?", (node_id,))

@@ -72,6 +72,10 @@ def cut(text: str, source: Source) -> str:
     """Return the lines of a text that a source names; all of it when it names none."""
     if source.start_line is None or source.end_line is None:
         return text
-    lines = lines_of(text)
-    ranges = source.parts or ((source.start_line, source.end_line),)
+    return cut_lines(lines_of(text), source)
+
+
+def cut_lines(lines: list[str], source: Source) -> str:
+    """Return those lines that a source names."""
+    ranges = source.parts or ((source.start_line or 1, source.end_line or len(lines)),)
     return "\n".join("\n".join(lines[first - 1 : last]) for first, last in ranges)

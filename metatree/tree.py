@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +23,7 @@ from metatree.source import FileState, read_source
 from metatree.store import Store
 from metatree.suggest import suggest
 from metatree.text import as_text, cut, decode
+from metatree.texts import Texts
 
 if TYPE_CHECKING:
     from metatree.memory_type import Progress
@@ -34,6 +36,7 @@ MEMORY = "memory.db"
 
 _BATCH = 5_000
 _PURGE_ROWS = 10_000
+_TEXTS_PAGE = 500
 
 
 class Tree:
@@ -648,6 +651,22 @@ class Tree:
                     if not self._overlay.contains(below):
                         yield number, below, False
             yield number, node_id, there
+
+    def texts(self, ids: Iterable[str]) -> Iterator[tuple[Node, str | None, str]]:
+        """Yield those of the nodes that are there, in order, each with its parent's id and its content.
+
+        Much faster than `find`, `parent` and `content` for many nodes: a file is read once for neighbours in it.
+        The content is empty where there is none, and where the source changed or cannot be read.
+        """
+        texts = Texts(self.source_root, self._file_state)
+        pending = iter(ids)
+        while page := list(islice(pending, _TEXTS_PAGE)):
+            self._overlay.sync()
+            found = self._overlay.nodes(page)
+            for node_id in page:
+                if node_id in found:
+                    node, parent = found[node_id]
+                    yield node, parent, texts.of(node)
 
     # helpers
 

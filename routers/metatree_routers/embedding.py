@@ -47,7 +47,7 @@ class StaticEmbedder:
         self._tokenizer: Any = Tokenizer.from_file(str(_one(folder, "tokenizers", "*tokenizer*.json")))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._table = _read_table(weights).astype(np.float32)
+        self._table = _read_table(weights)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return (n, 256) float32 vectors of length 1; a text without tokens gives zeros."""
@@ -58,7 +58,8 @@ class StaticEmbedder:
         for row, encoding in enumerate(encoded):
             # A loop over short takes beats `add.reduceat` over one long take 30 times: it stays in the cache.
             if encoding.ids:
-                np.add.reduce(self._table.take(encoding.ids, axis=0), axis=0, out=vectors[row])
+                rows = self._table.take(encoding.ids, axis=0)
+                np.add.reduce(rows, axis=0, dtype=np.float32, out=vectors[row])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.maximum(lengths, 1e-9)
         return vectors

@@ -20,9 +20,10 @@ import numpy.typing as npt
 from metatree.errors import MetatreeError, UnknownNode
 from metatree.protocols import Scored
 from metatree.tree import Tree
-from metatree_routers.embedding import Embedder, static_embedder
+from metatree_routers.embedding import static_embedder
 from metatree_routers.index import IndexedTree, Progress, Reader, TextIndex
 from metatree_routers.lines import best_line
+from metatree_routers.node_text import NodeText
 from metatree_routers.ranking import Ranking, rank, together
 from metatree_routers.records import Ints
 from metatree_routers.tables import is_indexed
@@ -51,12 +52,12 @@ class TextEvidence:
         self, tree: IndexedTree, *, embeddings: bool = True, progress: Progress | None = None
     ) -> None:
         self._tree = tree
-        self._embedder: Embedder | None = static_embedder() if embeddings else None
+        self._embeddings = embeddings
         self._progress = progress
         self._lock = threading.Lock()
         self._rankings: OrderedDict[tuple[tuple[str, ...], int], Ranking] = OrderedDict()
         self._lines: OrderedDict[tuple[tuple[str, ...], str, str], str] = OrderedDict()
-        self.index = TextIndex(tree, embedder=self._embedder)
+        self.index = TextIndex(tree, embedder=static_embedder if embeddings else None)
 
     def refresh(self) -> int:
         """Bring the index up to date; return how many nodes were indexed or removed."""
@@ -153,7 +154,12 @@ class TextEvidence:
                 self._rankings.move_to_end(key)
                 return known
         if len(questions) == 1:
-            ranking = rank(reader, questions[0], self._embedder)
+            ranking = rank(
+                reader,
+                questions[0],
+                static_embedder if self._embeddings else None,
+                lambda numbers: self._heads(reader, numbers),
+            )
         else:
             ranking = together([self.ranking(reader, (question,)) for question in questions])
         with self._lock:
@@ -162,6 +168,14 @@ class TextEvidence:
             while len(self._rankings) > min(most, _MOST_RANKINGS):
                 self._rankings.popitem(last=False)
         return ranking
+
+    def _heads(self, reader: Reader, numbers: Sequence[int]) -> list[str]:
+        ids = reader.ids(numbers)
+        found = {
+            node.id: NodeText.of(node, content).head()
+            for node, _, content in self._tree.texts(sorted(ids.values()))
+        }
+        return [found.get(ids[number], "") for number in numbers]
 
     def query(self, query: Callable[[Reader], T]) -> T:
         """Bring the index up to date and run a query over one moment of it."""

@@ -12,19 +12,24 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
-from metatree.errors import MetatreeError
 from metatree.node import Node
 from metatree_routers.embedding import Embedder, quantise
 from metatree_routers.node_text import NodeText
 from metatree_routers.postings import Postings, SegmentBuilder
 from metatree_routers.records import Records
 from metatree_routers.tables import ROOT_NUMBER, Batch, Database, Tables, pages
+from metatree_routers.text import Vocabulary
 
 BATCH_TOKENS = 2_000_000
 """A segment is written when a batch has so many raw tokens; bounds the memory of a build to about 200 MB."""
 BATCH_NODES = 200_000
 
+MOST_VECTORS = 5_000
+"""Up to so many nodes, the vectors of all are kept, so that a node without a common word can be found."""
+
 _LEAST_DEAD = 10_000
+_MOST_WORDS = 500_000
+_PAGE = 1_000
 
 Progress = Callable[[int, int], None]
 """Called with (nodes done, nodes to do)."""
@@ -44,6 +49,7 @@ class IndexedTree(Protocol):
     def sequence(self) -> int: ...
 
     def changes(self, since: int) -> Iterator[tuple[int, str, bool]]: ...
+    def texts(self, ids: Iterable[str]) -> Iterator[tuple[Node, str | None, str]]: ...
     def find(self, node: str) -> Node | None: ...
     def parent(self, node: str) -> str | None: ...
     def content(self, node: str | Node) -> str: ...
@@ -55,17 +61,22 @@ class TextIndex:
 
     Args:
         tree: the tree; the index is kept in `tree.index`.
-        embedder: makes the vectors of nodes; None for words alone.
+        embedder: gives what makes the vectors of nodes, asked when it is needed; None for words alone.
         batch_tokens: a segment is written when a batch has so many raw tokens.
     """
 
     def __init__(
-        self, tree: IndexedTree, *, embedder: Embedder | None = None, batch_tokens: int = BATCH_TOKENS
+        self,
+        tree: IndexedTree,
+        *,
+        embedder: Callable[[], Embedder | None] | None = None,
+        batch_tokens: int = BATCH_TOKENS,
     ) -> None:
         self._tree = tree
         self._embedder = embedder
         self._batch_tokens = batch_tokens
         self._refreshing = threading.Lock()
+        self._words: Vocabulary | None = None
         self.tables = Tables(tree.index)
 
     def refresh(self, progress: Progress | None = None) -> int:
@@ -84,6 +95,7 @@ class TextIndex:
                     done += len(batch.parents) + len(batch.gone)
                     self.tables.merge()
             self._rebuild_when_mostly_dead()
+            self._words = None
         return done
 
     def _rebuild_when_mostly_dead(self) -> None:
@@ -99,34 +111,31 @@ class TextIndex:
         end = tree.sequence
         changed: dict[int, bool] = {}
         numbers = _Numbers(tables, batch)
-        builder = SegmentBuilder()
+        builder = SegmentBuilder(self._vocabulary())
         heads: list[str] = []
-        for page in pages(tree.changes(batch.sequence), 1_000):
+        for page in pages(tree.changes(batch.sequence), _PAGE):
+            ids = [id_ for _, id_, there in page if there]
             numbers.look_up(id_ for _, id_, _ in page)
-            for sequence, id_, there in page:
+            texts = {node.id: (node, parent, content) for node, parent, content in tree.texts(ids)}
+            for sequence, id_, _ in page:
                 full = builder.raw_tokens >= self._batch_tokens or len(builder) >= BATCH_NODES
                 if full and sequence > batch.sequence:  # what has the same number belongs to one batch
                     break
                 batch.sequence = sequence
-                node = tree.find(id_) if there else None
-                if node is None and not numbers.has(id_):
+                if id_ not in texts:
+                    if numbers.has(id_):
+                        changed[numbers.of(id_)] = False
                     continue
                 number = numbers.of(id_)
-                if node is None:
-                    changed[number] = False
-                elif not changed.get(number):
+                if not changed.get(number):
                     changed[number] = True
-                    parent = self._parent(id_)
+                    node, parent, content = texts[id_]
                     batch.parents[number] = (
                         -1 if number == ROOT_NUMBER or parent is None else numbers.of(parent)
                     )
                     batch.kinds[number] = node.kind
                     # The root stands for everything, so no word of its own speaks for it.
-                    text = (
-                        NodeText.of(node, self._content(node))
-                        if number != ROOT_NUMBER
-                        else NodeText("", "", "")
-                    )
+                    text = NodeText.of(node, content) if number != ROOT_NUMBER else NodeText("", "", "")
                     builder.add(
                         number, title=text.title, about=text.about, content=text.content, exact=text.exact
                     )
@@ -140,23 +149,18 @@ class TextIndex:
             batch.sequence = max(batch.sequence, end)
         batch.gone = [number for number, there in changed.items() if not there]
         batch.segment = builder.build()
-        if self._embedder is not None and heads:
-            batch.vectors = quantise(self._embedder.embed(heads))
+        # In a large tree, vectors are made for the candidates of a question only: it costs 20 ms then, and would make
+        # the build half as long again.
+        embedder = self._embedder() if self._embedder and heads and len(tree) <= MOST_VECTORS else None
+        if embedder is not None:
+            batch.vectors = quantise(embedder.embed(heads))
         return batch
 
-    def _parent(self, id_: str) -> str | None:
-        try:
-            return self._tree.parent(id_)
-        except MetatreeError:  # it went away since it was found: its removal comes with the next changes
-            return None
-
-    def _content(self, node: Node) -> str:
-        if not node.has_content:
-            return ""
-        try:
-            return self._tree.content(node)
-        except MetatreeError:  # the source changed or is gone: the tree's next refresh reports the node again
-            return ""
+    def _vocabulary(self) -> Vocabulary:
+        """Return the vocabulary of the batch before, unless it has grown large: most words come again."""
+        if self._words is None or len(self._words) > _MOST_WORDS:
+            self._words = Vocabulary()
+        return self._words
 
     def query(self, query: Callable[[Reader], T]) -> T:
         """Run a query over one moment of the index."""
@@ -202,10 +206,14 @@ class _Numbers:
         self._batch = batch
         self._next = tables.next_number()
         self._known: dict[str, int] = {".": ROOT_NUMBER}
+        self._absent: set[str] = set()
 
     def look_up(self, ids: Any) -> None:
         """Read the numbers of many ids at once."""
-        self._known.update(self._tables.numbers(ids))
+        ids = set(ids)
+        found = self._tables.numbers(ids)
+        self._known.update(found)
+        self._absent = ids - found.keys()
 
     def has(self, id_: str) -> bool:
         """Say whether a node has a number; those of `look_up` suffice."""
@@ -214,8 +222,7 @@ class _Numbers:
     def of(self, id_: str) -> int:
         number = self._known.get(id_)
         if number is None:
-            found = self._tables.numbers([id_])
-            number = found.get(id_)
+            number = None if id_ in self._absent else self._tables.numbers([id_]).get(id_)
             if number is None:
                 number = self._batch.numbers[id_] = self._next
                 self._next += 1

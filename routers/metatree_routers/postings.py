@@ -27,10 +27,14 @@ Postings = npt.NDArray[Any]
 
 
 class SegmentBuilder:
-    """Collects the texts of nodes and turns them into posting lists; not shared between threads."""
+    """Collects the texts of nodes and turns them into posting lists; not shared between threads.
 
-    def __init__(self) -> None:
-        self._vocabulary = Vocabulary()
+    Args:
+        vocabulary: one that other batches have filled, so that words known from there cost less.
+    """
+
+    def __init__(self, vocabulary: Vocabulary | None = None) -> None:
+        self._vocabulary = Vocabulary() if vocabulary is None else vocabulary
         self._nodes = array("i")
         self._raw = array("i")
         self._ends = array("q")
@@ -107,6 +111,8 @@ class Segment:
         size = POSTING.itemsize
         starts = self._starts.tolist()
         for number in sorted(range(len(self._terms)), key=self._terms.__getitem__):
+            if starts[number] == starts[number + 1]:  # a word of another batch
+                continue
             yield self._terms[number], data[starts[number] * size : starts[number + 1] * size]
 
     def postings(self, term: str) -> Postings:

@@ -49,6 +49,7 @@ class _Local(threading.local):
 _local: _Local | None = None
 
 
+@lru_cache(maxsize=131_072)
 def _stem(word: str) -> str:
     global _local
     if _local is None:
@@ -75,31 +76,38 @@ def expand(raw: str) -> tuple[str, ...]:
         (('resolv', 'redirect', 'resolve_redirects'), ('http', 'adapt', 'httpadapter'), ())
     """
     raw = raw[:MAX_TOKEN_CHARS]
+    if "." not in raw:
+        return _name_terms(raw)
+    terms = [term for name in raw.split(".") for term in _name_terms(name)]
     lower = raw.lower()
-    if raw.isascii() and lower.isalpha() and (raw == lower or raw[1:] == lower[1:]):
-        return () if lower in STOP_WORDS else (_stem(lower),)
-    return _expand_compound(raw, lower)
+    return tuple(terms) if lower.startswith(_SELF) else (*terms, lower)
 
 
-def _expand_compound(raw: str, lower: str) -> tuple[str, ...]:
-    terms: list[str] = []
-    names = raw.split(".")
-    for name in names:
-        parts = _PART.findall(name) if name.isascii() else [part for part in name.split("_") if part]
-        for part in parts:
-            word = part.lower()
-            if word in STOP_WORDS or (word.isdigit() and len(word) < 2 and len(parts) > 1):
-                continue
-            if _WIDE.search(word):
-                terms += [word[i : i + 2] for i in range(len(word) - 1)] or [word]
-            else:
-                terms.append(_stem(word))
-        if len(parts) > 1:
-            whole = name.lower().strip("_")
-            if whole and whole not in terms:
-                terms.append(whole)
-    if len(names) > 1 and not lower.startswith(_SELF):
-        terms.append(lower)
+@lru_cache(maxsize=131_072)
+def _name_terms(name: str) -> tuple[str, ...]:
+    """Give the terms of a word or an identifier without dots."""
+    lower = name.lower()
+    if name.isascii():
+        if lower.isalpha() and (name == lower or name[1:] == lower[1:]):
+            return () if lower in STOP_WORDS else (_stem(lower),)
+        parts = (
+            lower.split("_") if name == lower and lower.replace("_", "").isalpha() else _PART.findall(name)
+        )
+    else:
+        parts = name.split("_")
+    terms = []
+    for part in filter(None, parts):
+        word = part.lower()
+        if word in STOP_WORDS or (len(word) < 2 and len(parts) > 1 and word.isdigit()):
+            continue
+        if _WIDE.search(word):
+            terms += [word[i : i + 2] for i in range(len(word) - 1)] or [word]
+        else:
+            terms.append(_stem(word))
+    if len(parts) > 1:
+        whole = lower.strip("_")
+        if whole and whole not in terms:
+            terms.append(whole)
     return tuple(terms)
 
 
