@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from metatree.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from metatree_routers import FoundFile
 
     from metatree import Limits, Node, SearchResult, Tree
     from metatree.protocols import Evidence, Router
-    from metatree.result import NodeRef, TraceEntry
+    from metatree.result import TraceEntry
 
-_DEFINITIONS_PER_FILE = 5
+_MOST_DEFINITIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ def files_to_edit(
     tree: Tree,
     k: int = 5,
     *,
+    accept: Callable[[Node], bool] | None = None,
     router: Router | None = None,
     evidence: Evidence | None = None,
     limits: Limits | None = None,
@@ -58,6 +61,7 @@ def files_to_edit(
         issue: the whole text: title, prose, code blocks, traceback.
         tree: a tree of the source code, as `build_tree` makes it.
         k: how many files at most.
+        accept: says which files may be listed; None for all.
         router: chooses the way through the tree; None for the embedded one, which needs no model.
         evidence: scores nodes for the issue; None for the text index.
         limits: bounds of the search.
@@ -65,7 +69,7 @@ def files_to_edit(
     Raises:
         UserError: the issue is empty.
     """
-    return locate(issue, tree, k, router=router, evidence=evidence, limits=limits)[0]
+    return locate(issue, tree, k, accept=accept, router=router, evidence=evidence, limits=limits)[0]
 
 
 def locate(
@@ -73,6 +77,7 @@ def locate(
     tree: Tree,
     k: int = 5,
     *,
+    accept: Callable[[Node], bool] | None = None,
     router: Router | None = None,
     evidence: Evidence | None = None,
     limits: Limits | None = None,
@@ -91,32 +96,52 @@ def locate(
         tree=tree,
         returns="nodes",
         k=k,
-        accept={"file"},
+        accept={"file"} if accept is None else lambda node: node.kind == "file" and accept(node),
         router=router,
         evidence=evidence,
         limits=limits,
         on_event=on_event,
         run_id=run_id,
     )
-    return [_file(issue, tree, found, evidence) for found in result.nodes], result
+    ranked = _ranked(issue, tree, result, evidence)
+    files = []
+    for found in result.nodes:
+        source = tree.get(found.id).source
+        path = found.id if source is None else source.path
+        known = ranked.get(found.id)
+        if known is None:
+            definitions = _definitions(issue, tree, found.id, evidence)
+            files.append(FileToEdit(path, found.score, found.reason, definitions))
+            continue
+        # A router of the caller's says itself why it chose a file; the embedded one goes by what the index says.
+        reason = known.reason if router is None and known.reason else found.reason
+        definitions = tuple(Definition(d.name, d.start_line, d.end_line) for d in known.definitions)
+        files.append(FileToEdit(path, found.score, reason, definitions))
+    return files, result
 
 
-def _file(issue: str, tree: Tree, found: NodeRef, evidence: Evidence | None) -> FileToEdit:
-    node = tree.get(found.id)
-    path = node.source.path if node.source is not None else node.id
-    return FileToEdit(
-        path, found.score, found.reason, tuple(_definitions(issue, tree, node, evidence) if evidence else ())
-    )
+def _ranked(
+    issue: str, tree: Tree, result: SearchResult, evidence: Evidence | None
+) -> Mapping[str, FoundFile]:
+    """Return what the text index knows of the files that were found: why they fit, and where."""
+    from metatree_routers import TextEvidence, rank_files
+
+    if not isinstance(evidence, TextEvidence) or not result.nodes:
+        return {}
+    ids = {node.id for node in result.nodes}
+    return {
+        file.node_id: file for file in rank_files(evidence, tree, issue, len(ids), accept=ids.__contains__)
+    }
 
 
-def _definitions(issue: str, tree: Tree, file: Node, evidence: Evidence) -> list[Definition]:
+def _definitions(issue: str, tree: Tree, file: str, evidence: Evidence | None) -> tuple[Definition, ...]:
+    """Return the definitions in a file that any evidence scores best."""
     found = []
-    for scored in evidence.score([issue], under=file.id, k=4 * _DEFINITIONS_PER_FILE):
+    for scored in evidence.score([issue], under=file, k=50) if evidence is not None else ():
         node = tree.find(scored.node_id)
         if node is None or node.kind != "definition" or node.source is None:
             continue
-        if node.source.start_line is None or node.source.end_line is None:
-            continue
-        name = node.id.partition("::")[2] or node.title
-        found.append(Definition(name, node.source.start_line, node.source.end_line))
-    return found[:_DEFINITIONS_PER_FILE]
+        if node.source.start_line is not None and node.source.end_line is not None:
+            name = node.id.partition("::")[2] or node.title
+            found.append(Definition(name, node.source.start_line, node.source.end_line))
+    return tuple(found[:_MOST_DEFINITIONS])

@@ -416,6 +416,9 @@ def run_apart(make: Callable[[], Awaitable[T]]) -> T:
     result: list[T] = []
     failure: list[BaseException] = []
     loop = asyncio.new_event_loop()
+    # Waited for instead of the thread: `Thread.join` that Ctrl-C interrupts takes the thread for ended, so a second
+    # join would not wait (Python 3.11 and 3.12, https://github.com/python/cpython/issues/90882).
+    ended = threading.Event()
     task: list[asyncio.Future[T]] = []
 
     async def awaited() -> T:
@@ -432,15 +435,15 @@ def run_apart(make: Callable[[], Awaitable[T]]) -> T:
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.run_until_complete(loop.shutdown_default_executor())
             loop.close()
+            ended.set()
 
-    thread = threading.Thread(target=work, name="metatree-search", daemon=True)
-    thread.start()
+    threading.Thread(target=work, name="metatree-search", daemon=True).start()
     try:
-        thread.join()
+        ended.wait()
     except BaseException:  # Ctrl-C in the caller: stop the run where it is, then go
         if not loop.is_closed():
             loop.call_soon_threadsafe(lambda: task and task[0].cancel())
-        thread.join()
+        ended.wait()
         raise
     if failure:
         raise failure[0]

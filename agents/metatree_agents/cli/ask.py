@@ -146,22 +146,25 @@ def files(
     from metatree_agents.cli.answers import file_lines
     from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched
     from metatree_agents.cli.shapes import files_shape
-    from metatree_agents.cli.trees import ready_tree
+    from metatree_agents.cli.trees import path_inside, ready_tree
     from metatree_agents.code import locate
 
     text = text_of(issue, what="issue")
     parts = suite_parts(router)
     run_id = run or new_run_id()
     with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id) as progress:
+        # The file that the issue was read from fits it best of all, and is not to be edited.
+        own = path_inside(issue[1:], opened) if issue.startswith("@") else None
         found, result = locate(
             text,
             opened,
-            k,
+            k + (own is not None),
             router=parts.get("router"),
             limits=limits_of(max_calls, max_seconds),
             run_id=run_id,
             on_event=progress,
         )
+        found = [file for file in found if file.path != own][:k]
     if json:
         screen.write_json(files_shape(found, result.usage))
     else:

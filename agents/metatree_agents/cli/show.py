@@ -74,8 +74,11 @@ def _print_below(tree: Tree, node: Node, depth: int) -> None:
     from rich.text import Text
     from rich.tree import Tree as Drawing
 
+    colours = screen.coloured(sys.stdout)
+
     def line(title: str, said: str) -> Text:
-        return Text.assemble((title, "cyan"), "  " if said else "", (said, "dim"))
+        styles = ("cyan", "dim") if colours else ("", "")
+        return Text.assemble((title, styles[0]), "  " if said else "", (said, styles[1]))
 
     open_at: list[Drawing] = []
     for level, (title, said) in _below(tree, node, depth):

@@ -73,6 +73,14 @@ def build(source: Path, tree: Path | None) -> Tree:
     return built
 
 
+def path_inside(file: str, tree: Tree) -> str | None:
+    """Return the path of a file relative to the source of a tree; None when it lies elsewhere."""
+    root, path = tree.source_root, Path(file).expanduser().resolve()
+    if root is None or not path.is_relative_to(root.resolve()):
+        return None
+    return path.relative_to(root.resolve()).as_posix()
+
+
 def _open(place: Path) -> Tree:
     from metatree import Tree
 

@@ -83,12 +83,13 @@ def test_files_lists_the_file_to_edit_with_its_definition(
     project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
 ) -> None:
     issue = "Declined credit card is charged again\n\nA declined payment should not be retried three times."
-    (project / "issue.txt").write_text(issue)
+    (project / "issue.txt").write_text(issue)  # fits itself best of all, and is not to be edited
     assert run(["files", "@issue.txt", "--json", "-k", "2"]) == 0
     printed = json.loads(capsys.readouterr().out)
     conforms(printed, shapes.FilesShape)
     first = printed["files"][0]
     assert first["path"] == "src/shop/payment.py"
+    assert "issue.txt" not in [file["path"] for file in printed["files"]]
     assert {"name": "charge", "start_line": 6, "end_line": 12} in first["definitions"]
 
 
