@@ -1,4 +1,4 @@
-"""How long imports and the command line take to start, in CPU time beyond the bare interpreter.
+"""How long imports and the command line take to start, in CPU time beyond the bare interpreter, and what they load.
 
 usage: python benchmarks/bench_import.py
 """
@@ -14,6 +14,18 @@ from pathlib import Path
 
 RUNS = 7
 METATREE = Path(sys.executable).with_name("metatree")
+HEAVY = (
+    "openai",
+    "instructor",
+    "networkx",
+    "numpy",
+    "pydantic",
+    "diskcache",
+    "wordllama",
+    "rich",
+    "typer",
+    "asyncio",
+)
 COMMANDS: tuple[tuple[str, list[str]], ...] = (
     ("import metatree", [sys.executable, "-c", "import metatree"]),
     ("import metatree_memory_tools", [sys.executable, "-c", "import metatree_memory_tools"]),
@@ -38,14 +50,27 @@ def cpu_ms(command: list[str], bytecode: str) -> float:
     return 1000 * min(times)
 
 
+def heavy_modules(command: list[str], bytecode: str) -> list[str]:
+    """Return which of the heavy modules a command loads, as the interpreter's own report of its imports says."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": bytecode, "PYTHONPROFILEIMPORTTIME": "1"}
+    done = subprocess.run(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True, env=environment, text=True
+    )
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    return [name for name in HEAVY if name in loaded]
+
+
 def main() -> None:
     """Print the table."""
     with tempfile.TemporaryDirectory() as bytecode:
         bare = cpu_ms([sys.executable, "-c", "pass"], bytecode)
-        print(f"{'what':32} {'CPU ms beyond a bare interpreter':>34}")
+        print("| what | CPU ms beyond a bare interpreter | loads of the heavy ones |")
+        print("|---|---:|---|")
         for name, command in COMMANDS:
-            print(f"{name:32} {cpu_ms(command, bytecode) - bare:34.0f}")
-        print(f"{'(bare interpreter)':32} {bare:34.0f}")
+            heavy = ", ".join(heavy_modules(command, bytecode)) or "–"
+            print(f"| {name} | {cpu_ms(command, bytecode) - bare:.0f} | {heavy} |")
+        print(f"| (bare interpreter) | {bare:.0f} | |")
+        print(f"\nheavy: {', '.join(HEAVY)}")
 
 
 if __name__ == "__main__":

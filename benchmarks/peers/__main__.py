@@ -22,6 +22,7 @@ from benchmarks.peers.ours import Greedy, Metatree, make_tree
 from benchmarks.peers.prompts import TwoLevelRouter
 from benchmarks.peers.report import CONDITIONS, Row, plot, put_into_page, table
 from benchmarks.peers.stub import Condition, Stub
+from metatree import Tree
 
 MODELS = {
     "0 %": Condition(0.0),
@@ -67,9 +68,20 @@ def entries(made: MadeTree, stub: Stub, folder: Path) -> Iterator[Entry]:
         yield Entry("metatree", lambda: Metatree(tree, stub), marks=True)
         two_levels = TwoLevelRouter(stub)
         yield Entry("metatree, two levels", lambda: Metatree(tree, stub, router=two_levels), marks=True)
-        yield Entry("metatree, blind model", lambda: Metatree(tree, stub), marks=True, notices=False, share=5)
+        share = 2 if made.leaves <= 1000 else 10
+        yield Entry("metatree, text index", lambda: with_text(tree, stub), marks=True, share=share)
+        yield Entry("metatree, blind model", lambda: Metatree(tree, stub), marks=True, notices=False, share=2)
     durable = folder / "tree.db"
     yield Entry("metatree, durable", lambda: Metatree(make_tree(made, durable), stub), marks=True)
+
+
+def with_text(tree: Tree, stub: Stub) -> System:
+    """Return metatree with its text index for evidence; it is built here, not in the first search."""
+    from metatree_routers.evidence import text_evidence
+
+    evidence = text_evidence(tree)
+    evidence.refresh()
+    return Metatree(tree, stub, evidence=evidence)
 
 
 def main() -> None:

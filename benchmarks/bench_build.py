@@ -1,0 +1,82 @@
+"""How fast trees of folders are built, how much memory that takes, and what a build costs when nothing changed.
+
+usage: python benchmarks/bench_build.py [FOLDER …]      (this repository when none is given)
+
+Each build runs in a process of its own and keeps its tree in a temporary folder; the folders are only read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from metatree_memory_tools import build_tree
+
+HERE = Path(__file__).resolve()
+
+
+def measure_build(folder: Path, out: Path) -> dict[str, Any]:
+    """Build a tree in this process and return its figures; times in seconds, sizes in bytes."""
+    started, cpu = time.perf_counter(), time.process_time()
+    with build_tree(folder, out=out) as tree:
+        seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
+        info = tree.info()
+    return {
+        "files": info["kinds"].get("file", 0),
+        "nodes": info["nodes"],
+        "seconds": seconds,
+        "cpu": cpu,
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "tree_bytes": info["index_bytes"],
+    }
+
+
+def in_own_process(folder: Path, out: Path) -> dict[str, Any]:
+    """Return what `measure_build` gives in a fresh process."""
+    command = [sys.executable, str(HERE), "--measure", str(out), str(folder)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Measure how trees of folders are built.")
+    parser.add_argument("folders", nargs="*", type=Path, default=[HERE.parents[1]], metavar="FOLDER")
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure:
+        print(json.dumps(measure_build(given.folders[0], given.measure)))
+        return
+    head = ("folder", "files", "nodes", "build s", "files/s", "CPU s", "peak MB", "tree MB", "unchanged s")
+    print("| " + " | ".join(head) + " |")
+    print("|---|" + "---:|" * (len(head) - 1))
+    for folder in given.folders:
+        with tempfile.TemporaryDirectory() as out:
+            first = in_own_process(folder, Path(out))
+            again = min(
+                (in_own_process(folder, Path(out)) for _ in range(3)), key=lambda each: each["seconds"]
+            )
+        cells = (
+            folder.resolve().name,
+            f"{first['files']:,}",
+            f"{first['nodes']:,}",
+            f"{first['seconds']:.2f}",
+            f"{first['files'] / first['seconds']:,.0f}",
+            f"{first['cpu']:.2f}",
+            f"{first['peak_bytes'] / 1e6:.0f}",
+            f"{first['tree_bytes'] / 1e6:.1f}",
+            f"{again['seconds']:.3f}",
+        )
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
