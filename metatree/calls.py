@@ -150,6 +150,13 @@ class CallRecords:
             (text, until, call.hash, key),
         )
 
+    def doubt(self, call: Call, *, key: str) -> None:
+        """Note that a call was given up and may have happened: nobody is at work on it."""
+        self._store.execute(
+            "UPDATE call SET owner = NULL, expires_at = 0 WHERE hash = ? AND key = ? AND result IS NULL",
+            (call.hash, key),
+        )
+
     def drop(self, call: Call, *, key: str) -> None:
         """Forget a call that failed, so that it can be made again."""
         self._store.execute(

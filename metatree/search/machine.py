@@ -386,8 +386,9 @@ class SearchMachine:
             frame.open.remove(question)
 
     def _learn(self, state: SearchState, frame: Frame, fact: Fact) -> None:
+        if all((known.text, known.question) != (fact.text, fact.question) for known in frame.facts):
+            frame.learned = True
         frame.facts.append(fact)
-        frame.learned = True
         _note(state, frame, "fact", fact.node, fact.text, question=fact.question)
 
     # Nested questions ------------------------------------------------------------------------------------------
@@ -401,19 +402,24 @@ class SearchMachine:
         learned = False
         for question in questions:
             folded = fold_question(question)
+            parts = state.answered.get(folded)
+            if parts:  # each place that asks is told once
+                told = any(
+                    f.node == place["node"] and fold_question(f.question) == folded for f in frame.facts
+                )
+                if not told:
+                    self._learn(
+                        state, frame, Fact(" ".join(p.answer for p in parts), place["node"], question)
+                    )
+                    learned = True
+                continue
             if not folded or folded in frame.asked:
                 continue
             frame.asked[folded] = state.steps
             dropped = ""
             if folded in asking:
                 dropped = "an enclosing search is asking it"
-            elif folded in state.answered:
-                parts = state.answered[folded]
-                if parts:
-                    text = " ".join(p.answer for p in parts)
-                    self._learn(state, frame, Fact(text, place["node"], question))
-                    learned = True
-                    continue
+            elif parts is not None:
                 dropped = "an earlier search found no answer to it"
             elif frame.depth + 1 > state.limits["depth"]:
                 dropped = f"nested deeper than {state.limits['depth']}"
@@ -782,7 +788,7 @@ def _facts_for(frame: Frame, node: str, title: str) -> list[str]:
         if (fact.node == node and fact.question)
         or (len(name) > 3 and fact.node != node and name in fact.text.casefold())
     ]
-    return [_fact_text(fact) for fact in shown[-MAX_FACTS_SHOWN:]]
+    return list(dict.fromkeys(map(_fact_text, shown)))[-MAX_FACTS_SHOWN:]
 
 
 def _fact_text(fact: Fact) -> str:
@@ -791,7 +797,7 @@ def _fact_text(fact: Fact) -> str:
 
 
 def _context(state: SearchState, frame: Frame) -> str:
-    return _join(state.given["context"], [_fact_text(fact) for fact in frame.facts[-MAX_FACTS_SHOWN:]])
+    return _join(state.given["context"], list(dict.fromkeys(map(_fact_text, frame.facts)))[-MAX_FACTS_SHOWN:])
 
 
 def _join(context: str, facts: list[str]) -> str:

@@ -127,13 +127,11 @@ class Toolbox:
             try:
                 made = Made(await self._make(tool, asked["arguments"], node, call), False)
                 self._records.keep(call, made.result, key=attempt.key, tool=tool)
-            except InDoubt:
-                raise
-            except Exception:
-                self._records.drop(call, key=attempt.key)
-                raise
-            except BaseException:  # cut off: what is repeatable will be called again by the same effect
-                if tool.repeatable:
+            except BaseException as exc:
+                cut_off = isinstance(exc, InDoubt) or not isinstance(exc, Exception)
+                if cut_off and not tool.repeatable:
+                    self._records.doubt(call, key=attempt.key)
+                else:
                     self._records.drop(call, key=attempt.key)
                 raise
         return self._called(call, made)
