@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from metatree.errors import ToolFailed
+from metatree.kernel import InDoubt
 from metatree.node import Node
 from metatree.process import is_dead, this_process
 from metatree.store import Store
 from metatree.tool import Tool
 
 POLL_S = 0.05
+_GRACE_S = 5.0
+"""What a call may take beyond its tool's own time before another process takes it over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +34,21 @@ class Call:
     """Canonical JSON."""
 
 
-def call_of(tool: Tool, arguments: Mapping[str, Any], node: Node, *, scope: str = "") -> Call:
+def call_of(
+    tool: Tool, arguments: Mapping[str, Any], node: Node, *, scope: str = "", run_id: str = ""
+) -> Call:
     """Return the call of a tool with validated arguments.
 
     A tool that works on a node counts the node's id and digest among its arguments, so that a changed node is
-    called for again. Calls of different scopes (memories, permissions) never meet.
+    called for again. Calls of different scopes (memories, permissions) never meet, nor do those of different runs
+    when the tool's results may be reused in one run only.
     """
+    if tool.reuse == "run":
+        scope = f"{scope}\0{run_id}"
     told = dict(arguments)
     if tool.on_node:
         told["node"] = [node.id, node.digest]
-    canonical = json.dumps(told, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    canonical = json.dumps(told, sort_keys=True, separators=(",", ":"))
     text = json.dumps([scope, tool.id, tool.version, canonical], ensure_ascii=False)
     return Call(
         hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), tool.id, tool.version, canonical
@@ -63,59 +71,94 @@ class CallRecords:
         self._now = now
         self._owner = this_process()
 
-    async def claim(self, call: Call, *, key: str, run_id: str, tool: Tool) -> Made | None:
+    async def claim(
+        self, call: Call, *, key: str, run_id: str, tool: Tool, again: bool = False
+    ) -> Made | None:
         """Return what the call gave when it was made before, or None: then make it, and `keep` or `drop` it.
 
-        Waits while another process makes the same call, for at most the tool's own time and a little.
+        Waits while somebody else makes the same call, for at most the tool's own time and a little.
+
+        Args:
+            key: the effect that asks; an effect that asks again after a crash finds what it has made itself.
+            again: whether a call that was interrupted may be made again, though the tool is not repeatable.
 
         Raises:
-            ToolFailed: the other process took too long.
+            ToolFailed: somebody else took too long.
+            InDoubt: the call was interrupted, and the tool is not repeatable.
         """
-        deadline = self._now() + tool.timeout_s + 5.0
+        deadline = self._now() + tool.timeout_s + 2 * _GRACE_S
         while True:
             with self._store.transaction():
                 found = self._store.row(
-                    "SELECT result, key, run_id, until, owner, expires_at FROM call WHERE hash = ?",
-                    (call.hash,),
+                    "SELECT result, key, until, owner, expires_at FROM call WHERE hash = ?", (call.hash,)
                 )
-                if found is not None:
-                    result, made_by, made_in, until, owner, expires_at = found
-                    if result is not None and (until is None or until > self._now() or made_by == key):
-                        if tool.reuse != "run" or made_in == run_id:
-                            return Made(json.loads(result), made_by != key)
-                    elif (
-                        result is None and made_by != key and expires_at > self._now() and not is_dead(owner)
-                    ):
-                        found = ()
-                if found != ():
-                    self._store.execute(
-                        "INSERT OR REPLACE INTO call(hash, tool, version, arguments, key, run_id, owner, expires_at, at)"
-                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                        (
-                            call.hash,
-                            call.tool,
-                            call.version,
-                            call.arguments,
-                            key,
-                            run_id,
-                            self._owner,
-                            self._now() + tool.timeout_s + 5.0,
-                            self._now(),
-                        ),
-                    )
+                if found is None:
+                    self._take(call, key, run_id, tool)
+                    return None
+                result, made_by, until, owner, expires_at = found
+                if result is not None:
+                    if until is None or until > self._now() or made_by == key:
+                        return Made(json.loads(result), made_by != key)
+                    self._take(call, key, run_id, tool)
+                    return None
+                at_work = made_by != key and expires_at > self._now() and not is_dead(owner)
+                if not at_work:
+                    if not (tool.repeatable or again):
+                        raise InDoubt("it was interrupted and may have happened")
+                    self._take(call, key, run_id, tool)
                     return None
             if self._now() > deadline:
-                raise ToolFailed(f"another process has been making this call of {call.tool!r} for too long")
+                raise ToolFailed(f"somebody else has been making this call of {call.tool!r} for too long")
             await asyncio.sleep(POLL_S)
 
-    def keep(self, call: Call, result: Any, *, tool: Tool) -> None:
-        """Record a call that succeeded."""
-        until = None if isinstance(tool.reuse, str) else self._now() + tool.reuse
+    def result_of(self, call: Call, *, key: str) -> Made | None:
+        """Return what this very effect's call gave, None when that is not known."""
+        found = self._store.row("SELECT result FROM call WHERE hash = ? AND key = ?", (call.hash, key))
+        return None if found is None or found[0] is None else Made(json.loads(found[0]), False)
+
+    def _take(self, call: Call, key: str, run_id: str, tool: Tool) -> None:
+        now = self._now()
         self._store.execute(
-            "UPDATE call SET result = ?, owner = NULL, until = ? WHERE hash = ?",
-            (json.dumps(result, ensure_ascii=False), until, call.hash),
+            "INSERT OR REPLACE INTO call(hash, tool, version, arguments, key, run_id, owner, expires_at, at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                call.hash,
+                call.tool,
+                call.version,
+                call.arguments,
+                key,
+                run_id,
+                self._owner,
+                now + tool.timeout_s + _GRACE_S,
+                now,
+            ),
         )
 
-    def drop(self, call: Call) -> None:
+    def keep(self, call: Call, result: Any, *, key: str, tool: Tool) -> None:
+        """Record a call that succeeded; one that somebody else has taken over meanwhile stays theirs.
+
+        Raises:
+            ToolFailed: JSON cannot hold the result.
+        """
+        try:
+            text = json.dumps(result)
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise ToolFailed(f"{tool.id!r} returned what JSON cannot hold: {exc}") from exc
+        until = None if isinstance(tool.reuse, str) else self._now() + tool.reuse
+        self._store.execute(
+            "UPDATE call SET result = ?, owner = NULL, until = ? WHERE hash = ? AND key = ?",
+            (text, until, call.hash, key),
+        )
+
+    def doubt(self, call: Call, *, key: str) -> None:
+        """Note that a call was given up and may have happened: nobody is at work on it."""
+        self._store.execute(
+            "UPDATE call SET owner = NULL, expires_at = 0 WHERE hash = ? AND key = ? AND result IS NULL",
+            (call.hash, key),
+        )
+
+    def drop(self, call: Call, *, key: str) -> None:
         """Forget a call that failed, so that it can be made again."""
-        self._store.execute("DELETE FROM call WHERE hash = ? AND result IS NULL", (call.hash,))
+        self._store.execute(
+            "DELETE FROM call WHERE hash = ? AND key = ? AND result IS NULL", (call.hash, key)
+        )

@@ -11,7 +11,7 @@
     ├── BadModelAnswer         a router, reader or tool caller answered out of form; it is told and asked again
     ├── StaleSource            a source changed after its node was built: refresh the tree (`node_id`)
     ├── ToolFailed             a tool raised, timed out or said too much; the search sees it as a result
-    ├── LeaseLost              another process took this run over (`run_id`)
+    ├── LeaseLost              another process is at work on this run (`run_id`)
     └── MissingExtra           an optional package is not installed (`extra`)
 
 Errors store their fields and do nothing else. They survive pickling.
@@ -116,12 +116,15 @@ class ToolFailed(MetatreeError):
 
 
 class LeaseLost(MetatreeError):
-    """Another process holds this run now, so nothing more may be written to it from here."""
+    """Another process holds this run, so nothing may be written to it from here."""
 
     run_id: str
 
     def __init__(self, run_id: str) -> None:
-        super().__init__(f"run {run_id!r} was taken over by another process", run_id=run_id)
+        super().__init__(
+            f"another process is at work on run {run_id!r}: wait until it is done, or cancel it there",
+            run_id=run_id,
+        )
 
 
 class MissingExtra(MetatreeError):

@@ -1,4 +1,4 @@
-"""Parts for tests: routers, readers and tool callers that say what they are told to say.
+"""Parts for tests: routers, readers and tool callers that say what they are told to say, and trees to search.
 
 They pass the same contract tests as the real ones, and they keep what they were asked.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from metatree.errors import BadModelAnswer
+from metatree.node import Node
 from metatree.protocols import (
     Answer,
     ComposeRequest,
@@ -20,6 +21,7 @@ from metatree.protocols import (
     RouteRequest,
     ToolRequest,
 )
+from metatree.tree import ROOT, Tree
 
 Said = str | None | RouteDecision | Exception
 
@@ -112,6 +114,29 @@ class PlainDescriber:
     async def describe(self, request: DescribeRequest) -> Description:
         text = request.content.strip() or "empty"
         return Description(text.splitlines()[0][:60], text[:200])
+
+
+Shape = Mapping[str, "str | Shape | tuple[str, Shape]"]
+"""Ids with what lies there: a text is content, a mapping are children, a pair is both."""
+
+
+def tree_of(shape: Shape, tree: Tree | None = None, *, parent: str = ROOT) -> Tree:
+    """Make a tree in memory from its shape, or add to one; titles are the ids.
+
+    Example:
+        >>> tree = tree_of({"a": {"a1": "text of a1", "a2": ("text of a2", {"a2x": "text of a2x"})}})
+        >>> [node.id for _, node in tree.walk()]
+        ['.', 'a', 'a1', 'a2', 'a2x']
+    """
+    tree = Tree.create(":memory:") if tree is None else tree
+    for node_id, what in shape.items():
+        content, below = (
+            what if isinstance(what, tuple) else (what, {}) if isinstance(what, str) else (None, what)
+        )
+        kind = "note" if content is not None else "folder"
+        tree.add(Node(node_id, node_id, f"what {node_id} holds", content, kind), parent=parent)
+        tree_of(below, tree, parent=node_id)
+    return tree
 
 
 class FakeClock:

@@ -207,13 +207,19 @@ class ToolTree:
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    def __getitem__(self, tool_id: str) -> Tool | ToolGroup:
-        return self._entries[tool_id]
+    def find(self, entry_id: str) -> Tool | ToolGroup | None:
+        """Return a tool or group by its id, None when there is none."""
+        return self._entries.get(entry_id)
 
     def tool(self, tool_id: str) -> Tool:
-        """Return a tool (not a group) by its id."""
-        entry = self._entries[tool_id]
-        assert isinstance(entry, Tool)
+        """Return a tool (not a group) by its id.
+
+        Raises:
+            UserError: there is none, for example because a run is resumed without its tools.
+        """
+        entry = self._entries.get(tool_id)
+        if not isinstance(entry, Tool):
+            raise UserError(f"there is no tool {tool_id!r}: give the tools that the run was begun with")
         return entry
 
     def tools(self) -> Iterator[Tool]:

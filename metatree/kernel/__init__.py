@@ -8,9 +8,11 @@ Every outcome is appended to the journal before it is applied. To resume is to f
 whose outcome is there are never repeated, those that were in flight are started again under the same key.
 """
 
+from metatree.kernel.fold import Folded, first_record, fold
 from metatree.kernel.journal import Journal, MemoryJournal, Record, RunInfo
 from metatree.kernel.machine import Effect, Event, Machine, Outcome, Signal
-from metatree.kernel.run import Attempt, Finish, Folded, Handler, Policy, Runner, fold, report_usage
+from metatree.kernel.policy import Attempt, Handler, InDoubt, Policy
+from metatree.kernel.run import Finish, Runner, report_usage
 
 __all__ = [
     "Attempt",
@@ -19,6 +21,7 @@ __all__ = [
     "Finish",
     "Folded",
     "Handler",
+    "InDoubt",
     "Journal",
     "Machine",
     "MemoryJournal",
@@ -28,6 +31,7 @@ __all__ = [
     "RunInfo",
     "Runner",
     "Signal",
+    "first_record",
     "fold",
     "report_usage",
 ]

@@ -15,8 +15,8 @@ class Record:
     """One line of a journal."""
 
     kind: str
-    """`begin`, `outcome`, `attempt` (failed, to be tried again), `start` (of an effect that may not be repeated),
-    `signal`, `resume`, `stop`."""
+    """`begin`, `outcome`, `attempt` (failed, to be tried again), `cut` (stopped before it came to anything), `start`
+    (of an effect that may not be repeated), `signal`, `resume`, `stop`."""
     at: float
     """Seconds since the epoch."""
     effect: int | None = None
@@ -40,6 +40,11 @@ class RunInfo:
     """The run's input."""
 
 
+def given_of(first: Record) -> Any:
+    """Return the input that a run began with, from its first record."""
+    return first.body["given"]
+
+
 class Journal(Protocol):
     """Where runs are kept. One process at a time holds a run; each write proves that it still does."""
 
@@ -55,12 +60,19 @@ class Journal(Protocol):
         """Add a record, durable when this returns. True when the run was asked to stop. Raises LeaseLost."""
         ...
 
+    renew_every_s: float | None
+    """How often a holder that writes nothing has to renew its hold; None when a hold does not run out."""
+
+    def renew(self, run_id: str, token: int) -> bool:
+        """Keep hold of a run while a long effect goes on. True when it was asked to stop. Raises LeaseLost."""
+        ...
+
     def release(self, run_id: str, token: int, ended: str | None) -> None:
         """Let go of a run and note how it stopped."""
         ...
 
     def read(self, run_id: str) -> list[Record]:
-        """Return all records in order. Raises UnknownRun."""
+        """Return all records in order. Raises UnknownRun, BrokenStore (a record is damaged)."""
         ...
 
     def runs(self) -> Iterable[RunInfo]:
@@ -85,6 +97,8 @@ class _Kept:
 class MemoryJournal:
     """A journal that lives as long as its process."""
 
+    renew_every_s: float | None = None
+
     def __init__(self) -> None:
         self._runs: dict[str, _Kept] = {}
         self._lock = threading.Lock()
@@ -102,7 +116,7 @@ class MemoryJournal:
             if run.held:
                 raise LeaseLost(run_id)
             run.token += 1
-            run.held, run.cancel = True, False
+            run.held, run.cancel, run.ended = True, False, None
             return run.token
 
     def append(self, run_id: str, token: int, seq: int, record: Record) -> bool:
@@ -110,6 +124,12 @@ class MemoryJournal:
         if run.token != token or len(run.records) != seq:
             raise LeaseLost(run_id)
         run.records.append(record)
+        return run.cancel
+
+    def renew(self, run_id: str, token: int) -> bool:
+        run = self._runs[run_id]
+        if run.token != token:
+            raise LeaseLost(run_id)
         return run.cancel
 
     def release(self, run_id: str, token: int, ended: str | None) -> None:

@@ -6,66 +6,25 @@ import asyncio
 import contextvars
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from metatree.errors import BadModelAnswer, LeaseLost, TransientError
+from metatree.errors import LeaseLost, ToolFailed, TransientError, UserError
+from metatree.kernel.fold import Folded, event_of
 from metatree.kernel.journal import Journal, Record
-from metatree.kernel.machine import Effect, Event, Machine, Outcome, Signal
+from metatree.kernel.machine import Effect, Machine
+from metatree.kernel.policy import Attempt, Handler, InDoubt, Policy
 
 S = TypeVar("S")
 
 MAX_ERROR_CHARS = 500
 MAX_BACKOFF_S = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How an effect of one kind is carried out."""
-
-    attempts: int = 1
-    """How often it is tried when it fails; each attempt is journaled and counted."""
-    timeout_s: float | None = None
-    """For each attempt."""
-    backoff_s: float = 0.2
-    """Wait before the second attempt at something that is out of reach; doubles each time."""
-    repeatable: bool = True
-    """False: its start is journaled, and an effect that was in flight when the process died is in doubt."""
-    external: bool = False
-    """Its outcome comes from outside (a person); the run waits for it, across restarts of the process."""
-    counts: tuple[str, ...] = ()
-    """Counters that each attempt raises by one; a limit on one of them is kept to the call."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """What a handler is told besides the effect."""
-
-    number: int
-    """From 1."""
-    key: str
-    """Idempotency key: the same at every repetition of this effect, in every process."""
-    errors: tuple[str, ...] = ()
-    """What went wrong in the earlier attempts."""
-
-
-Handler = Callable[[Effect, Attempt], "Awaitable[Any] | Any"]
-"""Carries an effect out and returns JSON; may be a coroutine function or, for what is quick and local, a function."""
-
-
-@dataclass(slots=True)
-class Folded(Generic[S]):
-    """A run as its journal tells it."""
-
-    state: S
-    pending: dict[int, Effect]
-    """Effects without an outcome, in the order in which they were asked for."""
-    errors: dict[int, list[str]]
-    started: set[int]
-    used: dict[str, float]
-    seq: int
-    last_at: float
+IN_DOUBT = "in_doubt"
+_NAP_S = 0.25
+"""How often a pause between two attempts looks whether the run is to stop."""
+_PLAIN = Policy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,50 +45,15 @@ _meter: contextvars.ContextVar[dict[str, float] | None] = contextvars.ContextVar
 )
 
 
-def report_usage(**amounts: float) -> None:
-    """Add to what the effect in progress has used (`tokens_in=…`, `cost_usd=…`); outside a run nothing happens."""
+def report_usage(**amounts: Any) -> None:
+    """Add numbers to what the effect in progress has used (`tokens_in=…`, `cost_usd=…`).
+
+    Outside a run nothing happens. Any thread that has the effect's context variables may call it.
+    """
     meter = _meter.get()
     if meter is not None:
         for name, amount in amounts.items():
-            meter[name] = meter.get(name, 0) + amount
-
-
-def fold(machine: Machine[S], records: Sequence[Record]) -> Folded[S]:
-    """Rebuild a run from its journal: the same records give the same state, whatever the world is today."""
-    first = records[0]
-    state, effects = machine.begin(first.body, first.at)
-    folded: Folded[S] = Folded(state, {e.id: e for e in effects}, {}, set(), {}, len(records), first.at)
-    working = first.at
-    for record in records[1:]:
-        for name, amount in record.used.items():
-            folded.used[name] = folded.used.get(name, 0) + amount
-        if record.kind == "resume":
-            working = record.at
-        else:
-            folded.used["seconds"] = folded.used.get("seconds", 0) + max(0.0, record.at - working)
-            working = max(working, record.at)
-        match record.kind:
-            case "attempt" if record.effect is not None:
-                folded.errors.setdefault(record.effect, []).append(str(record.body))
-            case "start" if record.effect is not None:
-                folded.started.add(record.effect)
-            case "outcome" | "signal":
-                if record.effect is not None and folded.pending.pop(record.effect, None) is None:
-                    continue
-                for effect in machine.step(state, _event(record)):
-                    folded.pending[effect.id] = effect
-    folded.last_at = working
-    return folded
-
-
-def _event(record: Record) -> Event:
-    body = record.body
-    if record.kind == "signal":
-        return Signal(body["name"], body["value"], record.at)
-    assert record.effect is not None
-    if isinstance(body, dict) and "!" in body:
-        return Outcome(record.effect, error=body["!"], error_kind=body["kind"], now=record.at)
-    return Outcome(record.effect, value=body["="], now=record.at)
+            meter[name] = meter.get(name, 0) + (amount if isinstance(amount, int) else float(amount))
 
 
 class Runner(Generic[S]):
@@ -171,6 +95,8 @@ class Runner(Generic[S]):
         self._on_step = on_step
         self._now = now
         self._stopping = ""
+        self._lost = False
+        self._late = False
 
     def stop(self) -> None:
         """Ask the run to stop after the effects in flight; may be called from any thread."""
@@ -185,56 +111,87 @@ class Runner(Generic[S]):
 
         Raises:
             LeaseLost: another process took the run over; nothing more was written.
+            Exception: the journal or the machine failed, or an effect failed as its policy calls fatal. What the
+                journal holds is whole, and the run can be taken up from there.
         """
         self._folded = folded
         self._began = self._now() - folded.used.get("seconds", 0.0)
         self._queue: deque[Effect] = deque()
         self._waiting: dict[int, Effect] = {}
-        pending = list(folded.pending.values())
-        for effect in pending:
-            if answers and effect.id in answers:
-                self._settle(effect, {"=": answers[effect.id]}, {})
-            else:
-                self._admit(effect)
+        beat = self._start_to_renew()
         try:
-            detail = await self._loop()
+            for effect in list(folded.pending.values()):
+                if answers and effect.id in answers:
+                    self._settle(effect, {"=": answers[effect.id]}, {})
+                else:
+                    self._admit(effect)
+            return self._finish(await self._loop())
         except LeaseLost:
             raise
         except asyncio.CancelledError:
+            if self._lost and (task := asyncio.current_task()) is not None:
+                task.uncancel()
+                raise LeaseLost(self._run_id) from None
             self._stopping = "cancelled"
-            self._finish("")
+            with suppress(Exception):
+                self._finish("")
             raise
         except BaseException:
-            self._journal.release(self._run_id, self._token, "failed")
+            with suppress(Exception):  # what stopped the run may hinder this too; the hold runs out by itself
+                self._journal.release(self._run_id, self._token, "failed")
             raise
-        return self._finish(detail)
+        finally:
+            if beat is not None:
+                beat.cancel()
+
+    def _start_to_renew(self) -> asyncio.Task[None] | None:
+        every_s = self._journal.renew_every_s
+        if every_s is None:
+            return None
+        return asyncio.get_running_loop().create_task(self._renew(every_s, asyncio.current_task()))
+
+    async def _renew(self, every_s: float, driving: asyncio.Task[Any] | None) -> None:
+        """Keep the hold while effects are in flight; give them up when it is lost, since another process makes them."""
+        while True:
+            await asyncio.sleep(every_s)
+            try:
+                if self._journal.renew(self._run_id, self._token):
+                    self._stopping = "cancelled"
+            except LeaseLost:
+                self._lost = True
+                if driving is not None:
+                    driving.cancel()
+                return
+            except Exception:  # the next one may work, and a write says what is wrong
+                continue
 
     async def _loop(self) -> str:
         """Start and await effects until nothing more can be done; return the limit that was reached, or ''."""
-        folded = self._folded
+        state = self._folded.state
+        queue = self._queue
         running: set[asyncio.Task[None]] = set()
         detail = ""
         try:
-            while self._machine.ended(folded.state) is None:
-                while self._queue and len(running) < self._concurrency and not self._stopping and not detail:
-                    detail = self._limit_reached(self._queue[0])
+            while self._machine.ended(state) is None:
+                while queue and len(running) < self._concurrency and not self._stopping and not detail:
+                    detail = self._limit_reached(queue[0])
                     if detail:
                         break
-                    effect = self._queue.popleft()
-                    if not running and not self._queue:
+                    effect = queue.popleft()
+                    if not running and not queue:
                         await self._carry_out(effect)  # nothing runs beside it: no task needed
-                        if self._machine.ended(folded.state) is not None:
+                        if self._machine.ended(state) is not None:
                             break
                     else:
                         running.add(asyncio.get_running_loop().create_task(self._carry_out(effect)))
                 if not running:
                     break
-                patience = self._seconds_left()
                 done, running = await asyncio.wait(
-                    running, timeout=patience, return_when=asyncio.FIRST_COMPLETED
+                    running, timeout=self._seconds_left(), return_when=asyncio.FIRST_COMPLETED
                 )
-                for task in done:
-                    task.result()
+                failures = [failure for task in done if (failure := task.exception()) is not None]
+                if failures:
+                    raise failures[0]
                 if not done:
                     detail = "seconds"
                     break
@@ -249,7 +206,7 @@ class Runner(Generic[S]):
         folded = self._folded
         ended = self._machine.ended(folded.state)
         if ended is None:
-            detail = detail or self._timed_out()
+            detail = detail or ("" if self._waiting and not self._queue else self._timed_out())
             ended = self._stopping or ("limit" if detail else "waiting")
         self._append(Record("stop", self._now(), body={"ended": ended, "detail": detail}))
         self._journal.release(self._run_id, self._token, ended)
@@ -260,21 +217,22 @@ class Runner(Generic[S]):
         policy = self._policies.get(effect.kind, _PLAIN)
         if policy.external:
             self._waiting[effect.id] = effect
-        elif not policy.repeatable and effect.id in self._folded.started:
-            self._settle(effect, {"!": "it was interrupted and may have happened", "kind": "in_doubt"}, {})
         else:
             self._queue.append(effect)
 
     def _limit_reached(self, effect: Effect) -> str:
+        limits = self._limits
+        if not limits:
+            return ""
         used = self._folded.used
         for counter in self._policies.get(effect.kind, _PLAIN).counts:
-            bound = self._limits.get(counter)
+            bound = limits.get(counter)
             if bound is not None and used.get(counter, 0) >= bound:
                 return counter
-        bound = self._limits.get("tokens")
+        bound = limits.get("tokens")
         if bound is not None and used.get("tokens_in", 0) + used.get("tokens_out", 0) >= bound:
             return "tokens"
-        bound = self._limits.get("cost_usd")
+        bound = limits.get("cost_usd")
         if bound is not None and used.get("cost_usd", 0) >= bound:
             return "cost_usd"
         return self._timed_out()
@@ -285,63 +243,99 @@ class Runner(Generic[S]):
 
     def _seconds_left(self) -> float | None:
         bound = self._limits.get("seconds")
+        if self._late:
+            return 0.0
         return None if bound is None else max(0.0, self._began + bound - self._now())
 
     async def _carry_out(self, effect: Effect) -> None:
         """Try an effect once; settle it, or put it back in the queue when its policy allows another attempt."""
         policy = self._policies.get(effect.kind, _PLAIN)
-        total = self._folded.used
-        errors = self._folded.errors.get(effect.id, [])
-        used: dict[str, float] = {}
-        for counter in policy.counts:
-            used[counter] = 1
-            total[counter] = total.get(counter, 0) + 1
-        if not policy.repeatable:
-            self._append(Record("start", self._now(), effect.id))
+        errors = self._folded.errors.get(effect.id, ())
+        used: dict[str, float] = dict.fromkeys(policy.counts, 1)
+        handler: Handler | None = self._handlers[effect.kind]
+        once = policy.repeatable is not True and policy.once(effect)
+        if once:
+            if effect.id in self._folded.started:
+                handler, used = policy.recover, {}
+            else:
+                self._append(Record("start", self._now(), effect.id))
+                self._folded.started.add(effect.id)
+        if used:
+            self._count(used)
         meter = _meter.set(used)
-        pause = 0.0
+        counted = dict(used)
+        pause, final = 0.0, False
         try:
-            attempt = Attempt(len(errors) + 1, f"{self._run_id}:{effect.id}", tuple(errors))
-            value = self._handlers[effect.kind](effect, attempt)
+            if handler is None:
+                raise InDoubt("it was interrupted and may have happened")
+            value = handler(effect, Attempt(len(errors) + 1, f"{self._run_id}:{effect.id}", tuple(errors)))
             if hasattr(value, "__await__"):
                 value = await self._within(value, policy.timeout_s)
         except LeaseLost:
             raise
         except _OutOfTime:
-            self._count(used, policy)
+            self._cut(effect, used, counted)
+            self._late = True
+            self._queue.appendleft(effect)
             return
-        except TimeoutError:
-            error, kind = f"no answer within {policy.timeout_s or 0:g} s", "timeout"
-        except BadModelAnswer as exc:
-            error, kind = str(exc), "BadModelAnswer"
-        except TransientError as exc:
-            error, kind = str(exc), type(exc).__name__
-            pause = min(exc.retry_after_s or policy.backoff_s * 2 ** len(errors), MAX_BACKOFF_S)
+        except asyncio.CancelledError:
+            with suppress(Exception):
+                self._cut(effect, used, counted)
+            raise
+        except InDoubt as exc:
+            error, kind, final = str(exc), IN_DOUBT, True
+        except TimeoutError as exc:
+            error, kind = str(exc) or f"no answer within {policy.timeout_s or 0:g} s", "timeout"
         except Exception as exc:  # whatever a plug-in raises is an outcome, not the end of the run
-            error, kind = f"{type(exc).__name__}: {exc}", type(exc).__name__
+            error, kind = _said(exc), type(exc).__name__
+            final = isinstance(exc, UserError | ToolFailed)
+            lasting = not isinstance(exc, TransientError) or len(errors) + 1 >= policy.attempts
+            if lasting and isinstance(exc, policy.fatal):
+                with suppress(Exception):
+                    self._cut(effect, used, counted, anew=True)
+                raise
+            if isinstance(exc, TransientError):
+                pause = min(exc.retry_after_s or policy.backoff_s * 2 ** len(errors), MAX_BACKOFF_S)
         else:
-            self._count(used, policy)
+            if used:
+                self._count(used, counted)
             self._settle(effect, {"=": value}, used)
             return
         finally:
             _meter.reset(meter)
         error = error[:MAX_ERROR_CHARS]
         used["failed_attempts"] = used.get("failed_attempts", 0) + 1
-        self._count(used, policy)
-        if len(errors) + 1 >= policy.attempts or not policy.repeatable:
+        self._count(used, counted)
+        if final or once or len(errors) + 1 >= policy.attempts:
             self._settle(effect, {"!": error, "kind": kind}, used)
             return
         self._append(Record("attempt", self._now(), effect.id, error, used))
         self._folded.errors[effect.id] = [*errors, error]
-        if pause:
-            await asyncio.sleep(pause)
+        await self._pause(pause)
         self._queue.appendleft(effect)
 
-    def _count(self, used: dict[str, float], policy: Policy) -> None:
-        """Add what an attempt reported; its own counters were raised by one when it began."""
+    async def _pause(self, seconds: float) -> None:
+        left = self._seconds_left()
+        until = time.monotonic() + (seconds if left is None else min(seconds, left))
+        while not self._stopping and (nap := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(nap, _NAP_S))
+
+    def _cut(
+        self, effect: Effect, used: dict[str, float], counted: Mapping[str, float], *, anew: bool = False
+    ) -> None:
+        """Write down what an attempt used that came to nothing, since the run is to stop.
+
+        Args:
+            anew: whether its attempts are counted from one again when the run is taken up.
+        """
+        self._count(used, counted)
+        self._append(Record("cut", self._now(), effect.id, {"anew": anew}, used))
+
+    def _count(self, used: Mapping[str, float], counted: Mapping[str, float] | None = None) -> None:
+        """Add to the run's counters, without what was counted when the attempt began."""
         total = self._folded.used
         for name, amount in used.items():
-            total[name] = total.get(name, 0) + amount - (name in policy.counts)
+            total[name] = total.get(name, 0) + amount - (counted.get(name, 0) if counted else 0)
 
     async def _within(self, awaitable: Awaitable[Any], timeout_s: float | None) -> Any:
         left = self._seconds_left()
@@ -360,12 +354,15 @@ class Runner(Generic[S]):
         """Write an outcome down, then apply it."""
         record = Record("outcome", self._now(), effect.id, body, used)
         self._append(record)
-        self._folded.pending.pop(effect.id, None)
-        for following in self._machine.step(self._folded.state, _event(record)):
-            self._folded.pending[following.id] = following
+        folded = self._folded
+        folded.pending.pop(effect.id, None)
+        folded.errors.pop(effect.id, None)
+        folded.started.discard(effect.id)
+        for following in self._machine.step(folded.state, event_of(record)):
+            folded.pending[following.id] = following
             self._admit(following)
         if self._on_step is not None:
-            self._on_step(self._folded.state)
+            self._on_step(folded.state)
 
     def _append(self, record: Record) -> None:
         if self._journal.append(self._run_id, self._token, self._folded.seq, record):
@@ -377,4 +374,13 @@ class _OutOfTime(Exception):
     """The run's own time is over; the effect in flight has no outcome."""
 
 
-_PLAIN = Policy()
+def _said(exc: Exception) -> str:
+    """Return what an error says, with its class when it is not one of our own."""
+    try:
+        text = str(exc)
+    except Exception:
+        text = ""
+    name = type(exc).__name__
+    if type(exc).__module__.startswith("metatree"):
+        return text or name
+    return f"{name}: {text}"

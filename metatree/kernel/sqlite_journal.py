@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from metatree.errors import LeaseLost, MetatreeError, RunExists, UnknownRun
-from metatree.kernel.journal import Record, RunInfo
+from metatree.errors import BrokenStore, LeaseLost, MetatreeError, RunExists, UnknownRun
+from metatree.kernel.journal import Record, RunInfo, given_of
 from metatree.process import is_dead, this_process
 from metatree.store import Store
 
@@ -23,8 +23,15 @@ class SqliteJournal:
     """
 
     def __init__(
-        self, store: Store, *, now: Callable[[], float] = time.time, owner: str | None = None
+        self,
+        store: Store,
+        *,
+        now: Callable[[], float] = time.time,
+        owner: str | None = None,
+        lease_s: float = LEASE_S,
     ) -> None:
+        self.renew_every_s: float | None = lease_s / 4
+        self._lease_s = lease_s
         self._store = store
         self._now = now
         self._owner = owner or this_process()
@@ -35,11 +42,13 @@ class SqliteJournal:
         with self._store.transaction():
             if self._store.row("SELECT 1 FROM run WHERE id = ?", (run_id,)):
                 raise RunExists(run_id)
-            self._store.execute(
-                "INSERT INTO run(id, machine, owner, token, expires_at) VALUES (?, ?, ?, 1, ?)",
-                (run_id, machine, self._owner, self._now() + LEASE_S),
+            made = self._store.rows(
+                "INSERT INTO run(id, machine, owner, token, expires_at) VALUES (?, ?, ?, 1, ?) RETURNING number",
+                (run_id, machine, self._owner, self._now() + self._lease_s),
             )
-            self._insert(self._number(run_id), 1, 0, first)
+            number = int(made[0][0])
+            self._insert(number, 1, 0, first)
+        self._numbers[run_id] = number
         self._renewed[run_id] = self._now()
         return 1
 
@@ -53,23 +62,30 @@ class SqliteJournal:
                 raise LeaseLost(run_id)
             self._store.execute(
                 "UPDATE run SET owner = ?, token = ?, expires_at = ?, cancel = 0, ended = NULL WHERE number = ?",
-                (self._owner, token + 1, self._now() + LEASE_S, number),
+                (self._owner, token + 1, self._now() + self._lease_s, number),
             )
         self._renewed[run_id] = self._now()
         return int(token) + 1
 
     def append(self, run_id: str, token: int, seq: int, record: Record) -> bool:
         number = self._numbers[run_id]
-        now = self._now()
-        if now - self._renewed[run_id] > LEASE_S / 4:
-            self._store.execute(
-                "UPDATE run SET expires_at = ? WHERE number = ? AND token = ?", (now + LEASE_S, number, token)
-            )
-            self._renewed[run_id] = now
+        if self._now() - self._renewed[run_id] > self._lease_s / 4:
+            self.renew(run_id, token)
         try:
             return self._insert(number, token, seq, record)
         except LeaseLost:
             raise LeaseLost(run_id) from None
+
+    def renew(self, run_id: str, token: int) -> bool:
+        now = self._now()
+        kept = self._store.rows(
+            "UPDATE run SET expires_at = ? WHERE number = ? AND token = ? RETURNING cancel",
+            (now + self._lease_s, self._numbers[run_id], token),
+        )
+        if not kept:
+            raise LeaseLost(run_id)
+        self._renewed[run_id] = now
+        return bool(kept[0][0])
 
     def _insert(self, number: int, token: int, seq: int, record: Record) -> bool:
         body = None if record.body is None else _dump(record.body)
@@ -97,25 +113,44 @@ class SqliteJournal:
 
     def read(self, run_id: str) -> list[Record]:
         found = self._store.rows(
-            "SELECT kind, at, effect, body, used FROM journal WHERE run = ? ORDER BY seq",
+            "SELECT seq, kind, at, effect, body, used FROM journal WHERE run = ? ORDER BY seq",
             (self._number(run_id),),
         )
-        return [
-            Record(
+        if not found:
+            raise self._broken(run_id, 0, "it is missing")
+        return [self._record(run_id, number, row) for number, row in enumerate(found)]
+
+    def _record(self, run_id: str, number: int, row: tuple[Any, ...]) -> Record:
+        seq, kind, at, effect, body, used = row
+        if seq != number:
+            raise self._broken(run_id, number, "it is missing")
+        try:
+            return Record(
                 kind, at, effect, None if body is None else json.loads(body), json.loads(used) if used else {}
             )
-            for kind, at, effect, body, used in found
-        ]
+        except (ValueError, TypeError) as exc:
+            raise self._broken(run_id, number, str(exc)) from exc
+
+    def _broken(self, run_id: str, number: int, why: str) -> BrokenStore:
+        path = str(self._store.path or ":memory:")
+        return BrokenStore(
+            f"record {number} of run {run_id!r} in {path} is damaged ({why}):"
+            " the run cannot be taken up, begin another",
+            path=path,
+        )
 
     def runs(self) -> list[RunInfo]:
         found = self._store.rows(
             "SELECT r.id, r.machine, r.ended, f.at, (SELECT max(at) FROM journal WHERE run = r.number), f.body"
-            " FROM run r JOIN journal f ON f.run = r.number AND f.seq = 0 ORDER BY 5 DESC"
+            " FROM run r JOIN journal f ON f.run = r.number AND f.seq = 0 ORDER BY 5 DESC, r.number DESC"
         )
         return [
-            RunInfo(i, machine, ended, began, updated, json.loads(b))
-            for i, machine, ended, began, updated, b in found
+            RunInfo(run_id, machine, ended, began, updated, self._given(run_id, body))
+            for run_id, machine, ended, began, updated, body in found
         ]
+
+    def _given(self, run_id: str, body: str) -> Any:
+        return given_of(self._record(run_id, 0, (0, "begin", 0.0, None, body, None)))
 
     def cancel(self, run_id: str) -> None:
         self._store.execute("UPDATE run SET cancel = 1 WHERE number = ?", (self._number(run_id),))
@@ -131,4 +166,9 @@ class SqliteJournal:
 
 
 def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, from a broken model: SQLite takes it escaped only
+        text = json.dumps(value, separators=(",", ":"), default=str)
+    return text

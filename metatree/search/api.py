@@ -3,155 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import logging
-import threading
+import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import fields
-from decimal import Decimal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from metatree.errors import LeaseLost, UserError
+from metatree.errors import UserError
 from metatree.fallback import Fallback, _AskPerson, ask_person
-from metatree.kernel import Folded, Journal, MemoryJournal, Record, RunInfo, Runner, fold
+from metatree.kernel import Folded, Journal, MemoryJournal, Record, RunInfo, first_record, fold
 from metatree.kernel.sqlite_journal import SqliteJournal
 from metatree.node import Node
 from metatree.protocols import Composer, Describer, Evidence, Reader, Router, ToolCaller
 from metatree.result import Limits, SearchResult, TraceEntry
 from metatree.search.machine import SearchMachine, fold_question
-from metatree.search.menu import MenuMaker
-from metatree.search.outcome import result_of, trace_of
-from metatree.search.parts import find_evidence, whole_suite
+from metatree.search.outcome import result_of
+from metatree.search.session import (
+    Accept,
+    OnEvent,
+    Search,
+    accepted_kinds,
+    limits_json,
+    limits_of,
+    waited_for,
+)
 from metatree.search.state import SearchState
-from metatree.search.toolbox import Permit, Toolbox
-from metatree.search.world import World
+from metatree.search.toolbox import Permit
 from metatree.store import Store
-from metatree.tool import Tool, ToolGroup, ToolTree
+from metatree.threads import run_apart
+from metatree.tool import Tool, ToolGroup
 from metatree.tree import Tree
-
-T = TypeVar("T")
-
-Accept = Collection[str] | Callable[[Node], bool]
-OnEvent = Callable[[TraceEntry], object]
-_MACHINE_LIMITS = ("questions", "depth", "nodes_created", "restarts")
-_log = logging.getLogger("metatree")
-
-
-def accepts_by_default(node: Node) -> bool:
-    """Say whether `returns="nodes"` collects a node when nothing else is asked: a file, a definition, an action, or
-    any other node with content."""
-    return node.has_content or node.kind in ("file", "definition", "action")
-
-
-class Search:
-    """One run: its tree, its parts and its journal, ready to be driven.
-
-    `search`, `asearch`, `astream` and `resume` are thin drivers around it.
-    """
-
-    def __init__(
-        self,
-        tree: Tree,
-        *,
-        returns: str,
-        accept: Accept | None,
-        router: Router | None,
-        reader: Reader | None,
-        tool_caller: ToolCaller | None,
-        composer: Composer | None,
-        describer: Describer | None,
-        evidence: Evidence | Literal[False] | None,
-        tools: Sequence[Tool | ToolGroup],
-        permit: Permit | None,
-        fallbacks: Sequence[Fallback | _AskPerson],
-        concurrency: int,
-        limits: Limits,
-        on_event: OnEvent | None,
-        run_id: str,
-    ) -> None:
-        suite = whole_suite(router, reader, tool_caller, composer, describer)
-        self.tree = tree
-        self.limits = limits
-        self.concurrency = concurrency
-        self.on_event = on_event
-        self.machine = SearchMachine()
-        found = find_evidence(tree, required=router is None) if evidence is None else evidence or None
-        accepts = _accept_function(accept) if returns == "nodes" else None
-        kinds = accept if accept is not None and not callable(accept) else None
-        menus = MenuMaker(
-            tree, found, accepts=accepts, among=tree.ids(kinds) if kinds and accepts and found else None
-        )
-        toolbox = Toolbox(
-            tree,
-            ToolTree(tools),
-            run_id=run_id,
-            tool_caller=suite.tool_caller,
-            describer=suite.describer,
-            permit=permit,
-            fallbacks=fallbacks,
-            accepts=accepts,
-            timeout_s=limits.effect_seconds,
-        )
-        world = World(
-            tree,
-            router=suite.router,
-            reader=suite.reader,
-            composer=suite.composer,
-            menus=menus,
-            accepts=accepts,
-            has_tools=toolbox.has_tools,
-            timeout_s=limits.effect_seconds,
-        )
-        self.handlers = world.handlers() | toolbox.handlers()
-        self.policies = world.policies() | toolbox.policies()
-        self._emitted = 0
-
-    async def drive(
-        self,
-        journal: Journal,
-        run_id: str,
-        token: int,
-        folded: Folded[SearchState],
-        answers: Mapping[int, Any],
-    ) -> SearchResult:
-        """Carry the run on and return what it found; an error of the journal or the machine ends it as `failed`."""
-        self._emitted = 0 if folded.seq == 1 else len(folded.state.trace)
-        self._emit(folded.state)
-        runner = Runner(
-            self.machine,
-            journal,
-            run_id,
-            token,
-            handlers=self.handlers,
-            policies=self.policies,
-            limits=_bounds(self.limits),
-            concurrency=self.concurrency,
-            on_step=self._emit if self.on_event else None,
-        )
-        try:
-            finish = await runner.drive(folded, answers=answers)
-        except LeaseLost:
-            raise
-        except Exception as exc:
-            _log.warning("run %s failed", run_id, exc_info=True)
-            detail = f"{type(exc).__name__}: {exc}"
-            return result_of(folded.state, folded.used, ended="failed", detail=detail, run_id=run_id)
-        detail = finish.detail
-        if finish.ended == "waiting":
-            detail = "; ".join(str(effect.payload["question"]) for effect in finish.waiting)
-        return result_of(finish.state, finish.used, ended=finish.ended, detail=detail, run_id=run_id)
-
-    def _emit(self, state: SearchState) -> None:
-        if self.on_event is None:
-            return
-        for entry in trace_of(state.trace[self._emitted :]):
-            self._emitted += 1
-            try:
-                self.on_event(entry)
-            except Exception:
-                _log.warning("on_event raised; the search goes on", exc_info=True)
 
 
 async def asearch(
@@ -217,11 +99,14 @@ async def asearch(
     """
     limits = limits or Limits()
     asked = _questions(questions)
+    kinds = accepted_kinds(accept)
     if returns not in ("answer", "nodes"):
         raise UserError(f"returns={returns!r}: use 'answer' or 'nodes'")
     if k < 1:
         raise UserError(f"k={k}: use 1 or more")
-    start = tree.get(start_node if start_node is not None else tree.root)
+    if concurrency < 1:
+        raise UserError(f"concurrency={concurrency}: use 1 or more")
+    start = _start(tree, start_node)
     run_id = run_id or uuid.uuid4().hex[:12]
     run = Search(
         tree,
@@ -247,16 +132,16 @@ async def asearch(
         "returns": returns,
         "k": k,
         "trail": [*tree.ancestors(start.id), start.id],
-        "limits": _machine_limits(limits),
+        "limits": limits_json(limits),
         "second_look": second_look,
         "fallbacks": ["person" if f is ask_person else "call" for f in fallbacks],
         "apart": concurrency > 1 and returns == "answer" and len(asked) > 1,
-        "accept": None if accept is None else "function" if callable(accept) else sorted(accept),
+        "accept": "function" if callable(accept) else kinds,
         "concurrency": concurrency,
         "tree": str(tree.path) if tree.path else None,
     }
-    with _Opened(journal, tree) as kept:
-        first = Record("begin", _now(), body=given)
+    with _Opened(journal, tree, create=True) as kept:
+        first = first_record(run.machine, given, time.time())
         token = kept.create(run_id, run.machine.name, first)
         return await run.drive(kept, run_id, token, fold(run.machine, [first]), {})
 
@@ -290,7 +175,7 @@ async def aresume(
         tree: None opens the tree that the run began with.
         accept, router, reader, tool_caller, composer, describer, evidence, tools, permit, fallbacks, on_event: as the
             run was begun with; parts are not kept in a journal.
-        limits: replace the earlier ones; what was used so far still counts.
+        limits: replace the earlier ones, None keeps them; what was used so far still counts.
         answers: question -> answer, for questions that the run put to a person.
 
     Raises:
@@ -300,14 +185,19 @@ async def aresume(
     """
     if tree is None and journal is None:
         raise UserError("resume needs the tree or the journal that the run was kept in")
-    with _Opened(journal, tree) as kept:
+    with _Opened(journal, tree) as kept, ExitStack() as opened:
         machine = SearchMachine()
         records = kept.read(run_id)
-        given = records[0].body
+        folded = fold(machine, records)
+        ended = machine.ended(folded.state)
+        if ended is not None:
+            return result_of(folded.state, folded.used, ended=ended, detail="", run_id=run_id)
+        _answers_by_effect(folded, answers or {})
+        given = folded.state.given
         if tree is None:
             if given["tree"] is None:
                 raise UserError(f"run {run_id!r} searched a tree in memory: give that tree to resume")
-            tree = Tree.open(given["tree"])
+            tree = opened.enter_context(Tree.open(given["tree"]))
         if accept is None and given["accept"] == "function":
             raise UserError(f"run {run_id!r} was begun with an accept function: give it to resume again")
         run = Search(
@@ -324,25 +214,25 @@ async def aresume(
             permit=permit,
             fallbacks=fallbacks,
             concurrency=given["concurrency"],
-            limits=limits or Limits(),
+            limits=limits or limits_of(folded.state.limits),
             on_event=on_event,
             run_id=run_id,
         )
-        folded = fold(machine, records)
-        ended = machine.ended(folded.state)
-        if ended is not None:
-            return result_of(folded.state, folded.used, ended=ended, detail="", run_id=run_id)
         token = kept.acquire(run_id)
-        records = kept.read(run_id)  # now that nobody else writes
-        folded = fold(machine, records)
-        settled = _answers_by_effect(folded, answers or {})
-        extra = [Record("resume", _now())]
-        if limits is not None:
-            extra.append(Record("signal", _now(), body={"name": "limits", "value": _machine_limits(limits)}))
-        for record in extra:
-            kept.append(run_id, token, folded.seq, record)
-            folded = fold(machine, [*records, record])
-            records.append(record)
+        try:
+            records = kept.read(run_id)  # now that nobody else writes
+            extra = [Record("resume", time.time())]
+            if limits is not None:
+                said = {"name": "limits", "value": limits_json(limits)}
+                extra.append(Record("signal", time.time(), body=said))
+            for seq, record in enumerate(extra, start=len(records)):
+                kept.append(run_id, token, seq, record)
+            folded = fold(machine, [*records, *extra])
+            settled = _answers_by_effect(folded, answers or {})
+        except BaseException:
+            with suppress(Exception):
+                kept.release(run_id, token, "failed")
+            raise
         return await run.drive(kept, run_id, token, folded, settled)
 
 
@@ -375,6 +265,7 @@ async def astream(
         yield task.result()
     finally:
         task.cancel()
+        await asyncio.wait([task])  # until it has noted where it stopped
 
 
 def runs(*, journal: str | Path | Journal | None = None, tree: Tree | None = None) -> list[RunInfo]:
@@ -401,6 +292,8 @@ def load_run(
             ended, detail = "failed", "not finished: resume it"
             if last.kind == "stop":
                 ended, detail = last.body["ended"], last.body["detail"]
+            if ended == "waiting":
+                detail = waited_for(folded.pending.values())
         return result_of(folded.state, folded.used, ended=ended, detail=detail, run_id=run_id)
 
 
@@ -410,57 +303,20 @@ def cancel(run_id: str, *, journal: str | Path | Journal | None = None, tree: Tr
         kept.cancel(run_id)
 
 
-def run_apart(make: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine to its end on a loop of its own in a fresh thread, with the caller's context variables."""
-    context = contextvars.copy_context()
-    result: list[T] = []
-    failure: list[BaseException] = []
-    loop = asyncio.new_event_loop()
-    # Waited for instead of the thread: `Thread.join` that Ctrl-C interrupts takes the thread for ended, so a second
-    # join would not wait (Python 3.11 and 3.12, https://github.com/python/cpython/issues/90882).
-    ended = threading.Event()
-    task: list[asyncio.Future[T]] = []
-
-    async def awaited() -> T:
-        return await make()
-
-    def work() -> None:
-        asyncio.set_event_loop(loop)
-        try:
-            task.append(loop.create_task(awaited(), context=context))
-            result.append(loop.run_until_complete(task[0]))
-        except BaseException as exc:
-            failure.append(exc)
-        finally:
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.run_until_complete(loop.shutdown_default_executor())
-            loop.close()
-            ended.set()
-
-    threading.Thread(target=work, name="metatree-search", daemon=True).start()
-    try:
-        ended.wait()
-    except BaseException:  # Ctrl-C in the caller: stop the run where it is, then go
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(lambda: task and task[0].cancel())
-        ended.wait()
-        raise
-    if failure:
-        raise failure[0]
-    return result[0]
-
-
 class _Opened:
     """Opens the journal that was asked for, and closes what it opened."""
 
-    def __init__(self, journal: str | Path | Journal | None, tree: Tree | None) -> None:
+    def __init__(
+        self, journal: str | Path | Journal | None, tree: Tree | None, *, create: bool = False
+    ) -> None:
         self._journal = journal
         self._tree = tree
+        self._create = create
         self._store: Store | None = None
 
     def __enter__(self) -> Journal:
         if isinstance(self._journal, str | Path):
-            self._store = Store.open(self._journal)
+            self._store = Store.open(Path(self._journal).expanduser(), create=self._create)
             return SqliteJournal(self._store)
         if self._journal is not None:
             return self._journal
@@ -477,53 +333,36 @@ class _Opened:
 
 
 def _questions(questions: str | Sequence[str]) -> list[str]:
-    asked = [questions] if isinstance(questions, str) else list(questions)
-    if not asked or not all(isinstance(q, str) and q.strip() for q in asked):
+    asked = [questions] if isinstance(questions, str) else questions
+    if (
+        not isinstance(asked, Sequence)
+        or not asked
+        or not all(isinstance(q, str) and q.strip() for q in asked)
+    ):
         raise UserError("there is no question, or an empty one: give one or more questions as text")
-    return list({fold_question(q): q.strip() for q in reversed(asked)}.values())[::-1]
+    different: dict[str, str] = {}
+    for question in asked:
+        different.setdefault(fold_question(question), question.strip())
+    return list(different.values())
 
 
-def _accept_function(accept: Accept | None) -> Callable[[Node], bool]:
-    if accept is None:
-        return accepts_by_default
-    if callable(accept):
-        return accept
-    kinds = {accept} if isinstance(accept, str) else set(accept)
-    return lambda node: node.kind in kinds
+def _start(tree: Tree, start_node: str | Node | None) -> Node:
+    if start_node is None:
+        return tree.get(tree.root)
+    return tree.get(tree.resolve(start_node) if isinstance(start_node, str) else start_node)
 
 
 def _answers_by_effect(folded: Folded[SearchState], answers: Mapping[str, str]) -> dict[int, dict[str, Any]]:
     """Match answers to the questions that the run waits with."""
-    asked = {
-        fold_question(effect.payload["question"]): effect.id
-        for effect in folded.pending.values()
-        if effect.kind == "ask"
-    }
+    asked: dict[str, list[int]] = {}
+    for effect in folded.pending.values():
+        if effect.kind == "ask":
+            asked.setdefault(fold_question(effect.payload["question"]), []).append(effect.id)
     settled: dict[int, dict[str, Any]] = {}
     for question, answer in answers.items():
-        effect = asked.get(fold_question(question))
-        if effect is None:
-            waiting = "; ".join(asked) or "nothing"
+        effects = asked.get(fold_question(question))
+        if effects is None:
+            waiting = waited_for(folded.pending.values()) or "nothing"
             raise UserError(f"the run did not ask {question!r}; it waits for: {waiting}")
-        settled[effect] = {"answer": answer}
+        settled.update((effect_id, {"answer": answer}) for effect_id in effects)
     return settled
-
-
-def _machine_limits(limits: Limits) -> dict[str, Any]:
-    return {name: getattr(limits, name) for name in _MACHINE_LIMITS}
-
-
-def _bounds(limits: Limits) -> dict[str, float]:
-    """Return the limits that the kernel keeps."""
-    bounds: dict[str, float] = {}
-    for field in fields(limits):
-        value = getattr(limits, field.name)
-        if value is not None and field.name not in (*_MACHINE_LIMITS, "effect_seconds"):
-            bounds[field.name] = float(value) if isinstance(value, Decimal) else value
-    return bounds
-
-
-def _now() -> float:
-    import time
-
-    return time.time()

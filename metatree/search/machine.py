@@ -52,7 +52,8 @@ class SearchMachine:
 
     Effects and the values of their outcomes:
 
-        list      {node, marks}             -> {id, title, version, content, tools, accept, children, collectable} or {gone}
+        list      {node, marks}             -> {id, title, version, content, tools, accept, children, collectable},
+                                               or {gone}
         route     {node, options, tools}    -> {choice, title, score, hint, accept, unviable, reason, offered}
                                                or {split, gone}: too long for one prompt; groups of ids
         rank      {node, options}           -> {choice, title, score, hint, accept}
@@ -86,11 +87,11 @@ class SearchMachine:
         return state.ended
 
     def step(self, state: SearchState, event: Event) -> list[Effect]:
-        state.steps += 1
-        if isinstance(event, Signal):
+        if isinstance(event, Signal):  # no step: other limits leave the trace as it would be
             if event.name == "limits":
                 state.limits.update(event.value)
             return []
+        state.steps += 1
         waiting = state.waiting.pop(event.effect)
         frame = state.frames[waiting.frame]
         handle = getattr(self, f"_on_{waiting.effect.kind}")
@@ -111,12 +112,12 @@ class SearchMachine:
         frame.has_tools = value["tools"]
         if _collecting(state):
             if value["accept"] and node not in frame.read and frame.trail == state.given["trail"]:
-                frame.read.add(node)  # the start node itself may be what is looked for
+                frame.read[node] = state.steps  # the start node itself may be what is looked for
                 return self._route(state, frame, [node])
             if len(frame.options) == 1 and value["collectable"]:
                 return self._route(state, frame, frame.options)
         elif value["content"] and node not in frame.read:
-            frame.read.add(node)
+            frame.read[node] = state.steps
             return self._read(state, frame, node, value["title"], value["version"])
         return self._descend(state, frame)
 
@@ -153,7 +154,14 @@ class SearchMachine:
     # Routing ---------------------------------------------------------------------------------------------------
 
     def _route(
-        self, state: SearchState, frame: Frame, options: list[str], *, tools: bool = False
+        self,
+        state: SearchState,
+        frame: Frame,
+        options: list[str],
+        *,
+        tools: bool = False,
+        callable_: Iterable[str] = (),
+        jumps: bool = True,
     ) -> list[Effect]:
         return _effect(
             state,
@@ -162,6 +170,8 @@ class SearchMachine:
             node=frame.trail[-1],
             options=list(options),
             tools=tools,
+            callable=list(callable_),
+            jumps=jumps,
             marks=frame.marks,
             questions=list(frame.open),
             context=_context(state, frame),
@@ -170,12 +180,15 @@ class SearchMachine:
     def _on_route(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
         if event.error is not None:
             _note(state, frame, "route", frame.trail[-1], f"the router failed: {event.error}", by="nobody")
-            return _effect(state, frame, "rank", **effect.payload)
+            return _effect(state, frame, "rank", **{**effect.payload, "jumps": False})
         if "split" in event.value:
-            frame.knockout = Knockout(event.value["split"], unviable=dict(event.value["gone"]))
+            if frame.knockout is None:
+                frame.knockout = Knockout([])
+            frame.knockout.groups[:0] = event.value["split"]
+            frame.knockout.unviable.update(event.value["gone"])
             return self._next_group(state, frame)
         if frame.knockout is not None:
-            return self._group_decided(state, frame, frame.knockout, event.value)
+            return self._group_decided(state, frame, frame.knockout, event.value, by="router")
         return self._decided(state, frame, effect, event.value, by="router")
 
     def _next_group(self, state: SearchState, frame: Frame) -> list[Effect]:
@@ -185,7 +198,7 @@ class SearchMachine:
         if knockout.groups:
             group = knockout.groups.pop(0)
             if len(group) > 1:
-                return self._route(state, frame, group)
+                return self._route(state, frame, group, jumps=False)
             knockout.winners += group
             return self._next_group(state, frame)
         frame.knockout = None
@@ -193,10 +206,12 @@ class SearchMachine:
             self._mark(state, frame, node, UNVIABLE, why, frame.trail[-1])
         if len(knockout.winners) == 1:
             return self._enter_or_collect(state, frame, knockout)
-        return self._route(state, frame, knockout.winners) if knockout.winners else self._list(state, frame)
+        if not knockout.winners:
+            return self._list(state, frame)
+        return self._route(state, frame, knockout.winners, jumps=False)
 
     def _group_decided(
-        self, state: SearchState, frame: Frame, knockout: Knockout, value: dict[str, Any]
+        self, state: SearchState, frame: Frame, knockout: Knockout, value: dict[str, Any], *, by: str
     ) -> list[Effect]:
         choice = value["choice"]
         offered = set(value["offered"])
@@ -206,6 +221,8 @@ class SearchMachine:
         if choice is not None:
             knockout.winners.append(choice)
             knockout.last = value
+            if frame.looked_twice:
+                ruled_out = {}  # as for a whole menu
         knockout.unviable.update(ruled_out)
         _note(
             state,
@@ -216,7 +233,7 @@ class SearchMachine:
             offered=value["offered"],
             choice=choice,
             unviable=ruled_out,
-            by="router",
+            by=by,
             group=True,
         )
         return self._next_group(state, frame)
@@ -227,7 +244,7 @@ class SearchMachine:
         if _collecting(state) and value is not None and value["choice"] == winner and value["accept"]:
             return self._collect(state, frame, winner, value)
         if _collecting(state) and value is None:
-            return self._route(state, frame, [winner])
+            return self._route(state, frame, [winner], jumps=False)
         return self._enter(state, frame, winner, "the only one left of its groups")
 
     def _on_rank(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
@@ -235,7 +252,11 @@ class SearchMachine:
         value = event.value
         if event.error is not None:
             value = {"choice": options[0], "title": "", "score": 0.0, "hint": "", "accept": False}
-        value = {**value, "unviable": {}, "reason": "order by evidence", "offered": options}
+        if value["choice"] is None:  # they are gone
+            value = {**value, "unviable": dict.fromkeys(options, "it is no longer in the tree")}
+        value = {"unviable": {}, **value, "reason": "order by evidence", "offered": options}
+        if frame.knockout is not None:
+            return self._group_decided(state, frame, frame.knockout, value, by="evidence")
         return self._decided(state, frame, effect, value, by="evidence")
 
     def _decided(
@@ -248,7 +269,7 @@ class SearchMachine:
         reason = value["reason"]
         if choice is None and not unviable:
             unviable = dict.fromkeys(value["offered"], reason or "nothing was chosen")
-        if choice is not None and frame.looked_twice and frame.tools is None:
+        if choice is not None and frame.looked_twice and not effect.payload["tools"]:
             unviable = {}  # a second look is for routers that are wrong: beside a choice, nothing is ruled out
         here = frame.trail[-1]
         _note(
@@ -268,7 +289,7 @@ class SearchMachine:
                 visit.marks[tool] = Mark(UNVIABLE, why, state.steps, visit.path[-1])
             if choice is None:
                 return self._list_tools(state, frame, visit)
-            return self._enter_tool(state, frame, visit, choice, choice in value.get("callable", ()))
+            return self._enter_tool(state, frame, visit, choice, choice in effect.payload["callable"])
         for node, why in unviable.items():
             self._mark(state, frame, node, UNVIABLE, why or reason, here)
         if choice is None:
@@ -359,13 +380,15 @@ class SearchMachine:
         if question is None or not answer["answer"]:
             return
         part = Part(question, answer["answer"], answer["quote"], answer["complete"], node, title)
-        frame.parts.append(part)
+        if part not in frame.parts:  # a known read, taken again
+            frame.parts.append(part)
         if part.complete:
             frame.open.remove(question)
 
     def _learn(self, state: SearchState, frame: Frame, fact: Fact) -> None:
+        if all((known.text, known.question) != (fact.text, fact.question) for known in frame.facts):
+            frame.learned = True
         frame.facts.append(fact)
-        frame.learned = True
         _note(state, frame, "fact", fact.node, fact.text, question=fact.question)
 
     # Nested questions ------------------------------------------------------------------------------------------
@@ -379,19 +402,24 @@ class SearchMachine:
         learned = False
         for question in questions:
             folded = fold_question(question)
+            parts = state.answered.get(folded)
+            if parts:  # each place that asks is told once
+                told = any(
+                    f.node == place["node"] and fold_question(f.question) == folded for f in frame.facts
+                )
+                if not told:
+                    self._learn(
+                        state, frame, Fact(" ".join(p.answer for p in parts), place["node"], question)
+                    )
+                    learned = True
+                continue
             if not folded or folded in frame.asked:
                 continue
-            frame.asked.add(folded)
+            frame.asked[folded] = state.steps
             dropped = ""
             if folded in asking:
                 dropped = "an enclosing search is asking it"
-            elif folded in state.answered:
-                parts = state.answered[folded]
-                if parts:
-                    text = " ".join(p.answer for p in parts)
-                    self._learn(state, frame, Fact(text, place["node"], question))
-                    learned = True
-                    continue
+            elif parts is not None:
                 dropped = "an earlier search found no answer to it"
             elif frame.depth + 1 > state.limits["depth"]:
                 dropped = f"nested deeper than {state.limits['depth']}"
@@ -514,7 +542,7 @@ class SearchMachine:
             return self._leave(state, frame, "neither its content nor its tools answer")
         if len(options) == 1:
             return self._enter_tool(state, frame, visit, options[0], options[0] in event.value["callable"])
-        return self._route(state, frame, options, tools=True)
+        return self._route(state, frame, options, tools=True, callable_=event.value["callable"], jumps=False)
 
     def _enter_tool(
         self, state: SearchState, frame: Frame, visit: ToolVisit, tool: str, is_callable: bool
@@ -539,7 +567,14 @@ class SearchMachine:
         if event.error is not None:
             return self._tool_done(state, frame, visit, UNVIABLE, f"no arguments: {event.error}")
         visit.arguments = event.value["arguments"]
-        return _effect(state, frame, "call", node=visit.node, tool=visit.tool, arguments=visit.arguments)
+        return self._call(state, frame, visit)
+
+    def _call(
+        self, state: SearchState, frame: Frame, visit: ToolVisit, *, again: bool = False
+    ) -> list[Effect]:
+        return _effect(
+            state, frame, "call", node=visit.node, tool=visit.tool, arguments=visit.arguments, again=again
+        )
 
     def _tool_done(
         self, state: SearchState, frame: Frame, visit: ToolVisit, kind: str, reason: str
@@ -553,7 +588,8 @@ class SearchMachine:
         assert visit is not None
         if event.error_kind == "in_doubt":
             asked = json.dumps(visit.arguments, ensure_ascii=False, sort_keys=True)
-            question = f"A call of {visit.tool} with {asked} was interrupted and may have happened. Call it again? (yes/no)"
+            doubt = f"A call of {visit.tool} with {asked} was interrupted and may have happened."
+            question = f"{doubt} Call it again? (yes/no)"
             return _effect(state, frame, "ask", question=question, about="call")
         if event.error is not None:
             return self._tool_done(state, frame, visit, UNVIABLE, f"it failed: {event.error}")
@@ -567,9 +603,13 @@ class SearchMachine:
             state, frame, found, where, reason, tool=visit.tool, arguments=visit.arguments, call=value["call"]
         )
         if made is None:
+            if not value["text"].strip():
+                return self._list_tools(state, frame, visit)
             return self._read(state, frame, visit.node, visit.tool, "", content=value["text"])
         if made.get("kept"):  # it is in the tree already
             return self._enter_made(state, frame, visit, made)
+        if state.created >= state.limits["nodes_created"]:  # by a search beside this one
+            return self._tool_done(state, frame, visit, UNVIABLE, "no more nodes may be made")
         if not made["title"] or not made["description"]:
             return _effect(state, frame, "describe", parent=visit.node, node=made, questions=list(frame.open))
         return _effect(state, frame, "insert", parent=visit.node, node=made)
@@ -590,10 +630,8 @@ class SearchMachine:
     def _on_insert(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
         visit = frame.tools
         assert visit is not None
-        if event.error is not None:
-            return self._tool_done(
-                state, frame, visit, UNVIABLE, f"its node could not be kept: {event.error}"
-            )
+        if event.value.get("gone"):
+            return self._tool_done(state, frame, visit, UNVIABLE, "the node it worked on is no longer there")
         state.created += 1
         _note(state, frame, "create", event.value["id"], f"made by {visit.tool}", parent=visit.node)
         return self._enter_made(state, frame, visit, event.value)
@@ -616,7 +654,7 @@ class SearchMachine:
             frame.restarts += 1
             frame.learned = False
             frame.marks = {}
-            frame.read, frame.visits = set(), {}
+            frame.read, frame.visits = {}, {}
             _note(state, frame, "restart", None, "something was learned since it began")
             return self._from_root(state, frame)
         if self._may_look_twice(state, frame):
@@ -642,6 +680,7 @@ class SearchMachine:
                 index=index,
                 questions=list(frame.open),
                 context=_context(state, frame),
+                may_create=max(0, state.limits["nodes_created"] - state.created),
             )
         return self._finish(state, frame, "exhausted")
 
@@ -660,8 +699,11 @@ class SearchMachine:
             _note(state, frame, "fallback", None, f"it failed: {event.error}", index=effect.payload["index"])
             return self._exhausted(state, frame)
         for answer in event.value["answers"]:
-            self._take(state, frame, answer, answer.get("node", ""), answer.get("title", ""))
+            self._take(state, frame, answer, "", "")
         made = event.value["nodes"]
+        if event.value["left_out"]:
+            why = f"no more nodes may be made: {event.value['left_out']} left out"
+            _note(state, frame, "dropped", None, why, index=effect.payload["index"])
         for node in made:
             state.created += 1
             _note(state, frame, "create", node["id"], "made by a fallback")
@@ -686,9 +728,7 @@ class SearchMachine:
             visit = frame.tools
             assert visit is not None
             if said.casefold() in ("yes", "y", "true", "1"):
-                return _effect(
-                    state, frame, "call", node=visit.node, tool=visit.tool, arguments=visit.arguments
-                )
+                return self._call(state, frame, visit, again=True)
             return self._tool_done(state, frame, visit, VISITED, "interrupted once, and not called again")
         if said:
             answer = {"question": question, "answer": said, "quote": said, "complete": True}
@@ -748,7 +788,7 @@ def _facts_for(frame: Frame, node: str, title: str) -> list[str]:
         if (fact.node == node and fact.question)
         or (len(name) > 3 and fact.node != node and name in fact.text.casefold())
     ]
-    return [_fact_text(fact) for fact in shown[-MAX_FACTS_SHOWN:]]
+    return list(dict.fromkeys(map(_fact_text, shown)))[-MAX_FACTS_SHOWN:]
 
 
 def _fact_text(fact: Fact) -> str:
@@ -757,7 +797,7 @@ def _fact_text(fact: Fact) -> str:
 
 
 def _context(state: SearchState, frame: Frame) -> str:
-    return _join(state.given["context"], [_fact_text(fact) for fact in frame.facts[-MAX_FACTS_SHOWN:]])
+    return _join(state.given["context"], list(dict.fromkeys(map(_fact_text, frame.facts)))[-MAX_FACTS_SHOWN:])
 
 
 def _join(context: str, facts: list[str]) -> str:

@@ -5,14 +5,17 @@ Evidence is asked once for a set of questions; each menu then takes from that ra
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from metatree.errors import UnknownNode
+from metatree.errors import MetatreeError, UnknownNode
 from metatree.node import Node
 from metatree.protocols import Evidence, Option, Scored
 from metatree.tree import Tree
 
+_log = logging.getLogger("metatree")
 DEEP = 200
 """Nodes taken from a ranking; options without any of them below count as without evidence."""
 MAX_HINTS = 3
@@ -91,9 +94,19 @@ class MenuMaker:
             self._nodes.clear()
 
     def make(
-        self, node: str, options: Sequence[str], questions: tuple[str, ...], marked: Mapping[str, object]
+        self,
+        node: str,
+        options: Sequence[str],
+        questions: tuple[str, ...],
+        marked: Mapping[str, object],
+        *,
+        jumps: bool = True,
     ) -> Menu:
-        """Return the options of a node that still exist, in tree order, then the leaves offered beside them."""
+        """Return the options of a node that still exist, in tree order, then the leaves offered beside them.
+
+        Args:
+            jumps: whether leaves may be offered beside the options.
+        """
         self._look_for_edits()
         nodes: dict[str, Node] = {}
         for option in options:
@@ -118,7 +131,7 @@ class MenuMaker:
             Option(n.id, n.title, n.description, None, min(1.0, below[n.id].score), tuple(below[n.id].hints))
             for n in nodes.values()
         ]
-        for leaf, scored in self._best_leaves(leaves):
+        for leaf, scored in self._best_leaves(leaves) if jumps else ():
             nodes[leaf.id] = leaf
             above = self._tree.parent(leaf.id)
             parent = self.find(above) if above is not None else None
@@ -175,10 +188,14 @@ class MenuMaker:
         key = (self._sequence, questions, "" if self._among is not None else node, k)
         ranking = self._rankings.get(key)
         if ranking is None:
-            if self._among is not None:
-                ranking = self._evidence.score(questions, among=self._among, k=k)
-            else:
-                ranking = self._evidence.score(questions, under=node, k=k)
+            where: dict[str, Any] = {"under": node} if self._among is None else {"among": self._among}
+            try:
+                ranking = list(self._evidence.score(questions, **where, k=k))
+            except MetatreeError:
+                raise
+            except Exception:
+                _log.warning("the evidence raised; menus come without it", exc_info=True)
+                ranking = []
             if len(self._rankings) > 64:
                 self._rankings.clear()
             self._rankings[key] = ranking

@@ -83,13 +83,13 @@ class Frame:
     open: list[str] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     marks: dict[str, Mark] = field(default_factory=dict)
-    read: set[str] = field(default_factory=set)
-    """Nodes whose content was read since the frame last started."""
+    read: dict[str, int] = field(default_factory=dict)
+    """Nodes whose content was read since the frame last started -> the step."""
     visits: dict[str, ToolVisit] = field(default_factory=dict)
     """Walks through the tool trees of nodes since the frame last started."""
     facts: list[Fact] = field(default_factory=list)
-    asked: set[str] = field(default_factory=set)
-    """Folded questions that this frame has opened or dropped; none is opened twice."""
+    asked: dict[str, int] = field(default_factory=dict)
+    """Folded questions that this frame has opened or dropped -> the step; none is opened twice."""
     place: dict[str, Any] | None = None
     """The read that waits for a nested frame, to be taken up again."""
     options: list[str] = field(default_factory=list)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from metatree.calls import Call, CallRecords, call_of
-from metatree.errors import BadModelAnswer, ToolFailed
+from metatree.calls import Call, CallRecords, Made, call_of
+from metatree.errors import BadModelAnswer, StaleSource, ToolFailed, UserError
 from metatree.fallback import Fallback, FallbackRequest, FallbackResult, _AskPerson
-from metatree.kernel import Attempt, Effect, Handler, Policy
+from metatree.kernel import Attempt, Effect, Handler, InDoubt, Policy, report_usage
 from metatree.node import Node
-from metatree.protocols import Describer, DescribeRequest, Description, ToolCaller, ToolRequest
-from metatree.search.world import model_policy
+from metatree.protocols import Describer, DescribeRequest, Description, Option, ToolCaller, ToolRequest
+from metatree.search.world import STORE_ERRORS, answer_json, model_policy
+from metatree.threads import in_thread
 from metatree.tool import Tool, ToolTree
 from metatree.tree import Tree
 
-Permit = Callable[[Tool, Mapping[str, Any]], bool]
+Permit = Callable[[Tool, Mapping[str, Any]], "bool | Awaitable[bool]"]
 """Decides whether a tool that changes something may be called with these arguments."""
 
 
@@ -62,53 +64,106 @@ class Toolbox:
 
     def policies(self) -> dict[str, Policy]:
         """Return how each kind is tried, timed and counted; a call's time limit is the tool's own."""
-        repeatable = all(tool.repeatable for tool in self._tools.tools())
         return {
-            "fill": model_policy(self._tool_caller, timeout_s=self._timeout_s),
-            "call": Policy(counts=("tool_calls",), repeatable=repeatable),
+            "tools": Policy(fatal=(Exception,)),
+            "fill": model_policy(self._tool_caller, timeout_s=self._timeout_s, needed=True),
+            "call": Policy(
+                counts=("tool_calls",),
+                repeatable=self._is_repeatable,
+                recover=self._recover,
+                fatal=STORE_ERRORS,
+            ),
             "describe": model_policy(self._describer, timeout_s=self._timeout_s),
-            "fallback": Policy(timeout_s=self._timeout_s),
+            "insert": Policy(fatal=(Exception,)),
+            "fallback": Policy(timeout_s=self._timeout_s, fatal=STORE_ERRORS),
         }
+
+    def _is_repeatable(self, effect: Effect) -> bool:
+        return self._tools.tool(effect.payload["tool"]).repeatable
 
     def has_tools(self, node: Node) -> bool:
         """Say whether any tool works on a node."""
         return bool(self._tools) and bool(self._tools.viable("", node))
 
+    def options(self, ids: Sequence[str]) -> list[Option]:
+        """Return tools and groups as a menu; those that are not there are left out."""
+        entries = [entry for entry in map(self._tools.find, ids) if entry is not None]
+        return [Option(entry.id, entry.title, entry.description) for entry in entries]
+
     def _list(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         asked = effect.payload
-        node = self._tree.get(asked["node"])
-        viable = self._tools.viable(asked["at"], node, may_create=asked["may_create"])
+        node = self._tree.find(asked["node"])
+        viable = [] if node is None else self._tools.viable(asked["at"], node, may_create=asked["may_create"])
         options = [entry for entry in viable if entry.id not in asked["marks"]]
         return {
             "options": [entry.id for entry in options],
             "callable": [entry.id for entry in options if isinstance(entry, Tool)],
         }
 
+    def _node(self, node_id: str) -> Node:
+        node = self._tree.find(node_id)
+        if node is None:
+            raise ToolFailed(f"node {node_id!r} is no longer in the tree")
+        return node
+
     async def _fill(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         asked = effect.payload
         tool = self._tools.tool(asked["tool"])
-        node = self._tree.get(asked["node"])
+        node = self._node(asked["node"])
         request = ToolRequest(tool.spec, node, tuple(asked["questions"]), asked["context"], attempt.errors)
         return {"arguments": tool.validated(await self._tool_caller.fill(request))}
 
     async def _call(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         asked = effect.payload
-        tool = self._tools.tool(asked["tool"])
-        node = self._tree.get(asked["node"])
-        if tool.changes and not (self._permit and self._permit(tool, asked["arguments"])):
+        tool, node, call = self._call_of(effect)
+        if tool.changes and not await self._permitted(tool, asked["arguments"]):
             raise ToolFailed(f"{tool.id!r} may change something, and there is no permission for this call")
-        call = call_of(tool, asked["arguments"], node, scope=str(getattr(self._permit, "scope", "")))
-        made = await self._records.claim(call, key=attempt.key, run_id=self._run_id, tool=tool)
+        made = await self._records.claim(
+            call, key=attempt.key, run_id=self._run_id, tool=tool, again=asked["again"]
+        )
         if made is not None:
-            result, reused = made.result, made.reused
+            report_usage(tool_calls=-1)  # nothing was called
         else:
             try:
-                result, reused = await self._make(tool, asked["arguments"], node, call), False
-                self._records.keep(call, result, tool=tool)
-            except BaseException:
-                self._records.drop(call)
+                made = Made(await self._make(tool, asked["arguments"], node, call), False)
+                self._records.keep(call, made.result, key=attempt.key, tool=tool)
+            except BaseException as exc:
+                cut_off = isinstance(exc, InDoubt) or not isinstance(exc, Exception)
+                if cut_off and not tool.repeatable:
+                    self._records.doubt(call, key=attempt.key)
+                else:
+                    self._records.drop(call, key=attempt.key)
                 raise
-        found = {"reused": reused, "call": call.hash, **result}
+        return self._called(call, made)
+
+    def _recover(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        """Return what a call gave that may not be made twice and was interrupted after it was recorded."""
+        _, _, call = self._call_of(effect)
+        made = self._records.result_of(call, key=attempt.key)
+        if made is None:
+            raise InDoubt("it was interrupted and may have happened")
+        return self._called(call, made)
+
+    def _call_of(self, effect: Effect) -> tuple[Tool, Node, Call]:
+        asked = effect.payload
+        tool = self._tools.tool(asked["tool"])
+        node = self._node(asked["node"])
+        scope = str(getattr(self._permit, "scope", ""))
+        return tool, node, call_of(tool, asked["arguments"], node, scope=scope, run_id=self._run_id)
+
+    async def _permitted(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        if self._permit is None:
+            return False
+        try:
+            said = self._permit(tool, arguments)
+            return bool(await said if inspect.isawaitable(said) else said)
+        except Exception as exc:
+            raise ToolFailed(
+                f"whether {tool.id!r} is permitted cannot be said: {type(exc).__name__}: {exc}"
+            ) from exc
+
+    def _called(self, call: Call, made: Made) -> dict[str, Any]:
+        found = {"reused": made.reused, "call": call.hash, **made.result}
         if "node" in found:
             kept = self._tree.find(found["node"]["id"])
             found["node"] = {
@@ -121,18 +176,28 @@ class Toolbox:
         """Call a tool and return `{"text": …}` or `{"node": {…}}`."""
         worked_on = node
         if tool.on_node and node.has_content and node.content is None:
-            worked_on = replace(node, content=self._tree.content(node.id))
+            try:
+                worked_on = replace(node, content=self._tree.content(node.id))
+            except (UserError, StaleSource, OSError) as exc:
+                raise ToolFailed(str(exc)) from exc
         given = tool.bound(arguments, {Node: worked_on, Tree: self._tree})
         try:
-            async with asyncio.timeout(tool.timeout_s):
+            async with asyncio.timeout(tool.timeout_s) as guard:
                 if inspect.iscoroutinefunction(tool.function):
                     result = await tool.function(**given)
                 else:
-                    result = await asyncio.to_thread(tool.function, **given)
-        except TimeoutError as exc:
-            raise ToolFailed(f"{tool.id!r} gave nothing within {tool.timeout_s:g} s") from exc
+                    result = await in_thread(tool.function, **given)
+                    if inspect.isawaitable(result):
+                        result = await result
+        except Exception as exc:
+            if not guard.expired():
+                raise ToolFailed(f"{type(exc).__name__}: {exc}") from exc
+            late = f"{tool.id!r} gave nothing within {tool.timeout_s:g} s"
+            if not tool.repeatable:
+                raise InDoubt(late) from exc
+            raise ToolFailed(late) from exc
         if tool.kind == "exploratory":
-            text = result if isinstance(result, str) else _as_text(result)
+            text = result if isinstance(result, str) else "" if result is None else _as_text(result)
             if len(text) > tool.max_chars:
                 text = f"{text[: tool.max_chars]}\n… cut: {len(text) - tool.max_chars} more characters"
             return {"text": text}
@@ -143,15 +208,16 @@ class Toolbox:
     def _node_json(
         self, made: Node, under: Node, tool: Tool, arguments: Mapping[str, Any], call: Call
     ) -> dict[str, Any]:
-        node_id = made.id or f"{under.id}~{call.hash[:12]}"
+        _check_node(made, tool.id)
+        node_id = _clean(made.id) or f"{under.id}~{call.hash[:12]}"
         there = self._tree.find(node_id)
-        if there is not None and there.provenance.get("call") != call.hash:
+        if there is not None and there.provenance.get("call") != call.hash:  # its id is another node's
             node_id = f"{node_id}~{call.hash[:12]}"
         return {
             "id": node_id,
-            "title": made.title,
-            "description": made.description,
-            "content": made.content,
+            "title": _clean(made.title),
+            "description": _clean(made.description),
+            "content": None if made.content is None else _clean(made.content),
             "kind": made.kind,
             "attributes": dict(made.attributes),
             "provenance": {
@@ -182,44 +248,83 @@ class Toolbox:
 
     def _insert(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         node = _node_of(effect.payload["node"])
-        if self._tree.find(node.id) is None:
-            self._tree.add(node, parent=effect.payload["parent"])
-            self._tree.link(effect.payload["parent"], node.id, f"tool:{node.provenance['tool']}")
+        parent = effect.payload["parent"]
+        with self._tree.memory.transaction():
+            if self._tree.find(node.id) is None:
+                if parent not in self._tree:
+                    return {"gone": True}
+                self._tree.add(node, parent=parent)
+                self._tree.link(parent, node.id, f"tool:{node.provenance['tool']}")
         return {"id": node.id, "title": node.title}
 
     async def _fallback(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         asked = effect.payload
+        found = await self._found_by(asked, attempt.key)
+        answers = [answer_json(answer) for answer in found.answers]
+        nodes = [
+            self._keep_found(node, found.parent, f"{attempt.key}/{number}")
+            for number, node in enumerate(list(found.nodes)[: asked["may_create"]])
+        ]
+        return {"answers": answers, "nodes": nodes, "left_out": len(found.nodes) - len(nodes)}
+
+    async def _found_by(self, asked: Mapping[str, Any], key: str) -> FallbackResult:
+        """Call a function of the chain and check what it gives."""
+        if asked["index"] >= len(self._fallbacks) or isinstance(self._fallbacks[asked["index"]], _AskPerson):
+            raise UserError("give the fallbacks that the run was begun with, in the same order")
         function = self._fallbacks[asked["index"]]
         assert not isinstance(function, _AskPerson)
-        request = FallbackRequest(tuple(asked["questions"]), asked["context"], self._tree, attempt.key)
-        found = function(request)
-        if inspect.isawaitable(found):
-            found = await found
+        request = FallbackRequest(tuple(asked["questions"]), asked["context"], self._tree, key)
+        try:
+            found = function(request)
+            if inspect.isawaitable(found):
+                found = await found
+        except Exception as exc:
+            raise ToolFailed(f"{type(exc).__name__}: {exc}") from exc
         if isinstance(found, Node):
             found = FallbackResult(nodes=(found,))
-        found = found or FallbackResult()
+        found = FallbackResult() if found is None else found
         if not isinstance(found, FallbackResult):
             raise ToolFailed(
                 f"a fallback must return a FallbackResult, a Node or None, not {type(found).__name__}"
             )
-        nodes = []
-        for number, node in enumerate(found.nodes):
-            made = replace(
-                node, provenance={**node.provenance, "run": self._run_id, "key": f"{attempt.key}/{number}"}
-            )
-            there = self._tree.find(made.id)
-            if there is not None and there.provenance.get("key") != made.provenance["key"]:
-                made, there = replace(made, id=f"{made.id}~{self._run_id}.{effect.id}.{number}"), None
+        for node in found.nodes:
+            _check_node(node, "a fallback")
+        if found.nodes and found.parent not in self._tree:
+            raise ToolFailed(f"a fallback wants to add below {found.parent!r}, which is not in the tree")
+        return found
+
+    def _keep_found(self, node: Node, parent: str, key: str) -> dict[str, Any]:
+        """Add a node that a fallback found, once, under another id when its own is taken."""
+        made = replace(node, provenance={**node.provenance, "run": self._run_id, "key": key})
+        for name in (made.id, f"{made.id}~{key}"):
+            made = replace(made, id=name)
+            there = self._tree.find(name)
             if there is None:
-                self._tree.add(made, parent=found.parent)
-            accept = self._accepts is not None and self._accepts(made)
-            trail = self._tree.ancestors(made.id)
-            nodes.append({"id": made.id, "title": made.title, "accept": accept, "trail": trail})
-        answers = [
-            {"question": a.question, "answer": a.answer, "quote": a.quote, "complete": a.complete}
-            for a in found.answers
-        ]
-        return {"answers": answers, "nodes": nodes}
+                self._tree.add(made, parent=parent)
+            if there is None or there.provenance.get("key") == key:
+                break
+        accept = self._accepts is not None and self._accepts(made)
+        return {"id": made.id, "title": made.title, "accept": accept, "trail": self._tree.ancestors(made.id)}
+
+
+def _check_node(made: Any, by: str) -> None:
+    """Raise `ToolFailed` unless this is a node that can be kept; an empty id is allowed."""
+    if not isinstance(made, Node):
+        raise ToolFailed(f"{by!r} must give nodes, not {type(made).__name__}")
+    for name in ("id", "title", "description", "kind"):
+        if not isinstance(getattr(made, name), str):
+            raise ToolFailed(f"{by!r} gave a node whose {name} is no text: {getattr(made, name)!r}")
+    if not isinstance(made.content, str | None):
+        raise ToolFailed(f"{by!r} gave a node whose content is no text, but {type(made.content).__name__}")
+    try:
+        json.dumps([dict(made.attributes), dict(made.provenance)])
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise ToolFailed(f"{by!r} gave a node with attributes that JSON cannot hold: {exc}") from exc
+
+
+def _clean(text: str) -> str:
+    """Return a text without halves of surrogate pairs, which a store cannot hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _node_of(made: Mapping[str, Any]) -> Node:
@@ -235,6 +340,4 @@ def _node_of(made: Mapping[str, Any]) -> Node:
 
 
 def _as_text(result: object) -> str:
-    import json
-
     return json.dumps(result, ensure_ascii=False, indent=1, default=str)

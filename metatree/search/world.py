@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from metatree.errors import BadModelAnswer, StaleSource, UnknownNode
+from metatree.errors import (
+    BadModelAnswer,
+    BrokenStore,
+    MissingExtra,
+    StaleSource,
+    TransientError,
+    UnknownNode,
+    UserError,
+)
 from metatree.kernel import Attempt, Effect, Handler, Policy, report_usage
 from metatree.node import Node
 from metatree.protocols import (
@@ -21,12 +30,14 @@ from metatree.protocols import (
     Router,
     RouteRequest,
 )
-from metatree.search.menu import MenuMaker
+from metatree.search.menu import Menu, MenuMaker
 from metatree.tree import Tree
 
 MODEL_ATTEMPTS = 3
 REASON_CHARS = 500
 ANSWER_CHARS = 20_000
+STORE_ERRORS = (UserError, TransientError)
+"""Errors of the tree's files, or of how the run was set up: nothing that a search could learn from."""
 MOST_AT_TWO_LEVELS = 60
 """Options of a menu that shows the children of its options too."""
 
@@ -44,6 +55,7 @@ class World:
         menus: MenuMaker,
         accepts: Callable[[Node], bool] | None,
         has_tools: Callable[[Node], bool],
+        tool_options: Callable[[Sequence[str]], list[Option]],
         timeout_s: float,
     ) -> None:
         self._tree = tree
@@ -53,7 +65,10 @@ class World:
         self._menus = menus
         self._accepts = accepts
         self._has_tools = has_tools
+        self._tool_options = tool_options
         self._timeout_s = timeout_s
+        self._counts_of_reads = model_policy(reader, "reads", timeout_s=timeout_s).counts
+        self._counts_of_routes = model_policy(router, "router_calls", timeout_s=timeout_s).counts
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers by kind of effect."""
@@ -68,8 +83,10 @@ class World:
     def policies(self) -> dict[str, Policy]:
         """Return how each kind is tried, timed and counted."""
         return {
+            "list": Policy(fatal=(Exception,)),
             "route": model_policy(self._router, "router_calls", timeout_s=self._timeout_s),
-            "read": model_policy(self._reader, "reads", timeout_s=self._timeout_s),
+            "rank": Policy(fatal=STORE_ERRORS),
+            "read": model_policy(self._reader, "reads", timeout_s=self._timeout_s, needed=True),
             "compose": model_policy(self._composer, timeout_s=self._timeout_s),
             "ask": Policy(external=True),
         }
@@ -79,7 +96,10 @@ class World:
         if node is None:
             return {"gone": True}
         marks = effect.payload["marks"]
-        children = [child for child in self._tree.children(node) if child.id not in marks]
+        try:
+            children = [child for child in self._tree.children(node) if child.id not in marks]
+        except UnknownNode:  # another process has just deleted it
+            return {"gone": True}
         self._menus.remember([node, *children])
         accepts = self._accepts
         return {
@@ -96,22 +116,20 @@ class World:
     async def _route(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         asked = effect.payload
         questions = tuple(asked["questions"])
-        node = self._menus.find(asked["node"]) or self._tree.get(asked["node"])
-        menu = self._menus.make(node.id, asked["options"], questions, asked["marks"])
-        if not menu.options:
+        node, menu = self._menu(asked)
+        if node is None or not menu.options:
+            report_usage(**dict.fromkeys(self._counts_of_routes, -1))  # nobody was asked
             return _nothing_offered(asked["options"])
         request = RouteRequest(questions, asked["context"], node, tuple(menu.options), attempt.errors)
-        gone = {
-            option: "it is no longer in the tree" for option in asked["options"] if option not in menu.nodes
-        }
+        gone = {i: "it is no longer in the tree" for i in asked["options"] if i not in menu.nodes}
         capacity = getattr(self._router, "capacity", None)
         if capacity is not None and not asked["tools"]:
             fits = max(2, capacity(request))
             if fits < len(menu.options):
                 ids = [option.id for option in menu.options]
-                report_usage(**dict.fromkeys(self.policies()["route"].counts, -1.0))  # nobody was asked
+                report_usage(**dict.fromkeys(self._counts_of_routes, -1))
                 return {"split": [ids[i : i + fits] for i in range(0, len(ids), fits)], "gone": gone}
-            deeper = self._menus.deepen(menu, asked["marks"], most=MOST_AT_TWO_LEVELS)
+            deeper = self._deeper(menu, asked) if asked["jumps"] else None
             if deeper is not None:
                 wider = replace(request, options=tuple(deeper.options))
                 if capacity(wider) >= len(wider.options):
@@ -126,9 +144,29 @@ class World:
         }
 
     def _rank(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        asked = effect.payload
-        menu = self._menus.make(asked["node"], asked["options"], tuple(asked["questions"]), asked["marks"])
-        return self._chosen(self._menus.best(menu), menu.nodes)
+        _, menu = self._menu(effect.payload)
+        return self._chosen(self._menus.best(menu) if menu.options else None, menu.nodes)
+
+    def _menu(self, asked: Mapping[str, Any]) -> tuple[Node | None, Menu]:
+        """Return the node being routed, None when it is gone, and what is offered there: nodes, or its tools."""
+        try:
+            node = self._menus.find(asked["node"])
+            if node is None:
+                return None, Menu([], {})
+            if asked["tools"]:
+                return node, Menu(self._tool_options(asked["options"]), dict.fromkeys(asked["options"], node))
+            questions = tuple(asked["questions"])
+            return node, self._menus.make(
+                node.id, asked["options"], questions, asked["marks"], jumps=asked["jumps"]
+            )
+        except UnknownNode as exc:
+            raise _changed(exc) from exc
+
+    def _deeper(self, menu: Menu, asked: Mapping[str, Any]) -> Menu | None:
+        try:
+            return self._menus.deepen(menu, asked["marks"], most=MOST_AT_TWO_LEVELS)
+        except UnknownNode as exc:
+            raise _changed(exc) from exc
 
     def _chosen(self, option: Option | None, nodes: Mapping[str, Node]) -> dict[str, Any]:
         if option is None:
@@ -144,14 +182,18 @@ class World:
 
     async def _read(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         asked = effect.payload
-        node = self._tree.get(asked["node"])
+        node = self._tree.find(asked["node"])
+        if node is None:
+            report_usage(**dict.fromkeys(self._counts_of_reads, -1))  # nobody was asked
+            return {**_READ_NOTHING, "notes": "it is no longer in the tree"}
         content = asked["content"]
-        if content is None and node.content is not None:
-            content = node.content
         if content is None:
             try:
-                content = self._tree.content(node.id)
-            except (StaleSource, UnknownNode, OSError) as exc:
+                content = node.content if node.content is not None else self._tree.content(node.id)
+            except BrokenStore:
+                raise
+            except (StaleSource, UserError, OSError) as exc:
+                report_usage(**dict.fromkeys(self._counts_of_reads, -1))
                 return {**_READ_NOTHING, "notes": str(exc)}
         request = ReadRequest(
             node,
@@ -177,17 +219,27 @@ class World:
         return {"text": text}
 
 
+def _changed(exc: UnknownNode) -> TransientError:
+    """Return the error for a node that another process deleted while it was looked at."""
+    return TransientError(f"the tree changed: {exc}", retry_after_s=0.01)
+
+
 _READ_NOTHING: dict[str, Any] = {"answers": [], "new_questions": [], "notes": "", "useful": False}
 
 
-def model_policy(part: object, *counts: str, timeout_s: float, attempts: int = MODEL_ATTEMPTS) -> Policy:
+def model_policy(part: object, *counts: str, timeout_s: float, needed: bool = False) -> Policy:
     """Return the policy of an effect that a router, reader or the like carries out.
 
-    A part that says `uses_model = True` counts against `Limits.model_calls` too.
+    A part that says `uses_model = True` counts against `Limits.model_calls` too. An error of the caller's (a key
+    that is missing) stops the run at once.
+
+    Args:
+        needed: whether a part that stays out of reach stops the run too, since nothing can stand in for it.
     """
     if getattr(part, "uses_model", False):
         counts = (*counts, "model_calls")
-    return Policy(attempts=attempts, timeout_s=timeout_s, counts=counts)
+    fatal = (UserError, MissingExtra, TransientError) if needed else (UserError, MissingExtra)
+    return Policy(attempts=MODEL_ATTEMPTS, timeout_s=timeout_s, counts=counts, fatal=fatal)
 
 
 def checked_decision(decision: object, options: list[Option]) -> RouteDecision:
@@ -220,28 +272,42 @@ def checked_reading(reading: object, content: str) -> dict[str, Any]:
     """
     if not isinstance(reading, Reading):
         raise BadModelAnswer(f"a reader must return a Reading, not {type(reading).__name__}")
-    squeezed = " ".join(content.split())
-    answers = []
-    for answer in reading.answers:
-        if not isinstance(answer, Answer):
-            raise BadModelAnswer(f"`answers` must hold Answer objects, not {type(answer).__name__}")
-        quote = _text(answer.quote, ANSWER_CHARS)
-        if quote not in content and " ".join(quote.split()) not in squeezed:
-            quote = ""
-        answers.append(
-            {
-                "question": _text(answer.question, ANSWER_CHARS),
-                "answer": _text(answer.answer, ANSWER_CHARS),
-                "quote": quote,
-                "complete": bool(answer.complete),
-            }
-        )
+    answers = [answer_json(answer, content) for answer in reading.answers]
+    asked = (reading.new_questions,) if isinstance(reading.new_questions, str) else reading.new_questions
     return {
         "answers": answers,
-        "new_questions": [_text(q, REASON_CHARS) for q in reading.new_questions if str(q).strip()],
+        "new_questions": [_text(q, REASON_CHARS) for q in asked if str(q).strip()],
         "notes": _text(reading.notes, ANSWER_CHARS),
         "useful": bool(reading.useful or answers),
     }
+
+
+def answer_json(answer: object, content: str | None = None) -> dict[str, Any]:
+    """Return an answer as JSON, with the quote as it stands in the content, or empty when it does not.
+
+    Raises:
+        BadModelAnswer: it is no answer.
+    """
+    if not isinstance(answer, Answer):
+        raise BadModelAnswer(f"`answers` must hold Answer objects, not {type(answer).__name__}")
+    quote = _text(answer.quote, ANSWER_CHARS)
+    return {
+        "question": _text(answer.question, ANSWER_CHARS),
+        "answer": _text(answer.answer, ANSWER_CHARS),
+        "quote": quote if content is None else _as_it_stands(quote, content),
+        "complete": bool(answer.complete),
+    }
+
+
+def _as_it_stands(quote: str, content: str) -> str:
+    """Return the words of a quote as they stand in the content, whatever the white space between them, or ''."""
+    if quote in content:
+        return quote
+    words = quote.split()
+    if not words or " ".join(words) not in " ".join(content.split()):
+        return ""
+    found = re.search(r"\s+".join(map(re.escape, words)), content)
+    return found.group() if found else ""
 
 
 def _text(value: object, most: int) -> str:

@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
+from metatree_memory_tools import build, build_tree, reading
 
 from metatree.errors import StaleSource, TransientError
 from metatree.layer import Layer
 from metatree.tree import Tree
-from metatree_memory_tools import build, build_tree, reading
 
 pytestmark = pytest.mark.integration
 

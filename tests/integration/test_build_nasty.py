@@ -7,11 +7,11 @@ import stat
 import sys
 
 import pytest
+from metatree_memory_tools import build_tree
 
 from metatree.errors import StaleSource, UserError
 from metatree.node import Node, Source
 from metatree.tree import Tree
-from metatree_memory_tools import build_tree
 
 pytestmark = pytest.mark.integration
 

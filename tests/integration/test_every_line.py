@@ -6,7 +6,6 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-
 from metatree_memory_tools import build_tree
 
 pytestmark = pytest.mark.integration

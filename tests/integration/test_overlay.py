@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from metatree_memory_tools import build_tree
 
 from metatree.errors import BrokenStore, UserError
 from metatree.node import Node
 from metatree.tree import Tree
-from metatree_memory_tools import build_tree
 
 pytestmark = pytest.mark.integration
 

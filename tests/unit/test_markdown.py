@@ -2,9 +2,9 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from metatree_memory_tools.markdown import Markdown, slug
 
 from metatree.memory_type import SourceFile
-from metatree_memory_tools.markdown import Markdown, slug
 
 
 def outline(text):

@@ -3,17 +3,17 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from metatree.memory_type import SourceFile
-from metatree.node import Source
-from metatree.overlay import above
-from metatree.text import cut, decode, is_binary, lines_of
 from metatree_memory_tools.ignore import IgnoreRules, is_secret
 from metatree_memory_tools.imports import Modules, targets
 from metatree_memory_tools.index_writer import arrange
 from metatree_memory_tools.plain_text import PIECE_LINES, PlainText
 from metatree_memory_tools.renames import Renames
 from metatree_memory_tools.wording import docstring_prose, first_sentence, shorten, with_names
+
+from metatree.memory_type import SourceFile
+from metatree.node import Source
+from metatree.overlay import above
+from metatree.text import cut, decode, is_binary, lines_of
 
 
 @pytest.mark.parametrize(

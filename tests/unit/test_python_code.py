@@ -6,9 +6,9 @@ import textwrap
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from metatree_memory_tools.python_code import PythonCode
 
 from metatree.memory_type import SourceFile
-from metatree_memory_tools.python_code import PythonCode
 
 
 def outline(text, path="pkg/mod.py"):

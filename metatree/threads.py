@@ -1,0 +1,92 @@
+"""Blocking work in threads of its own: a coroutine for callers without a loop, a function for a loop that goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run_apart(make: Callable[[], Awaitable[T]]) -> T:
+    """Run a coroutine to its end on a loop of its own in a fresh thread, with the caller's context variables.
+
+    An interrupt of the caller (Ctrl-C) cancels it, waits until it has stopped, and goes on upwards.
+    """
+    context = contextvars.copy_context()
+    result: list[T] = []
+    failure: list[BaseException] = []
+    loop = asyncio.new_event_loop()
+    # Waited for instead of the thread: `Thread.join` that Ctrl-C interrupts takes the thread for ended, so a second
+    # join would not wait (Python 3.11 and 3.12, https://github.com/python/cpython/issues/90882).
+    ended = threading.Event()
+    task: list[asyncio.Future[T]] = []
+
+    async def awaited() -> T:
+        return await make()
+
+    def work() -> None:
+        asyncio.set_event_loop(loop)
+        try:
+            task.append(loop.create_task(awaited(), context=context))
+            result.append(loop.run_until_complete(task[0]))
+        except BaseException as exc:
+            failure.append(exc)
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+            ended.set()
+
+    threading.Thread(target=work, name="metatree-search", daemon=True).start()
+    try:
+        ended.wait()
+    except BaseException:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(lambda: task and task[0].cancel())
+        ended.wait()
+        raise
+    if failure:
+        raise failure[0]
+    return result[0]
+
+
+async def in_thread(function: Callable[..., T], /, **given: Any) -> T:
+    """Call a blocking function in a thread of its own, with the caller's context variables.
+
+    When this is cancelled, or times out, nobody waits for the thread any more, not even at the end of the process;
+    `asyncio.to_thread` would, for as long as the function blocks.
+
+    Raises:
+        RuntimeError: the function raised something that is no `Exception`, such as `SystemExit`.
+    """
+    loop = asyncio.get_running_loop()
+    settled: asyncio.Future[T] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: Any, error: Exception | None) -> None:
+        if settled.done():
+            return
+        if error is None:
+            settled.set_result(result)
+        else:
+            settled.set_exception(error)
+
+    def work() -> None:
+        result: Any = None
+        error: Exception | None = None
+        try:
+            result = context.run(function, **given)
+        except BaseException as exc:
+            error = exc if isinstance(exc, Exception) else RuntimeError(f"{type(exc).__name__}: {exc}")
+            if isinstance(exc, StopIteration):  # a future refuses it
+                error = RuntimeError("StopIteration")
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=work, name="metatree-tool", daemon=True).start()
+    return await settled
