@@ -263,8 +263,9 @@ class Overlay:
         away: set[str] = set()
         for top in self._tops() if self.loose else ():
             if self.chain(top) is None:
-                away.add(top)
                 away.update(self.below(top))
+                if any(layer.has(top) for layer in self._layers()):
+                    away.add(top)
         return away
 
     def _tops(self) -> Iterator[str]:
@@ -276,7 +277,7 @@ class Overlay:
         for (node_id,) in self.memory.store.rows("SELECT id FROM override WHERE hidden"):
             if self.memory.has(node_id):
                 yield from (child for _, child in self.built.child_places(node_id))
-            elif self.built.has(node_id):
+            else:
                 yield node_id
 
     # saying something about built nodes
@@ -358,14 +359,13 @@ class Overlay:
         return [row[0] for row in self.built.store.rows("SELECT id FROM gone WHERE seq > ?", (since,))]
 
     def _nearest(self, home: str) -> str:
-        """Return the home itself, if it is there or was deleted on purpose, or the nearest one above it."""
+        """Return the home itself, if it is there or was deleted on purpose, or the nearest such one above it."""
         assert self.built is not None
-        if self.memory.has(home) or self.built.has(home):
-            return home
-        said = self.override(home)
-        if said is not None and said.hidden:
-            return home
-        return next((path for path in above(home) if self.built.has(path)), ROOT)
+        for path in (home, *above(home)):
+            said = self.override(path)
+            if self.memory.has(path) or self.built.has(path) or (said is not None and said.hidden):
+                return path
+        return ROOT
 
 
 def above(node_id: str) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """What people add to a built tree stays when the tree is built again."""
 
+import random
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -280,3 +282,62 @@ def test_the_source_and_its_tree_can_be_moved_together(source, tree, tmp_path):
     with Tree.open(tmp_path / "elsewhere") as moved:
         assert moved.content("pkg/a.py::f").startswith("def f")
         assert not moved.stale()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_mix_of_edits_builds_and_notes_leaves_a_tree(source, tree, seed):
+    rng = random.Random(seed)
+    index: dict[str, str] = {}
+    token = 0
+    for step in range(80):
+        nodes = [node for _, node in tree.walk()]
+        one, other = rng.choice(nodes).id, rng.choice(nodes).id
+        action = rng.randrange(9)
+        try:
+            if action <= 1:
+                tree.add(Node(f"note{step}", f"note {step}"), one)
+            elif action == 2:
+                tree.move(one, other)
+            elif action == 3 and rng.random() < 0.4:
+                tree.delete(one)
+            elif action == 4:
+                node = rng.choice(nodes)
+                tree.update(replace(node, description=f"words {step}"))
+            elif action == 5:
+                tree.purge(3)
+            else:
+                files = [path for path in source.rglob("*.*") if path.is_file() and ".metatree" not in path.parts]
+                path = rng.choice(files) if files else source / "a.py"
+                if action == 6 and files:
+                    path.rename(path.with_name(f"r{step}{path.suffix}"))
+                elif action == 7 and rng.random() < 0.5:
+                    path.unlink(missing_ok=True)
+                else:
+                    names = rng.sample("fghijk", 3)
+                    text = "\n".join(f"class {n.upper()}:\n    def {n}(self): {step}\n    x = 1" for n in names)
+                    (source / "pkg").mkdir(exist_ok=True)
+                    (source / "pkg" / f"{rng.choice('abc')}.py").write_text(text)
+                tree.refresh()
+        except UserError as exc:
+            assert "root" in str(exc) or "below itself" in str(exc)
+        check(tree)
+        if step % 7 == 0:
+            for _, node_id, there in tree.changes(token):
+                if there:
+                    index[node_id] = tree.get(node_id).digest
+                else:
+                    index.pop(node_id, None)
+            token = tree.sequence
+            assert index == {node.id: node.digest for _, node in tree.walk()}
+    with Tree.open(source) as again:
+        check(again)
+        assert [node for _, node in again.walk()] == [node for _, node in tree.walk()]
+
+
+def test_what_was_deleted_with_a_folder_stays_deleted_when_the_folder_goes(source, tree):
+    tree.add(Node("n1", "note"), "pkg/a.py::f")
+    tree.delete("pkg")
+    shutil.rmtree(source / "pkg")
+    tree.refresh()
+    assert "n1" not in tree
+    check(tree)
