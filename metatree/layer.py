@@ -180,8 +180,8 @@ class Layer:
                 yield (seq, node.id, parent, position, *_values(node))
 
         self.store.execute_many(
-            "INSERT INTO node(seq, id, parent, position, kind, title, description, source_type, source_path, start_line,"
-            " end_line, parts, provenance, attributes, digest, kept) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            "INSERT INTO node(seq, id, parent, position, kind, title, description, source_type, source_path,"
+            " start_line, end_line, parts, provenance, attributes, digest, kept) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             values(),
         )
         if kept:
@@ -203,7 +203,7 @@ class Layer:
             self.store.execute("DELETE FROM content WHERE id = ?", (node.id,))
 
     def put(self, node_id: str, seq: int, parent: str | None, position: int, home: str | None = None) -> None:
-        """Give a row another place; None as parent detaches it. `home` is the parent it would have, were it there."""
+        """Give a row another place, None to detach it; `home` is the parent that it misses."""
         self.store.execute(
             "UPDATE node SET seq = ?, parent = ?, position = ?, home = ? WHERE id = ?",
             (seq, parent, position, home, node_id),

@@ -1,7 +1,8 @@
 """How a file becomes nodes, and how a whole source becomes a tree: two protocols and the data that they pass.
 
-A package offers an implementation by entry point: `metatree.memory_types` for files, `metatree.builders` for
-whole sources (the first names a class or another callable without arguments, the second an object). The core knows how to read a range of lines of a text file; everything else is asked of them.
+A package offers an implementation by entry point: `metatree.memory_types` for files (a class, or another callable
+without arguments), `metatree.builders` for whole sources (an object). The core knows how to read a range of lines of
+a text file; everything else is asked of them.
 """
 
 from __future__ import annotations

@@ -297,7 +297,7 @@ class Overlay:
     # anchors
 
     def anchor(self) -> None:
-        """Hang what refers to built nodes where these are now: after renames, and where something vanished or came back."""
+        """Hang what refers to built nodes where these are now: after renames, and what vanished or came back."""
         assert self.built is not None
         state = {
             "store": self.built.fact("generation"),

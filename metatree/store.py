@@ -88,7 +88,7 @@ class Store:
             )
         if version > len(MIGRATIONS):
             raise BrokenStore(
-                f"{self._name} has schema {version}, this version of metatree knows {len(MIGRATIONS)}: upgrade metatree",
+                f"{self._name} has schema {version}, this version of metatree knows {len(MIGRATIONS)}: upgrade it",
                 path=self._name,
                 reason="newer",
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import tokenize
+from contextlib import suppress
 
 from metatree.node import Source
 
@@ -37,10 +38,8 @@ def decode(data: bytes, *, python: bool = False) -> tuple[str, str]:
     """
     candidates = [encoding for bom, encoding in _BOMS if data.startswith(bom)][:1]
     if python and not candidates:
-        try:
+        with suppress(SyntaxError):
             candidates.append(tokenize.detect_encoding(io.BytesIO(data).readline)[0])
-        except SyntaxError:
-            pass
     for encoding in (*candidates, "utf-8"):
         try:
             return as_text(data, encoding), encoding

@@ -312,7 +312,12 @@ class Tree:
         """
         self._overlay.sync()
         path = text.strip().replace("\\", "/")
-        candidates = [text, text.strip(), posixpath.normpath(path) if path else "", *self._inside(text.strip())]
+        candidates = [
+            text,
+            text.strip(),
+            posixpath.normpath(path) if path else "",
+            *self._inside(text.strip()),
+        ]
         for candidate in candidates:
             if candidate and self._overlay.contains(candidate):
                 return candidate

@@ -151,7 +151,7 @@ def _differs(root: Path, file: Found, known: tuple[int, int, str, str]) -> bool:
 def _bring_up_to_date(
     root: Path, place: Path, options: dict[str, Any], progress: Progress | None, wait_s: float
 ) -> None:
-    with _lock(place, wait_s):
+    with lock(place, wait_s):
         try:
             _update(root, place, options, progress)
         except BrokenStore as exc:
@@ -174,7 +174,7 @@ def _update(root: Path, place: Path, options: dict[str, Any], progress: Progress
 
 
 @contextmanager
-def _lock(place: Path, wait_s: float) -> Iterator[None]:
+def lock(place: Path, wait_s: float) -> Iterator[None]:
     """Keep other builds of the same tree out; the system lets go of the lock when the process dies."""
     with closing(sqlite3.connect(place / "build.lock", timeout=wait_s, isolation_level=None)) as connection:
         try:

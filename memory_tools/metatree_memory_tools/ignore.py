@@ -7,7 +7,23 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _TOOL_FOLDERS = frozenset(
-    ["__pycache__", "node_modules", ".venv", ".tox", ".nox", ".eggs", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".hg", ".svn", ".idea", ".gradle", ".terraform"]
+    [
+        "__pycache__",
+        "node_modules",
+        ".venv",
+        ".tox",
+        ".nox",
+        ".eggs",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        ".hypothesis",
+        ".hg",
+        ".svn",
+        ".idea",
+        ".gradle",
+        ".terraform",
+    ]
 )
 _SECRET = re.compile(
     r"""\.env(?!\.(?:example|sample|template|dist)$)(?:\..+)?

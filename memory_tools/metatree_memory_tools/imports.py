@@ -130,8 +130,7 @@ def _source(
 
 def _pairs(names: object) -> Iterator[tuple[str, str]]:
     assert isinstance(names, Sequence)
-    for name, known_as in names:
-        yield name, known_as
+    yield from names
 
 
 def _common(one: str, other: str) -> int:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from metatree.memory_type import Outline, Part, SourceFile
@@ -78,9 +79,7 @@ class Markdown:
             if _says_something(file.lines, headings, 1, first):
                 parts.append(_introduction("#<intro>", title or file.name, 1, first, text))
             parts.extend(_part(heading, file, headings, text) for heading in top)
-        return Outline(
-            description=description, parts=tuple(parts), attributes=attributes, summary=summary
-        )
+        return Outline(description=description, parts=tuple(parts), attributes=attributes, summary=summary)
 
     def content(self, file: SourceFile, source: Source) -> str:
         """Return the lines that a node names."""
@@ -111,7 +110,7 @@ def _headings(text: str, lines: Sequence[str]) -> list[_Heading]:
     except (RecursionError, ValueError, IndexError):
         return []
     found = []
-    for token, inline in zip(tokens, tokens[1:], strict=False):
+    for token, inline in pairwise(tokens):
         if token.type == "heading_open" and token.level == 0 and token.map:
             title = shorten(plain(inline.content), 120)
             found.append(_Heading(int(token.tag[1]), title or "(untitled)", token.map[0] + 1))

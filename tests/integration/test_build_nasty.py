@@ -5,6 +5,8 @@ import random
 import socket
 import stat
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
@@ -17,14 +19,14 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def source(tmp_path):
+def source(tmp_path: Path) -> Path:
     folder = tmp_path / "app"
     folder.mkdir()
     (folder / "ok.py").write_text("def f(): 'Do it.'\n")
     return folder
 
 
-def built(source, **options):
+def built(source: Path, **options: Any) -> tuple[dict[str, Node], dict[str, str]]:
     with build_tree(source, **options) as tree:
         omissions = dict(tree.omissions())
         nodes = {node.id: node for _, node in tree.walk()}
@@ -38,7 +40,7 @@ def built(source, **options):
     return nodes, omissions
 
 
-def test_links_that_loop_lead_out_or_lead_nowhere(source, tmp_path):
+def test_links_that_loop_lead_out_or_lead_nowhere(source: Path, tmp_path: Path) -> None:
     (tmp_path / "outside.txt").write_text("private")
     (source / "deep").mkdir()
     (source / "deep" / "loop").symlink_to(source)
@@ -56,7 +58,7 @@ def test_links_that_loop_lead_out_or_lead_nowhere(source, tmp_path):
     assert omissions["deep"] == "nothing in it can be read"
 
 
-def test_pipes_and_sockets(source, monkeypatch):
+def test_pipes_and_sockets(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(source / "pipe.py")
     monkeypatch.chdir(source)  # the path of a socket has to be short
     with socket.socket(socket.AF_UNIX) as server:
@@ -65,7 +67,7 @@ def test_pipes_and_sockets(source, monkeypatch):
     assert omissions == {"pipe.py": "a pipe, not a file", "sock.py": "a socket, not a file"}
 
 
-def test_binary_files_and_pictures_are_left_out(source):
+def test_binary_files_and_pictures_are_left_out(source: Path) -> None:
     (source / "a.bin").write_bytes(b"\x7fELF\0\0\0")
     (source / "fake.py").write_bytes(b"x = 1\0\0")
     (source / "i.svg").write_text("<svg></svg>")
@@ -79,7 +81,7 @@ def test_binary_files_and_pictures_are_left_out(source):
     assert "img" not in nodes and "img" not in nodes["."].description
 
 
-def test_huge_files_are_nodes_that_say_so(source):
+def test_huge_files_are_nodes_that_say_so(source: Path) -> None:
     (source / "data.txt").write_text("x" * 5000)
     (source / "data.bin").write_bytes(b"\0" * 5000)
     nodes, omissions = built(source, max_file_bytes=1000)
@@ -91,7 +93,7 @@ def test_huge_files_are_nodes_that_say_so(source):
     assert not nodes["data.txt"].has_content and "data.txt" in omissions
 
 
-def test_secrets_are_left_out_unless_asked_for(source):
+def test_secrets_are_left_out_unless_asked_for(source: Path) -> None:
     for name in (".env", "server.pem", "id_rsa", ".env.example"):
         (source / name).write_text("TOKEN=abc\n")
     nodes, omissions = built(source)
@@ -102,7 +104,7 @@ def test_secrets_are_left_out_unless_asked_for(source):
     assert ".env" not in nodes
 
 
-def test_what_git_ignores_is_left_out(source):
+def test_what_git_ignores_is_left_out(source: Path) -> None:
     (source / ".gitignore").write_text("*.log\nbuild/\n!keep.log\n")
     (source / "pkg" / "build").mkdir(parents=True)
     (source / "pkg" / "build" / "x.py").write_text("x = 1")
@@ -119,7 +121,7 @@ def test_what_git_ignores_is_left_out(source):
     assert "pkg/build/x.py" in nodes and omissions == {"pkg/local.py": "ignored by .gitignore"}
 
 
-def test_rules_of_the_repository_around_the_source_count(source):
+def test_rules_of_the_repository_around_the_source_count(source: Path) -> None:
     top = source.parent
     (top / ".git" / "info").mkdir(parents=True)
     (top / ".git" / "info" / "exclude").write_text("mine.py\n")
@@ -134,7 +136,7 @@ def test_rules_of_the_repository_around_the_source_count(source):
     assert "ok.py" in nodes
 
 
-def test_a_work_tree_of_git_is_like_any_other(source):
+def test_a_work_tree_of_git_is_like_any_other(source: Path) -> None:
     real = source.parent / "real.git"
     (real / "worktrees" / "app").mkdir(parents=True)
     (real / "info").mkdir()
@@ -147,7 +149,7 @@ def test_a_work_tree_of_git_is_like_any_other(source):
     assert omissions == {"mine.py": "ignored by .gitignore"}
 
 
-def test_folders_that_tools_make_and_empty_ones(source):
+def test_folders_that_tools_make_and_empty_ones(source: Path) -> None:
     (source / "__pycache__").mkdir()
     (source / "env" / "lib").mkdir(parents=True)
     (source / "env" / "pyvenv.cfg").write_text("")
@@ -160,7 +162,7 @@ def test_folders_that_tools_make_and_empty_ones(source):
     assert "empty" not in nodes
 
 
-def test_names_that_are_not_utf8(source):
+def test_names_that_are_not_utf8(source: Path) -> None:
     raw = os.fsencode(source) + b"/caf\xe9"
     os.mkdir(raw)
     with open(raw + b"/m\xff.py", "wb") as stream:
@@ -175,16 +177,29 @@ def test_names_that_are_not_utf8(source):
         assert tree.content("caf\\xe9/m\\xff.py::g") == "def g(): 'Go.'"
 
 
-def test_names_with_odd_characters(source):
-    names = ["a b.py", "new\nline.py", "-rf.py", "quote'\".py", "ünï.py", "a#b.md", "x::y.py", "%s.py", "tab\t.txt", "\x1b[31m.txt"]
+def test_names_with_odd_characters(source: Path) -> None:
+    names = [
+        "a b.py",
+        "new\nline.py",
+        "-rf.py",
+        "quote'\".py",
+        "ünï.py",
+        "a#b.md",
+        "x::y.py",
+        "%s.py",
+        "tab\t.txt",
+        "\x1b[31m.txt",
+    ]
     for name in names:
-        (source / name).write_text("def g(): 'Go.'\n" if name.endswith(".py") else "# A\n\n## B\nx\n\n## C\ny\n")
+        (source / name).write_text(
+            "def g(): 'Go.'\n" if name.endswith(".py") else "# A\n\n## B\nx\n\n## C\ny\n"
+        )
     nodes, _ = built(source)
     assert set(names) <= nodes.keys()
     assert all(node.title.isprintable() for node in nodes.values())
 
 
-def test_a_file_that_is_named_like_a_part_of_another(source):
+def test_a_file_that_is_named_like_a_part_of_another(source: Path) -> None:
     (source / "a.md").write_text("# A\n\n## b\nx\n\n## c\ny\n")
     (source / "a.md#b").write_text("a file\n")
     nodes, _ = built(source)
@@ -200,7 +215,7 @@ def test_a_file_that_is_named_like_a_part_of_another(source):
     assert {node_id for node_id in nodes if node_id.startswith("a.md")} == ids
 
 
-def test_python_that_does_not_parse_says_so(source):
+def test_python_that_does_not_parse_says_so(source: Path) -> None:
     (source / "bad.py").write_text("def f(:\n    pass\n")
     (source / "deep.py").write_text("x = " + "(" * 500 + ")" * 500)
     (source / "nul.py").write_bytes(b"x" * 9000 + b"\0\0\n")
@@ -212,7 +227,7 @@ def test_python_that_does_not_parse_says_so(source):
     assert "bad.py" not in omissions and "note" not in nodes["bad.py"].attributes
 
 
-def test_encodings(source):
+def test_encodings(source: Path) -> None:
     for name, data in {
         "latin.txt": "Müller".encode("latin-1"),
         "utf16.txt": "Müller".encode("utf-16"),
@@ -227,7 +242,7 @@ def test_encodings(source):
             assert "Müller" in nodes[name].description
 
 
-def test_random_bytes_never_break_a_build(source):
+def test_random_bytes_never_break_a_build(source: Path) -> None:
     rng = random.Random(7)
     for number in range(60):
         data = rng.randbytes(rng.randrange(400))
@@ -238,7 +253,7 @@ def test_random_bytes_never_break_a_build(source):
     built(source)
 
 
-def test_very_deep_folders(source):
+def test_very_deep_folders(source: Path) -> None:
     place = os.fsencode(source)
     os.chdir(place)
     try:
@@ -253,14 +268,14 @@ def test_very_deep_folders(source):
     assert any("deep" in reason for reason in omissions.values())
 
 
-def test_a_very_wide_folder(source):
+def test_a_very_wide_folder(source: Path) -> None:
     for number in range(2000):
         (source / f"f{number}.txt").write_text(f"file {number}")
     nodes, _ = built(source)
     assert len(nodes) >= 2001 and len(nodes["."].description) <= 300
 
 
-def run_as_nobody(source, code):
+def run_as_nobody(source: Path, code: str) -> str:
     """Run code as a user who may read less than root; return its output."""
     for folder in (source, *source.parents):
         folder.chmod(folder.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
@@ -285,7 +300,7 @@ def run_as_nobody(source, code):
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.getuid() != 0, reason="needs root to become somebody else")
-def test_what_may_not_be_read_is_told(source, tmp_path):
+def test_what_may_not_be_read_is_told(source: Path, tmp_path: Path) -> None:
     (source / "shut").mkdir()
     (source / "shut" / "x.py").write_text("x = 1\n")
     (source / "shut").chmod(0)
@@ -294,7 +309,10 @@ def test_what_may_not_be_read_is_told(source, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     out.chmod(0o777)
-    said = run_as_nobody(source, f"__import__('metatree_memory_tools').build_tree({str(source)!r}, out={str(out)!r}).omissions()")
+    said = run_as_nobody(
+        source,
+        f"__import__('metatree_memory_tools').build_tree({str(source)!r}, out={str(out)!r}).omissions()",
+    )
     assert "('secret.py', 'cannot be read: Permission denied')" in said
     assert "('shut', 'cannot be read: Permission denied')" in said
     with Tree.open(out) as tree:
@@ -303,12 +321,14 @@ def test_what_may_not_be_read_is_told(source, tmp_path):
     assert said.startswith("UserError: cannot make the folder") and "out" in said
 
 
-def test_a_folder_that_cannot_be_read_while_it_is_walked(source, monkeypatch):
+def test_a_folder_that_cannot_be_read_while_it_is_walked(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (source / "pkg").mkdir()
     (source / "pkg" / "x.py").write_text("x = 1\n")
     real = os.scandir
 
-    def scandir(path):
+    def scandir(path: Any) -> Any:
         if os.fsdecode(path).endswith("pkg"):
             raise PermissionError(13, "Permission denied")
         return real(path)
@@ -318,18 +338,28 @@ def test_a_folder_that_cannot_be_read_while_it_is_walked(source, monkeypatch):
     assert omissions == {"pkg": "cannot be read: Permission denied"} and "pkg" not in nodes
 
 
-def test_nothing_outside_of_the_source_is_ever_read(source, tmp_path):
+def test_nothing_outside_of_the_source_is_ever_read(source: Path, tmp_path: Path) -> None:
     (tmp_path / "outside.txt").write_text("private")
     (source / "link.txt").symlink_to(tmp_path / "outside.txt")
     os.mkfifo(source / "pipe")
     with build_tree(source) as tree:
-        for number, path in enumerate(["../outside.txt", str(tmp_path / "outside.txt"), "x/../../outside.txt", "link.txt", "pipe", ".", "/etc/passwd"]):
+        for number, path in enumerate(
+            [
+                "../outside.txt",
+                str(tmp_path / "outside.txt"),
+                "x/../../outside.txt",
+                "link.txt",
+                "pipe",
+                ".",
+                "/etc/passwd",
+            ]
+        ):
             tree.add(Node(f"n{number}", "x", source=Source(path=path)))
             with pytest.raises((UserError, StaleSource)):
                 tree.content(f"n{number}")
 
 
-def test_a_file_that_became_a_link_is_not_followed_out(source, tmp_path):
+def test_a_file_that_became_a_link_is_not_followed_out(source: Path, tmp_path: Path) -> None:
     (tmp_path / "outside.py").write_text("def f(): 'Do it.'\n")
     with build_tree(source) as tree:
         (source / "ok.py").unlink()
@@ -338,13 +368,14 @@ def test_a_file_that_became_a_link_is_not_followed_out(source, tmp_path):
             tree.content(next(node.id for _, node in tree.walk() if node.has_content))
 
 
-def test_sources_that_are_none(tmp_path):
+def test_sources_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "file.py").write_text("x = 1")
-    for source, words in [
+    places: list[tuple[str | Path, str]] = [
         (tmp_path / "nothing", "does not exist"),
         (tmp_path / "file.py", "is a file"),
         ("https://example.org/x", "is an address"),
-    ]:
+    ]
+    for source, words in places:
         with pytest.raises(UserError, match=words):
             build_tree(source)
     (tmp_path / "src").mkdir()
@@ -354,7 +385,7 @@ def test_sources_that_are_none(tmp_path):
         assert len(tree) == 1 and tree.children() == []
 
 
-def test_a_tree_kept_elsewhere_in_the_source_is_not_part_of_itself(source):
+def test_a_tree_kept_elsewhere_in_the_source_is_not_part_of_itself(source: Path) -> None:
     with build_tree(source, out=source / "cache") as tree:
         assert not any("cache" in node.id for _, node in tree.walk())
         tree.refresh()

@@ -2,7 +2,10 @@
 
 import random
 import shutil
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
@@ -15,35 +18,37 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def source(tmp_path):
+def source(tmp_path: Path) -> Path:
     folder = tmp_path / "app"
     (folder / "pkg" / "sub").mkdir(parents=True)
     (folder / "pkg" / "a.py").write_text("def f():\n    'Do f.'\n\n\ndef g():\n    'Do g.'\n")
-    (folder / "pkg" / "sub" / "b.py").write_text("class B:\n    def m(self): 'Go.'\n    def n(self): 'Stop.'\n")
+    (folder / "pkg" / "sub" / "b.py").write_text(
+        "class B:\n    def m(self): 'Go.'\n    def n(self): 'Stop.'\n"
+    )
     (folder / "README.md").write_text("# App\n\nDoes it.\n\n## Use\n\nRun.\n\n## Test\n\nTry.\n")
     return folder
 
 
 @pytest.fixture
-def tree(source):
+def tree(source: Path) -> Iterator[Tree]:
     with build_tree(source) as tree:
         yield tree
 
 
-def ids(nodes):
+def ids(nodes: Iterable[Node]) -> list[str]:
     return [node.id for node in nodes]
 
 
-def check(tree):
+def check(tree: Tree) -> None:
     """Whatever happened, a tree is a tree."""
     walked = ids(node for _, node in tree.walk())
     assert len(walked) == len(set(walked)) == len(tree) == sum(tree.info()["kinds"].values())
     for node_id in walked:
         chain = [*tree.ancestors(node_id), node_id]
-        assert chain[0] == "." and all(b in ids(tree.children(a)) for a, b in zip(chain, chain[1:], strict=False))
+        assert chain[0] == "." and all(b in ids(tree.children(a)) for a, b in pairwise(chain))
 
 
-def test_a_note_under_a_definition_survives_a_rebuild(source, tree):
+def test_a_note_under_a_definition_survives_a_rebuild(source: Path, tree: Tree) -> None:
     tree.add(Node("n1", "Why", "f is slow"), "pkg/a.py::f")
     tree.add(Node("n2", "More", content="text"), "n1")
     (source / "pkg" / "a.py").write_text("import os\n\n\ndef f():\n    'Do f well.'\n")
@@ -56,7 +61,7 @@ def test_a_note_under_a_definition_survives_a_rebuild(source, tree):
         check(again)
 
 
-def test_a_note_hangs_under_what_is_left_and_returns(source, tree):
+def test_a_note_hangs_under_what_is_left_and_returns(source: Path, tree: Tree) -> None:
     tree.add(Node("n1", "Why"), "pkg/sub/b.py::B.m")
     text = (source / "pkg/sub/b.py").read_text()
     (source / "pkg/sub/b.py").write_text("class B:\n    def other(self): 'x'\n")
@@ -76,17 +81,19 @@ def test_a_note_hangs_under_what_is_left_and_returns(source, tree):
     check(tree)
 
 
-def test_another_open_tree_sees_the_rebuild_at_once(source, tree):
+def test_another_open_tree_sees_the_rebuild_at_once(source: Path, tree: Tree) -> None:
     tree.add(Node("n1", "Why"), "pkg/a.py::g")
     with Tree.open(source) as other:
         assert other.ancestors("n1")[-1] == "pkg/a.py::g"
         (source / "pkg" / "a.py").write_text("def f(): 'x'\n")
         tree.refresh()
         assert other.ancestors("n1")[-1] == "pkg/a.py"
-        assert ids(other.children("pkg/a.py")) == ["pkg/a.py::f", "n1"] or ids(other.children("pkg/a.py")) == ["n1"]
+        assert ids(other.children("pkg/a.py")) == ["pkg/a.py::f", "n1"] or ids(
+            other.children("pkg/a.py")
+        ) == ["n1"]
 
 
-def test_a_renamed_file_keeps_its_notes(source, tree):
+def test_a_renamed_file_keeps_its_notes(source: Path, tree: Tree) -> None:
     tree.add(Node("n1", "on the file"), "pkg/a.py")
     tree.add(Node("n2", "on the function"), "pkg/a.py::f")
     tree.update(replace(tree.get("pkg/a.py::g"), description="Better words"))
@@ -103,7 +110,7 @@ def test_a_renamed_file_keeps_its_notes(source, tree):
     check(tree)
 
 
-def test_a_renamed_folder_keeps_its_notes(source, tree):
+def test_a_renamed_folder_keeps_its_notes(source: Path, tree: Tree) -> None:
     tree.add(Node("n1", "on the folder"), "pkg/sub")
     tree.add(Node("n2", "on the class"), "pkg/sub/b.py::B")
     (source / "pkg").rename(source / "lib")
@@ -113,7 +120,7 @@ def test_a_renamed_folder_keeps_its_notes(source, tree):
     check(tree)
 
 
-def test_a_rename_that_is_seen_late_counts_too(source, tree):
+def test_a_rename_that_is_seen_late_counts_too(source: Path, tree: Tree) -> None:
     tree.add(Node("n1", "note"), "pkg/a.py")
     tree.close()
     (source / "pkg" / "a.py").rename(source / "pkg" / "z.py")
@@ -124,10 +131,12 @@ def test_a_rename_that_is_seen_late_counts_too(source, tree):
         assert again.ancestors("n1")[-1] == "pkg/y.py"
 
 
-def test_moves_deletions_and_words_survive(source, tree):
+def test_moves_deletions_and_words_survive(source: Path, tree: Tree) -> None:
     tree.move("pkg/a.py::g", "pkg/sub")
     tree.delete("README.md#use")
-    tree.update(replace(tree.get("pkg"), title="The package", description="Everything", provenance={"by": "me"}))
+    tree.update(
+        replace(tree.get("pkg"), title="The package", description="Everything", provenance={"by": "me"})
+    )
     (source / "pkg" / "a.py").write_text("x = 1\n\n\ndef g():\n    'Do g well.'\n\n\ndef h(): 'New.'\n")
     (source / "README.md").write_text((source / "README.md").read_text() + "\n## Last\n\nEnd.\n")
     tree.refresh()
@@ -140,7 +149,7 @@ def test_moves_deletions_and_words_survive(source, tree):
     check(tree)
 
 
-def test_words_of_a_node_change_its_digest_and_go_back_to_the_source_when_equal(tree):
+def test_words_of_a_node_change_its_digest_and_go_back_to_the_source_when_equal(tree: Tree) -> None:
     before = tree.get("pkg/a.py::f")
     tree.update(replace(before, description="Other"))
     assert tree.get("pkg/a.py::f").digest != before.digest
@@ -149,14 +158,14 @@ def test_words_of_a_node_change_its_digest_and_go_back_to_the_source_when_equal(
     assert tree.get("pkg/a.py::f") == before
 
 
-def test_only_words_of_a_built_node_can_be_changed(tree):
+def test_only_words_of_a_built_node_can_be_changed(tree: Tree) -> None:
     node = tree.get("pkg/a.py::f")
     for changed in (replace(node, content="x"), replace(node, kind="note"), replace(node, attributes={})):
         with pytest.raises(UserError, match="edit the source"):
             tree.update(changed)
 
 
-def test_a_note_goes_before_a_built_node(tree):
+def test_a_note_goes_before_a_built_node(tree: Tree) -> None:
     tree.add(Node("n1", "first"), "pkg", before="pkg/a.py")
     assert ids(tree.children("pkg")) == ["pkg/sub", "n1", "pkg/a.py"]
     for number in range(50):
@@ -165,7 +174,7 @@ def test_a_note_goes_before_a_built_node(tree):
     check(tree)
 
 
-def test_a_deleted_folder_hides_notes_and_what_comes_later(source, tree):
+def test_a_deleted_folder_hides_notes_and_what_comes_later(source: Path, tree: Tree) -> None:
     tree.add(Node("n1", "note"), "pkg/a.py::f")
     start = tree.sequence
     tree.delete("pkg")
@@ -179,7 +188,7 @@ def test_a_deleted_folder_hides_notes_and_what_comes_later(source, tree):
     check(tree)
 
 
-def test_a_note_that_took_a_deleted_id_stays_alone(source, tree):
+def test_a_note_that_took_a_deleted_id_stays_alone(source: Path, tree: Tree) -> None:
     tree.delete("pkg/a.py")
     tree.add(Node("pkg/a.py", "mine", content="my text"), "pkg")
     (source / "pkg" / "a.py").write_text("def q(): 'x'\ndef r(): 'y'\n")
@@ -188,7 +197,7 @@ def test_a_note_that_took_a_deleted_id_stays_alone(source, tree):
     check(tree)
 
 
-def test_a_file_that_comes_under_the_id_of_a_note_is_covered_by_it(source, tree):
+def test_a_file_that_comes_under_the_id_of_a_note_is_covered_by_it(source: Path, tree: Tree) -> None:
     tree.add(Node("pkg/new.py", "planned", content="to do"), "pkg")
     (source / "pkg" / "new.py").write_text("def q(): 'x'\ndef r(): 'y'\n")
     tree.refresh()
@@ -196,7 +205,7 @@ def test_a_file_that_comes_under_the_id_of_a_note_is_covered_by_it(source, tree)
     check(tree)
 
 
-def test_links_of_both_layers_are_one(source, tree):
+def test_links_of_both_layers_are_one(source: Path, tree: Tree) -> None:
     (source / "pkg" / "c.py").write_text("from pkg.a import f\n")
     tree.refresh()
     tree.link("pkg/c.py", "README.md", "documents")
@@ -204,7 +213,7 @@ def test_links_of_both_layers_are_one(source, tree):
     assert tree.links_to("pkg/a.py") == [("imports", "pkg/c.py")]
 
 
-def test_a_damaged_index_asks_for_a_build_and_loses_nothing(source, tree):
+def test_a_damaged_index_asks_for_a_build_and_loses_nothing(source: Path, tree: Tree) -> None:
     tree.add(Node("n1", "note"), "pkg/a.py::f")
     tree.close()
     index = source / ".metatree" / "index.db"
@@ -216,7 +225,7 @@ def test_a_damaged_index_asks_for_a_build_and_loses_nothing(source, tree):
         check(built)
 
 
-def test_damage_inside_the_index_is_built_over(source, tree):
+def test_damage_inside_the_index_is_built_over(source: Path, tree: Tree) -> None:
     tree.close()
     index = source / ".metatree" / "index.db"
     data = bytearray(index.read_bytes())
@@ -228,7 +237,7 @@ def test_damage_inside_the_index_is_built_over(source, tree):
         check(built)
 
 
-def test_a_lost_index_comes_back_with_all_notes(source, tree):
+def test_a_lost_index_comes_back_with_all_notes(source: Path, tree: Tree) -> None:
     tree.add(Node("n1", "note"), "pkg/a.py::f")
     tree.add(Node("n2", "note"), "pkg/sub/b.py")
     tree.close()
@@ -243,7 +252,7 @@ def test_a_lost_index_comes_back_with_all_notes(source, tree):
         check(built)
 
 
-def test_a_damaged_memory_is_never_built_over(source, tree):
+def test_a_damaged_memory_is_never_built_over(source: Path, tree: Tree) -> None:
     tree.close()
     memory = source / ".metatree" / "memory.db"
     memory.write_bytes(b"garbage" * 1000)
@@ -252,7 +261,7 @@ def test_a_damaged_memory_is_never_built_over(source, tree):
     assert memory.read_bytes() == b"garbage" * 1000
 
 
-def test_open_takes_the_folder_the_source_or_a_file(source, tree, tmp_path):
+def test_open_takes_the_folder_the_source_or_a_file(source: Path, tree: Tree, tmp_path: Path) -> None:
     for place in (source, source / ".metatree", source / ".metatree" / "index.db", str(source)):
         with Tree.open(place) as opened:
             assert opened.find("pkg/a.py") is not None
@@ -267,7 +276,7 @@ def test_open_takes_the_folder_the_source_or_a_file(source, tree, tmp_path):
             Tree.open(place)
 
 
-def test_resolve_takes_paths_of_the_system(source, tree, monkeypatch):
+def test_resolve_takes_paths_of_the_system(source: Path, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tree.resolve(str(source / "pkg" / "a.py")) == "pkg/a.py"
     assert tree.resolve(str(source)) == "."
     monkeypatch.chdir(source / "pkg")
@@ -276,7 +285,7 @@ def test_resolve_takes_paths_of_the_system(source, tree, monkeypatch):
     assert tree.resolve("a.py::f") == "pkg/a.py::f"
 
 
-def test_the_source_and_its_tree_can_be_moved_together(source, tree, tmp_path):
+def test_the_source_and_its_tree_can_be_moved_together(source: Path, tree: Tree, tmp_path: Path) -> None:
     tree.close()
     source.rename(tmp_path / "elsewhere")
     with Tree.open(tmp_path / "elsewhere") as moved:
@@ -285,7 +294,7 @@ def test_the_source_and_its_tree_can_be_moved_together(source, tree, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_mix_of_edits_builds_and_notes_leaves_a_tree(source, tree, seed):
+def test_any_mix_of_edits_builds_and_notes_leaves_a_tree(source: Path, tree: Tree, seed: int) -> None:
     rng = random.Random(seed)
     index: dict[str, str] = {}
     token = 0
@@ -306,7 +315,9 @@ def test_any_mix_of_edits_builds_and_notes_leaves_a_tree(source, tree, seed):
             elif action == 5:
                 tree.purge(3)
             else:
-                files = [path for path in source.rglob("*.*") if path.is_file() and ".metatree" not in path.parts]
+                files = [
+                    path for path in source.rglob("*.*") if path.is_file() and ".metatree" not in path.parts
+                ]
                 path = rng.choice(files) if files else source / "a.py"
                 if action == 6 and files:
                     path.rename(path.with_name(f"r{step}{path.suffix}"))
@@ -314,7 +325,9 @@ def test_any_mix_of_edits_builds_and_notes_leaves_a_tree(source, tree, seed):
                     path.unlink(missing_ok=True)
                 else:
                     names = rng.sample("fghijk", 3)
-                    text = "\n".join(f"class {n.upper()}:\n    def {n}(self): {step}\n    x = 1" for n in names)
+                    text = "\n".join(
+                        f"class {n.upper()}:\n    def {n}(self): {step}\n    x = 1" for n in names
+                    )
                     (source / "pkg").mkdir(exist_ok=True)
                     (source / "pkg" / f"{rng.choice('abc')}.py").write_text(text)
                 tree.refresh()
@@ -334,7 +347,7 @@ def test_any_mix_of_edits_builds_and_notes_leaves_a_tree(source, tree, seed):
         assert [node for _, node in again.walk()] == [node for _, node in tree.walk()]
 
 
-def test_what_was_deleted_with_a_folder_stays_deleted_when_the_folder_goes(source, tree):
+def test_what_was_deleted_with_a_folder_stays_deleted_when_the_folder_goes(source: Path, tree: Tree) -> None:
     tree.add(Node("n1", "note"), "pkg/a.py::f")
     tree.delete("pkg")
     shutil.rmtree(source / "pkg")

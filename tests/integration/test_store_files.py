@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from metatree.store import Store
 pytestmark = pytest.mark.integration
 
 
-def test_a_file_is_in_wal_mode_and_keeps_what_was_written(tmp_path):
+def test_a_file_is_in_wal_mode_and_keeps_what_was_written(tmp_path: Path) -> None:
     with Store.open(tmp_path / "a.db") as first:
         first.execute("INSERT INTO meta VALUES ('a', '1')")
         assert first.rows("PRAGMA journal_mode") == [("wal",)]
@@ -21,7 +22,7 @@ def test_a_file_is_in_wal_mode_and_keeps_what_was_written(tmp_path):
         assert second.rows("SELECT * FROM meta") == [("a", "1")]
 
 
-def test_a_missing_folder_is_told(tmp_path):
+def test_a_missing_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="folder exists"):
         Store.open(tmp_path / "no" / "a.db")
     with pytest.raises(UserError, match="no file"):
@@ -29,14 +30,14 @@ def test_a_missing_folder_is_told(tmp_path):
     assert not (tmp_path / "a.db").exists()
 
 
-def test_a_text_file_is_no_store(tmp_path):
+def test_a_text_file_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_text("hello " * 1000)
     with pytest.raises(BrokenStore, match="not a metatree store") as caught:
         Store.open(tmp_path / "a.db")
     assert caught.value.reason == "damaged"
 
 
-def test_a_file_of_another_program_is_left_alone(tmp_path):
+def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "a.db") as connection:
         connection.execute("CREATE TABLE t(x)")
     connection.close()
@@ -47,15 +48,15 @@ def test_a_file_of_another_program_is_left_alone(tmp_path):
     assert (tmp_path / "a.db").read_bytes() == before
 
 
-def test_a_newer_schema_asks_for_an_upgrade(tmp_path):
+def test_a_newer_schema_asks_for_an_upgrade(tmp_path: Path) -> None:
     with Store.open(tmp_path / "a.db") as opened:
         opened.execute("PRAGMA user_version=99")
-    with pytest.raises(BrokenStore, match="upgrade metatree") as caught:
+    with pytest.raises(BrokenStore, match="upgrade") as caught:
         Store.open(tmp_path / "a.db")
     assert caught.value.reason == "newer"
 
 
-def test_damage_in_the_middle_is_told_when_it_is_met(tmp_path):
+def test_damage_in_the_middle_is_told_when_it_is_met(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Store.open(path) as opened, opened.transaction():
         opened.execute_many("INSERT INTO meta VALUES (?, ?)", ((f"k{n}", "x" * 500) for n in range(500)))
@@ -67,7 +68,7 @@ def test_damage_in_the_middle_is_told_when_it_is_met(tmp_path):
         opened.rows("SELECT count(value), max(value) FROM meta")
 
 
-def test_an_older_file_is_migrated(tmp_path, monkeypatch):
+def test_an_older_file_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.open(tmp_path / "a.db") as opened:
         opened.execute("INSERT INTO meta VALUES ('a', '1')")
     longer = (*schema.MIGRATIONS, "CREATE TABLE extra(x);\nINSERT INTO extra VALUES (7);")
@@ -79,10 +80,14 @@ def test_an_older_file_is_migrated(tmp_path, monkeypatch):
         assert again.rows("SELECT x FROM extra") == [(7,)]
 
 
-def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+def test_a_migration_that_fails_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Store.open(tmp_path / "a.db").close()
     good = schema.MIGRATIONS
-    monkeypatch.setattr(store, "MIGRATIONS", (*good, "CREATE TABLE extra(x);\nINSERT INTO nowhere VALUES (7);"))
+    monkeypatch.setattr(
+        store, "MIGRATIONS", (*good, "CREATE TABLE extra(x);\nINSERT INTO nowhere VALUES (7);")
+    )
     with pytest.raises(BrokenStore):
         Store.open(tmp_path / "a.db")
     monkeypatch.setattr(store, "MIGRATIONS", good)
@@ -90,7 +95,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch)
         assert opened.rows("SELECT name FROM sqlite_master WHERE name = 'extra'") == []
 
 
-def test_a_writer_that_waits_too_long_may_try_again(tmp_path):
+def test_a_writer_that_waits_too_long_may_try_again(tmp_path: Path) -> None:
     with Store.open(tmp_path / "a.db") as first, Store.open(tmp_path / "a.db", busy_timeout_s=0.05) as second:
         with first.transaction():
             first.execute("INSERT INTO meta VALUES ('a', '1')")
@@ -100,7 +105,7 @@ def test_a_writer_that_waits_too_long_may_try_again(tmp_path):
         assert second.rows("SELECT * FROM meta") == [("a", "1")]
 
 
-def test_many_processes_may_open_a_new_file_at_once(tmp_path):
+def test_many_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     code = (
         "import sys; from metatree.store import Store\n"
         "with Store.open(sys.argv[1]) as s:\n"

@@ -1,10 +1,12 @@
 """Small parts of a build: text, words, rules, imports, positions, renames."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from metatree_memory_tools.ignore import IgnoreRules, is_secret
-from metatree_memory_tools.imports import Modules, targets
+from metatree_memory_tools.imports import Import, Modules, targets
 from metatree_memory_tools.index_writer import arrange
 from metatree_memory_tools.plain_text import PIECE_LINES, PlainText
 from metatree_memory_tools.renames import Renames
@@ -27,23 +29,23 @@ from metatree.text import cut, decode, is_binary, lines_of
         (b"a\r\nb\rc\n", "a\nb\nc\n", "utf-8"),
     ],
 )
-def test_any_bytes_have_a_text(data, text, encoding):
+def test_any_bytes_have_a_text(data: bytes, text: str, encoding: str) -> None:
     assert decode(data) == (text, encoding)
 
 
 @given(st.binary())
-def test_no_bytes_fail(data):
+def test_no_bytes_fail(data: bytes) -> None:
     text, encoding = decode(data, python=True)
     assert isinstance(text, str) and encoding
     is_binary(data)
     PlainText().outline(SourceFile("x.txt", data))
 
 
-def test_utf_16_is_text_and_nul_is_not():
+def test_utf_16_is_text_and_nul_is_not() -> None:
     assert not is_binary("hello".encode("utf-16")) and is_binary(b"\x7fELF\0\0")
 
 
-def test_cut_takes_ranges_and_only_newlines_end_lines():
+def test_cut_takes_ranges_and_only_newlines_end_lines() -> None:
     text = "1\n2\x0c\u2028\n3\n4\n5"
     assert cut(text, Source(path="a")) == text
     assert cut(text, Source(path="a", start_line=2, end_line=3)) == "2\x0c\u2028\n3"
@@ -63,27 +65,30 @@ def test_cut_takes_ranges_and_only_newlines_end_lines():
         ("", ""),
     ],
 )
-def test_first_sentences(text, sentence):
+def test_first_sentences(text: str, sentence: str) -> None:
     assert first_sentence(text) == sentence
 
 
 @given(st.text(), st.integers(5, 60))
-def test_nothing_is_longer_than_it_may_be(text, limit):
+def test_nothing_is_longer_than_it_may_be(text: str, limit: int) -> None:
     assert len(shorten(text, limit)) <= limit
     assert len(first_sentence(text, limit)) <= limit
 
 
 @given(st.text(max_size=80), st.lists(st.text(min_size=1, max_size=30)))
-def test_names_fit(text, names):
+def test_names_fit(text: str, names: list[str]) -> None:
     assert len(with_names(text, "Names", names, 120)) <= max(120, len(text))
 
 
-def test_titles_of_docstrings():
+def test_titles_of_docstrings() -> None:
     assert docstring_prose("a.b\n~~~\n\nSend mail.") == "Send mail."
-    assert docstring_prose("====\nHTTP library\n====\n\nSend :py:class:`~a.Mail`.").split("\n")[0] == "HTTP library"
+    assert (
+        docstring_prose("====\nHTTP library\n====\n\nSend :py:class:`~a.Mail`.").split("\n")[0]
+        == "HTTP library"
+    )
 
 
-def test_git_ignore_rules():
+def test_git_ignore_rules() -> None:
     top = IgnoreRules("", "*.log\n/build\ndocs/**/tmp\n!keep.log\n# note\n\\#x\n\nvendor/\n")
     deep = IgnoreRules("pkg/", "!a.log\nlocal*\n/only\n", top)
     for path, folder, ignored in [
@@ -104,7 +109,7 @@ def test_git_ignore_rules():
         assert deep.ignores(path, folder=folder) is ignored, path
 
 
-def test_rules_that_are_no_patterns_are_passed_over():
+def test_rules_that_are_no_patterns_are_passed_over() -> None:
     rules = IgnoreRules("", "!\n[\n*.log\n/\n!!x\n")
     assert rules.ignores("a.log", folder=False) and not rules.ignores("a.py", folder=False)
 
@@ -118,7 +123,7 @@ def test_rules_that_are_no_patterns_are_passed_over():
         ("secrets.yaml", "", True), ("secrets.py", "", False), (".netrc", "", True), ("a.key", "x", True),
     ],
 )  # fmt: skip
-def test_secrets(name, folder, secret):
+def test_secrets(name: str, folder: str, secret: bool) -> None:
     assert is_secret(name, folder) is secret
 
 
@@ -126,7 +131,9 @@ PATHS = [
     "src/app/__init__.py", "src/app/mail.py", "src/app/web/__init__.py", "src/app/web/views.py",
     "tests/test_mail.py", "tools/run.py", "space/deep/mod.py", "lib/other.py",
 ]  # fmt: skip
-SAID = {"src/app/__init__.py": [(1, "mail", (("Mail", "Mail"), ("send", "post"))), (1, "web", (("views", "v"),))]}
+SAID = {
+    "src/app/__init__.py": [(1, "mail", (("Mail", "Mail"), ("send", "post"))), (1, "web", (("views", "v"),))]
+}
 
 
 @pytest.mark.parametrize(
@@ -149,30 +156,36 @@ SAID = {"src/app/__init__.py": [(1, "mail", (("Mail", "Mail"), ("send", "post"))
         ("src/app/web/views.py", [(9, "x", (("y", "y"),))], set()),
     ],
 )
-def test_imports_lead_to_files_of_the_source(path, imports, found):
+def test_imports_lead_to_files_of_the_source(path: str, imports: list[Import], found: set[str]) -> None:
     assert targets(path, imports, Modules(PATHS), SAID) == found
 
 
-def test_packages_that_hand_names_round_in_circles_end():
+def test_packages_that_hand_names_round_in_circles_end() -> None:
     said = {"a/__init__.py": [(0, "b", (("x", "x"),))], "b/__init__.py": [(0, "a", (("x", "x"),))]}
     assert targets("c.py", [(0, "a", (("x", "x"),))], Modules([*said, "c.py"]), said) <= said.keys()
 
 
-@given(st.lists(st.sampled_from("abcdefghij"), unique=True), st.dictionaries(st.sampled_from("abcdefghij"), st.integers(1, 40)))
-def test_positions_are_in_order_and_stay_when_they_can(wanted, known):
+@given(
+    st.lists(st.sampled_from("abcdefghij"), unique=True),
+    st.dictionaries(st.sampled_from("abcdefghij"), st.integers(1, 40)),
+)
+def test_positions_are_in_order_and_stay_when_they_can(wanted: list[str], known: dict[str, int]) -> None:
     places = arrange(wanted, {node_id: known[node_id] for node_id in wanted if node_id in known})
     assert [places[node_id] for node_id in wanted] == sorted(places.values())
     assert len(set(places.values())) == len(wanted)
 
 
-def test_positions_of_neighbours_stay():
+def test_positions_of_neighbours_stay() -> None:
     first = arrange(["a", "b", "c"], {})
     second = arrange(["a", "x", "b", "c", "d"], first)
     assert {node_id: second[node_id] for node_id in first} == first
 
 
-def test_renames_pair_each_file_once():
-    known = {f"old/{n}": (5, 0, "same", "r") for n in "ab"} | {"e": (0, 0, "empty", "r"), "o": (3, 0, "other", "r")}
+def test_renames_pair_each_file_once() -> None:
+    known = {f"old/{n}": (5, 0, "same", "r") for n in "ab"} | {
+        "e": (0, 0, "empty", "r"),
+        "o": (3, 0, "other", "r"),
+    }
     renames = Renames(known, known)
     assert renames.source("new/b", "same", 5) == "old/b"
     assert renames.source("new/x", "same", 5) == "old/a"
@@ -181,17 +194,17 @@ def test_renames_pair_each_file_once():
     assert list(renames.folders({"old"}, {"new"})) == [("old", "new")]
 
 
-def test_above():
+def test_above() -> None:
     assert list(above("a")) == []
     assert list(above("a/b#x.<intro>")) == ["a/b", "a"]
 
 
-def test_long_text_is_cut_at_blank_lines():
+def test_long_text_is_cut_at_blank_lines() -> None:
     lines = [("" if n % 50 == 49 else f"line {n}") for n in range(3 * PIECE_LINES)]
     outline = PlainText().outline(SourceFile("a.log", "\n".join(lines).encode()))
     spans = [(part.start_line, part.end_line) for part in outline.parts]
     assert spans[0][0] == 1 and spans[-1][1] == len(lines) - 1
-    assert all(before[1] + 1 == after[0] for before, after in zip(spans, spans[1:], strict=False))
+    assert all(before[1] + 1 == after[0] for before, after in pairwise(spans))
     assert all(lines[end - 1] == "" for _, end in spans[:-1])
     assert PlainText().outline(SourceFile("a.log", b"one\ntwo")).parts == ()
 
@@ -199,13 +212,25 @@ def test_long_text_is_cut_at_blank_lines():
 @pytest.mark.parametrize(
     ("name", "text", "description"),
     [
-        ("a.rst", "Signals\n=======\n\n.. module:: x\n   :synopsis: S\n\nDjango includes signals. More.\n", "Signals: Django includes signals."),
-        ("a.js", "/*\n * Copyright 2020 X\n */\n\n// Draws the chart.\nfunction f() {}\n", "Draws the chart."),
-        ("a.html", "<!doctype html><html><head><title>My page</title><style>p {}</style></head></html>", "My page"),
+        (
+            "a.rst",
+            "Signals\n=======\n\n.. module:: x\n   :synopsis: S\n\nDjango includes signals. More.\n",
+            "Signals: Django includes signals.",
+        ),
+        (
+            "a.js",
+            "/*\n * Copyright 2020 X\n */\n\n// Draws the chart.\nfunction f() {}\n",
+            "Draws the chart.",
+        ),
+        (
+            "a.html",
+            "<!doctype html><html><head><title>My page</title><style>p {}</style></head></html>",
+            "My page",
+        ),
         ("a.toml", "[project]\nname = 'x'\n", "[project] name = 'x'"),
         ("LICENSE", "Copyright (c) Me\n", "Copyright (c) Me"),
         ("a.txt", "", "An empty file."),
     ],
 )
-def test_descriptions_of_other_files(name, text, description):
+def test_descriptions_of_other_files(name: str, text: str, description: str) -> None:
     assert PlainText().outline(SourceFile(name, text.encode())).description == description

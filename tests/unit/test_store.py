@@ -9,13 +9,13 @@ from metatree.schema import MIGRATIONS
 from metatree.store import APPLICATION_ID, Store, _statements
 
 
-def test_a_fresh_store_has_the_latest_schema():
+def test_a_fresh_store_has_the_latest_schema() -> None:
     store = Store.open(":memory:")
     assert store.rows("PRAGMA user_version") == [(len(MIGRATIONS),)]
     assert store.rows("PRAGMA application_id") == [(APPLICATION_ID,)]
 
 
-def test_a_transaction_keeps_all_or_nothing():
+def test_a_transaction_keeps_all_or_nothing() -> None:
     store = Store.open(":memory:")
     with pytest.raises(RuntimeError), store.transaction():
         store.execute("INSERT INTO meta VALUES ('a', '1')")
@@ -28,7 +28,7 @@ def test_a_transaction_keeps_all_or_nothing():
     assert store.rows("SELECT key FROM meta") == [("c",)]
 
 
-def test_an_error_inside_an_inner_block_takes_the_outer_one_back_only_when_it_leaves_it():
+def test_an_error_inside_an_inner_block_takes_the_outer_one_back_only_when_it_leaves_it() -> None:
     store = Store.open(":memory:")
     with store.transaction():
         store.execute("INSERT INTO meta VALUES ('a', '1')")
@@ -37,7 +37,7 @@ def test_an_error_inside_an_inner_block_takes_the_outer_one_back_only_when_it_le
     assert store.rows("SELECT key FROM meta") == [("a",)]
 
 
-def test_threads_take_turns_and_never_see_half_a_transaction():
+def test_threads_take_turns_and_never_see_half_a_transaction() -> None:
     store = Store.open(":memory:")
     with store.transaction():
         store.execute("INSERT INTO meta VALUES ('n', '0')")
@@ -60,7 +60,7 @@ def test_threads_take_turns_and_never_see_half_a_transaction():
     assert -1 not in seen
 
 
-def test_a_closed_store_says_so():
+def test_a_closed_store_says_so() -> None:
     store = Store.open(":memory:")
     store.close()
     store.close()
@@ -68,12 +68,14 @@ def test_a_closed_store_says_so():
         store.rows("SELECT 1")
 
 
-def test_text_that_sqlite_cannot_hold_is_an_error_of_ours():
+def test_text_that_sqlite_cannot_hold_is_an_error_of_ours() -> None:
     store = Store.open(":memory:")
     with pytest.raises(MetatreeError, match="surrogate"):
         store.execute("INSERT INTO meta VALUES ('x', ?)", ("\ud800",))
 
 
-def test_statements_are_cut_at_their_ends_only():
-    script = "-- one; two\nCREATE TABLE a(x);\nCREATE TRIGGER t AFTER INSERT ON a BEGIN\n DELETE FROM a;\nEND;\n"
+def test_statements_are_cut_at_their_ends_only() -> None:
+    script = (
+        "-- one; two\nCREATE TABLE a(x);\nCREATE TRIGGER t AFTER INSERT ON a BEGIN\n DELETE FROM a;\nEND;\n"
+    )
     assert len(list(_statements(script))) == 2

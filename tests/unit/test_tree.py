@@ -1,5 +1,7 @@
 """A tree made by hand, in memory."""
 
+from collections.abc import Iterable, Iterator
+
 import pytest
 
 from metatree.errors import UnknownNode, UserError
@@ -8,7 +10,7 @@ from metatree.tree import Tree
 
 
 @pytest.fixture
-def tree():
+def tree() -> Iterator[Tree]:
     with Tree.create(title="things") as tree:
         tree.add(Node("a", "Auth", "Login and tokens", kind="folder"))
         tree.add(Node("a1", "tokens.py", content="TTL = 60"), "a")
@@ -17,11 +19,11 @@ def tree():
         yield tree
 
 
-def ids(nodes):
+def ids(nodes: Iterable[Node]) -> list[str]:
     return [node.id for node in nodes]
 
 
-def test_children_come_in_order_without_their_text_but_say_that_they_have_some(tree):
+def test_children_come_in_order_without_their_text_but_say_that_they_have_some(tree: Tree) -> None:
     first = tree.children("a")[0]
     assert ids(tree.children("a")) == ["a1", "a2"]
     assert first.content is None and first.has_content and first.content_kept
@@ -29,7 +31,7 @@ def test_children_come_in_order_without_their_text_but_say_that_they_have_some(t
     assert tree.get("a1").content == tree.content("a1") == tree.content(first) == "TTL = 60"
 
 
-def test_before_puts_a_node_in_front_however_often(tree):
+def test_before_puts_a_node_in_front_however_often(tree: Tree) -> None:
     for number in range(100):
         tree.add(Node(f"x{number}", "x"), "a", before="a2")
     assert ids(tree.children("a")) == ["a1", *(f"x{n}" for n in range(100)), "a2"]
@@ -39,7 +41,7 @@ def test_before_puts_a_node_in_front_however_often(tree):
         tree.add(Node("y", "y"), "a", before="b")
 
 
-def test_a_node_knows_the_way_from_the_root(tree):
+def test_a_node_knows_the_way_from_the_root(tree: Tree) -> None:
     assert tree.ancestors("a1") == [".", "a"]
     assert tree.ancestors(".") == []
     assert tree.parent("a1") == "a" and tree.parent(".") is None
@@ -48,7 +50,7 @@ def test_a_node_knows_the_way_from_the_root(tree):
     assert all(node.content is None for _, node in tree.walk("a1"))
 
 
-def test_what_is_deleted_is_gone_with_all_below_and_its_ids_can_be_used_again(tree):
+def test_what_is_deleted_is_gone_with_all_below_and_its_ids_can_be_used_again(tree: Tree) -> None:
     tree.delete("a")
     assert tree.find("a1") is None and "a" not in tree and len(tree) == 2
     for call in (tree.get, tree.children, tree.ancestors, tree.content, tree.links, tree.delete):
@@ -63,7 +65,7 @@ def test_what_is_deleted_is_gone_with_all_below_and_its_ids_can_be_used_again(tr
     assert tree.memory.rows("SELECT id FROM node ORDER BY id") == [(".",), ("a",), ("a1",), ("b",)]
 
 
-def test_purging_is_bounded_and_reclaims_everything_in_the_end(tree):
+def test_purging_is_bounded_and_reclaims_everything_in_the_end(tree: Tree) -> None:
     tree.add_many((Node(f"n{n}", "n", content="x"), "a" if n < 10 else f"n{n - 10}") for n in range(100))
     tree.delete("a")
     assert tree.purge(7) == 7
@@ -73,7 +75,7 @@ def test_purging_is_bounded_and_reclaims_everything_in_the_end(tree):
     assert tree.memory.rows("SELECT count(*) FROM content") == [(0,)]
 
 
-def test_a_node_cannot_be_moved_below_itself(tree):
+def test_a_node_cannot_be_moved_below_itself(tree: Tree) -> None:
     for target in ("a", "a1"):
         with pytest.raises(UserError, match="below itself"):
             tree.move("a", target)
@@ -83,7 +85,7 @@ def test_a_node_cannot_be_moved_below_itself(tree):
         tree.move("a1", "b")
 
 
-def test_the_root_stays(tree):
+def test_the_root_stays(tree: Tree) -> None:
     for call in (lambda: tree.delete("."), lambda: tree.move(".", "a"), lambda: tree.add(Node(".", "x"))):
         with pytest.raises(UserError):
             call()
@@ -91,7 +93,7 @@ def test_the_root_stays(tree):
     assert tree.get(tree.root).description == "words"
 
 
-def test_an_id_in_use_is_refused_and_nothing_is_half_done(tree):
+def test_an_id_in_use_is_refused_and_nothing_is_half_done(tree: Tree) -> None:
     with pytest.raises(UserError, match="exists"):
         tree.add(Node("a1", "again"), "b")
     before = tree.sequence
@@ -104,7 +106,7 @@ def test_an_id_in_use_is_refused_and_nothing_is_half_done(tree):
     assert tree.sequence == before and "n1" not in tree
 
 
-def test_update_changes_the_digest_and_keeps_text_that_a_listing_left_out(tree):
+def test_update_changes_the_digest_and_keeps_text_that_a_listing_left_out(tree: Tree) -> None:
     listed = tree.children("a")[0]
     old = listed.digest
     node = Node(**{**{f: getattr(listed, f) for f in listed.__slots__}, "title": "keys.py"})
@@ -118,7 +120,7 @@ def test_update_changes_the_digest_and_keeps_text_that_a_listing_left_out(tree):
         tree.update(Node("nowhere", "x"))
 
 
-def test_all_fields_come_back(tree):
+def test_all_fields_come_back(tree: Tree) -> None:
     given = Node("n", "t", "d", "c", "note", None, {"tool": "grep", "args": [1]}, {"lines": 3, "é": None})
     added = tree.add(given, "b")
     assert added.digest == digest_of(given)
@@ -127,7 +129,7 @@ def test_all_fields_come_back(tree):
     )
 
 
-def test_what_cannot_be_kept_is_refused(tree):
+def test_what_cannot_be_kept_is_refused(tree: Tree) -> None:
     with pytest.raises(UserError, match="JSON"):
         tree.add(Node("n", "t", attributes={"x": object()}))
     with pytest.raises(UserError, match="JSON"):
@@ -139,7 +141,7 @@ def test_what_cannot_be_kept_is_refused(tree):
     assert "n" not in tree
 
 
-def test_an_unknown_id_comes_with_suggestions(tree):
+def test_an_unknown_id_comes_with_suggestions(tree: Tree) -> None:
     tree.add(Node("src/tokens.py", "tokens.py"), "a")
     tree.add(Node("src/tokens.py::Token.check", "Token.check"), "a")
     with pytest.raises(UnknownNode) as caught:
@@ -155,13 +157,13 @@ def test_an_unknown_id_comes_with_suggestions(tree):
     assert "src/tokens.py" not in caught.value.suggestions
 
 
-def test_suggestions_survive_any_text(tree):
+def test_suggestions_survive_any_text(tree: Tree) -> None:
     for text in ("%", "_", "\\", "", "/", "::", "#", "'", "\x00", "a" * 10_000):
         with pytest.raises(UnknownNode):
             tree.get(text)
 
 
-def test_resolve_takes_what_people_write(tree):
+def test_resolve_takes_what_people_write(tree: Tree) -> None:
     tree.add(Node("src", "src"))
     for text in ("src", "./src", "src/", " ./src/ ", "././src//"):
         assert tree.resolve(text) == "src"
@@ -170,7 +172,7 @@ def test_resolve_takes_what_people_write(tree):
         tree.resolve("scr/x")
 
 
-def test_links_go_both_ways_and_end_with_their_nodes(tree):
+def test_links_go_both_ways_and_end_with_their_nodes(tree: Tree) -> None:
     tree.link("a1", "a2", "imports")
     tree.link("a1", "a2", "imports")
     tree.link("a1", "b", "mentions")
@@ -185,7 +187,7 @@ def test_links_go_both_ways_and_end_with_their_nodes(tree):
         tree.link("a1", "a2", "imports")
 
 
-def test_changes_tell_an_index_what_to_do(tree):
+def test_changes_tell_an_index_what_to_do(tree: Tree) -> None:
     start = tree.sequence
     assert list(tree.changes(start)) == []
     tree.delete("a")
@@ -199,7 +201,7 @@ def test_changes_tell_an_index_what_to_do(tree):
     assert list(tree.changes(told[-1][0])) == []
 
 
-def test_changes_may_be_taken_up_in_the_middle(tree):
+def test_changes_may_be_taken_up_in_the_middle(tree: Tree) -> None:
     tree.add_many((Node(f"n{n}", "n"), "b") for n in range(2500))
     everything = list(tree.changes(0))
     assert len(everything) == 2500 + 5
@@ -207,7 +209,7 @@ def test_changes_may_be_taken_up_in_the_middle(tree):
     assert list(tree.changes(middle)) == everything[1235:]
 
 
-def test_counts(tree):
+def test_counts(tree: Tree) -> None:
     assert len(tree) == 5 and tree.child_count() == 2 and tree.child_count("a") == 2
     assert tree.info()["kinds"] == {"folder": 3, "note": 2}
     tree.delete("a")
@@ -217,7 +219,7 @@ def test_counts(tree):
         tree.refresh()
 
 
-def test_an_open_walk_survives_changes(tree):
+def test_an_open_walk_survives_changes(tree: Tree) -> None:
     walk = tree.walk()
     next(walk)
     assert next(walk)[1].id == "a"
