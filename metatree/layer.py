@@ -55,10 +55,13 @@ class Layer:
         """Return the number for one more change."""
         return self.last_seq() + 1
 
-    def changes(self, since: int, until: int) -> Iterator[tuple[int, str]]:
-        """Yield number and id of what changed after `since`, up to `until`, each id with its latest change only."""
-        pick = "SELECT * FROM (SELECT seq, id FROM {} WHERE seq > :since AND seq <= :until ORDER BY seq LIMIT :page)"
-        sql = " UNION ALL ".join(pick.format(table) for table in ("node", "gone", "override"))
+    def changes(self, since: int, until: int) -> Iterator[tuple[int, str, bool]]:
+        """Yield number, id, and whether there is a row, of what changed after `since`, up to `until`, in order."""
+        pick = (
+            "SELECT seq, id, {row} FROM {table} WHERE seq > :since AND seq <= :until ORDER BY seq LIMIT :page"
+        )
+        tables = (("node", 1), ("gone", 0), ("override", 0))
+        sql = " UNION ALL ".join(f"SELECT * FROM ({pick.format(table=t, row=row)})" for t, row in tables)
         while True:
             page = self.store.rows(
                 f"{sql} ORDER BY seq LIMIT :page", {"since": since, "until": until, "page": _PAGE}
@@ -181,7 +184,8 @@ class Layer:
 
         self.store.execute_many(
             "INSERT INTO node(seq, id, parent, position, kind, title, description, source_type, source_path,"
-            " start_line, end_line, parts, provenance, attributes, digest, kept) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            " start_line, end_line, parts, provenance, attributes, digest, kept)"
+            " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             values(),
         )
         if kept:

@@ -146,10 +146,10 @@ class Overlay:
             {"ids": json.dumps(ids)},
         )
 
-    def contains(self, node_id: str) -> bool:
-        """Whether a node is in the tree."""
+    def contains(self, node_id: str, *, row: bool = False) -> bool:
+        """Whether a node is in the tree; `row` tells that one of the layers is known to have a row for it."""
         if not self.loose:
-            return self.memory.has(node_id) or (self.built is not None and self.built.has(node_id))
+            return row or self.memory.has(node_id) or (self.built is not None and self.built.has(node_id))
         return self.chain(node_id) is not None
 
     def node(self, node_id: str) -> Node | None:

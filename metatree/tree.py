@@ -646,11 +646,12 @@ class Tree:
         built, memory, _ = self._numbers()
         since_built, since_memory = since >> 32, since & 0xFFFFFFFF
         if self._built is not None:
-            for seq, node_id in self._built.changes(since_built, built):
-                yield seq << 32 | since_memory, node_id, self._overlay.contains(node_id)
-        for seq, node_id in self._memory.changes(since_memory, memory):
+            for seq, node_id, row in self._built.changes(since_built, built):
+                there = self._overlay.contains(node_id, row=bool(row))
+                yield seq << 32 | since_memory, node_id, there
+        for seq, node_id, row in self._memory.changes(since_memory, memory):
             number = built << 32 | seq
-            there = self._overlay.contains(node_id)
+            there = self._overlay.contains(node_id, row=bool(row))
             if not there:
                 for below in self._overlay.below(node_id):
                     if not self._overlay.contains(below):
