@@ -10,21 +10,20 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
 from typing import Literal, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from metatree.errors import MetatreeError, UnknownNode
+from metatree.errors import UnknownNode
 from metatree.protocols import Scored
 from metatree.tree import Tree
 from metatree_routers.embedding import static_embedder
 from metatree_routers.index import IndexedTree, Progress, Reader, TextIndex
 from metatree_routers.lines import best_line
 from metatree_routers.node_text import NodeText
-from metatree_routers.ranking import Ranking, rank, together
+from metatree_routers.ranking import Ranking, rank, readable, together
 from metatree_routers.records import Ints
 from metatree_routers.tables import is_indexed
 
@@ -56,12 +55,8 @@ class TextEvidence:
         self._progress = progress
         self._lock = threading.Lock()
         self._rankings: OrderedDict[tuple[tuple[str, ...], int], Ranking] = OrderedDict()
-        self._lines: OrderedDict[tuple[tuple[str, ...], str, str], str] = OrderedDict()
+        self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
         self.index = TextIndex(tree, embedder=static_embedder if embeddings else None)
-
-    def refresh(self) -> int:
-        """Bring the index up to date; return how many nodes were indexed or removed."""
-        return self.index.refresh(self._progress)
 
     def score(
         self,
@@ -87,7 +82,7 @@ class TextEvidence:
         def find(reader: Reader) -> list[tuple[str, float, str]]:
             ranking = self.ranking(reader, asked)
             found = best(reader, ranking)
-            speakers = [_speaker(reader, ranking, number) for number, _ in found]
+            speakers = ranking.speakers(reader.records, [number for number, _ in found])
             ids = reader.ids({*(number for number, _ in found), *speakers})
             return [
                 (ids[number], score, ids[who]) for (number, score), who in zip(found, speakers, strict=True)
@@ -106,7 +101,8 @@ class TextEvidence:
         if not asked or k <= 0:
             return []
         found = self.query(find)
-        return [Scored(id_, min(1.0, score), self._line(asked, speaker)) for id_, score, speaker in found]
+        lines = self._lines(asked, {speaker for _, _, speaker in found})
+        return [Scored(id_, min(1.0, score), lines.get(speaker, "")) for id_, score, speaker in found]
 
     def below(
         self, questions: Sequence[str], nodes: Collection[str], *, k: int = 3, exclude: Collection[str] = ()
@@ -125,7 +121,7 @@ class TextEvidence:
             numbers = reader.numbers(nodes)
             groups: dict[int, list[int]] = {number: [] for number in numbers.values()}
             wanted = sum(float(ranking.reached[number]) > 0 for number in groups) * k
-            for block in _blocks(_readable(reader, ranking.order)):
+            for block in _blocks(readable(reader.records, ranking.order)):
                 if not wanted:
                     break
                 above = reader.records.nearest(block, groups)
@@ -141,8 +137,10 @@ class TextEvidence:
                 for id_, number in numbers.items()
             }
 
-        for id_, found in self.query(find).items():
-            hints[id_] = [Scored(node, min(1.0, score), self._line(asked, node)) for node, score in found]
+        groups = self.query(find)
+        lines = self._lines(asked, {node for found in groups.values() for node, _ in found})
+        for id_, found in groups.items():
+            hints[id_] = [Scored(node, min(1.0, score), lines.get(node, "")) for node, score in found]
         return hints
 
     def ranking(self, reader: Reader, questions: tuple[str, ...]) -> Ranking:
@@ -182,26 +180,30 @@ class TextEvidence:
         self.refresh()
         return self.index.query(query)
 
-    def _line(self, questions: tuple[str, ...], id_: str) -> str:
-        """Return the line of a node that matches best; of a node without content, of what it is called."""
-        node = self._tree.find(id_)
-        if node is None:
-            return ""
-        key = (questions, id_, node.digest)
+    def _lines(self, questions: tuple[str, ...], ids: Collection[str]) -> dict[str, str]:
+        """Return the line of each node that matches best; of a node without content, of what it is called."""
         with self._lock:
-            if key in self._lines:
-                return self._lines[key]
-        text = f"{node.title}\n{node.description}"
-        if node.has_content:
-            with suppress(MetatreeError):  # the source changed or is gone: its title will do
-                text = self._tree.content(node)
-        weights = self.index.query(lambda reader: self.ranking(reader, questions).weights)
-        line = best_line(text, weights)
-        with self._lock:
-            self._lines[key] = line
-            while len(self._lines) > _MOST_LINES:
-                self._lines.popitem(last=False)
-        return line
+            known = {
+                id_: line for id_ in ids if (line := self._known_lines.get((questions, id_))) is not None
+            }
+        missing = sorted(set(ids) - known.keys())
+        if missing:
+            weights = self.index.query(lambda reader: self.ranking(reader, questions).weights)
+            for node, _, content in self._tree.texts(missing):
+                known[node.id] = best_line(content or f"{node.title}\n{node.description}", weights)
+            with self._lock:
+                self._known_lines.update({(questions, id_): known.get(id_, "") for id_ in missing})
+                if len(self._known_lines) > _MOST_LINES:
+                    self._known_lines.clear()
+        return known
+
+    def refresh(self) -> int:
+        """Bring the index up to date; return how many nodes were indexed or removed."""
+        changed = self.index.refresh(self._progress)
+        if changed:
+            with self._lock:
+                self._known_lines.clear()
+        return changed
 
 
 def _cleaned(questions: Sequence[str]) -> tuple[str, ...]:
@@ -218,15 +220,6 @@ def _number(reader: Reader, id_: str | None) -> int | None:
     return found[id_]
 
 
-def _speaker(reader: Reader, ranking: Ranking, number: int) -> int:
-    """Return the node whose line says why: the node itself, or the best part of what is read as one text."""
-    records = reader.records
-    if records.lengths[number, 2] > 0 or records.home[number] != number or records.is_leaf[number]:
-        return number
-    inside = ranking.order[(records.home[ranking.order] == number) & (records.lengths[ranking.order, 2] > 0)]
-    return int(inside[0]) if len(inside) else number
-
-
 def _in_order(reader: Reader, order: Ints, under: int | None, exclude: Collection[str]) -> Iterator[int]:
     for block in _blocks(order):
         if under is not None:
@@ -241,13 +234,6 @@ def _barred(reader: Reader, nodes: Ints, exclude: Collection[str]) -> npt.NDArra
     numbers = reader.numbers(exclude)
     barred: npt.NDArray[np.bool_] = reader.records.nearest(nodes, numbers.values()) >= 0
     return barred
-
-
-def _readable(reader: Reader, order: Ints) -> Ints:
-    """Keep what has text of its own, or nothing below it."""
-    records = reader.records
-    readable: Ints = order[(records.lengths[order, 2] > 0) | records.is_leaf[order]]
-    return readable
 
 
 def _blocks(nodes: Ints) -> Iterator[Ints]:

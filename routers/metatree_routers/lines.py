@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from metatree_routers.text import term_counts
+from metatree_routers.text import expand, raw_tokens, term_counts
 
 MAX_LINES = 5_000
 MAX_LINE_CHARS = 240
+MAX_READ_CHARS = 2_000
 
 
 def best_line(text: str, weights: Mapping[str, float]) -> str:
@@ -17,15 +18,21 @@ def best_line(text: str, weights: Mapping[str, float]) -> str:
         >>> best_line("import os\\n\\ndef follow(url):\\n    return url", {"follow": 2.0, "url": 1.0})
         'def follow(url):'
     """
-    best, best_score, first = "", 0.0, ""
-    for line in text.split("\n", MAX_LINES)[:MAX_LINES]:
-        terms = term_counts(line[:2_000])
-        if not first and terms:
-            first = line
-        score = sum(weights.get(term, 0.0) for term in terms)
+    lines = text.split("\n", MAX_LINES)[:MAX_LINES]
+    matching: dict[str, tuple[str, ...]] = {}
+    for raw in set(raw_tokens(text)):
+        found = tuple(term for term in expand(raw) if term in weights)
+        if found:
+            matching[raw] = found
+    best, best_score = "", 0.0
+    for line in lines if matching else ():
+        said = {term for raw in raw_tokens(line[:MAX_READ_CHARS]) for term in matching.get(raw, ())}
+        score = sum(map(weights.__getitem__, said))
         if score > best_score:
             best, best_score = line, score
-    return _trimmed((best or first).strip(), weights)
+    if not best:
+        best = next((line for line in lines if any(map(str.isalnum, line))), "")
+    return _trimmed(best.strip(), weights)
 
 
 def _trimmed(line: str, weights: Mapping[str, float]) -> str:

@@ -63,6 +63,17 @@ class Ranking:
     """Weight of each term of the question that some node has."""
     order: Ints
     """Nodes with evidence, best first."""
+    _speakers: Ints | None = None
+
+    def speakers(self, records: Records, nodes: Sequence[int]) -> list[int]:
+        """Return the node whose line says why, for each node: itself, or the best part of what is read as one text."""
+        if self._speakers is None:
+            speakers = np.arange(len(records), dtype=np.int32)
+            parts = readable(records, self.order)
+            parts = parts[(records.home_row[parts] >= 0) & ~readable_mask(records)[records.home[parts]]]
+            speakers[records.home[parts[::-1]]] = parts[::-1]  # the best is written last
+            self._speakers = speakers
+        return [int(self._speakers[node]) for node in nodes]
 
 
 @dataclass(slots=True)
@@ -246,6 +257,18 @@ def in_order(scores: Floats) -> Ints:
     """Give the nodes with a score, best first."""
     order = np.flatnonzero(scores > 0)
     return order[np.argsort(-scores[order], kind="stable")].astype(np.int32)
+
+
+def readable(records: Records, nodes: Ints) -> Ints:
+    """Keep what has text of its own, or nothing below it."""
+    kept: Ints = nodes[readable_mask(records)[nodes]]
+    return kept
+
+
+def readable_mask(records: Records) -> npt.NDArray[np.bool_]:
+    """Say of every node whether it has text of its own, or nothing below it: (n,)."""
+    mask: npt.NDArray[np.bool_] = (records.lengths[:, 2] > 0) | records.is_leaf
+    return mask
 
 
 def combine(
