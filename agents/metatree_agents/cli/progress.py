@@ -55,6 +55,7 @@ def build_bar(title: str) -> Iterator[BuildProgress | None]:
         task = progress.add_task(visible(title), total=None, path="")
 
         def report(done: int, total: int, path: str) -> None:
+            progress.live.transient = False  # a bar that has shown something stays
             progress.update(task, completed=done, total=total, path=_short(path))
 
         yield report
