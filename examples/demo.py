@@ -18,7 +18,7 @@ from pathlib import Path
 
 PACKAGE = "requests==2.32.3"
 HERE = Path(__file__).parent
-QUESTION = "Where are redirects followed, and how many at most?"
+QUESTION = "When is the Authorization header removed on a redirect?"
 METATREE = Path(sys.executable).with_name("metatree")
 
 

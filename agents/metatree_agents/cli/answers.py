@@ -32,7 +32,8 @@ def answer_lines(result: SearchResult, tree: Tree) -> Iterator[str]:
         yield styled("Sources", "bold")
     for source in sources:
         yield f"  {styled(visible(source_place(tree, source)), 'cyan')}  {visible(source.title)}"
-        quote = source.quote.strip("\n").splitlines()
+        # An answer in the words of its source needs no quote to prove it.
+        quote = [] if source.quote.strip() in result.answer else source.quote.strip("\n").splitlines()
         for line in quote[:_QUOTE_LINES]:
             yield styled(f"  | {visible(line.expandtabs(4))}".rstrip(), "dim")
         if len(quote) > _QUOTE_LINES:

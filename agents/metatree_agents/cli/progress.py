@@ -45,16 +45,17 @@ def build_bar(title: str) -> Iterator[BuildProgress | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[path]}", style="dim"),
+        TextColumn("{task.fields[path]}", style="dim", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(visible(title), total=None, path="")
+        task = progress.add_task(title, total=None, path="")
 
         def report(done: int, total: int, path: str) -> None:
+            progress.live.transient = False  # a bar that has shown something stays
             progress.update(task, completed=done, total=total, path=_short(path))
 
         yield report

@@ -38,7 +38,9 @@ def ready_tree(source: Path | None, tree: Path | None, *, refresh: bool = True) 
     opened = _open(place)
     if refresh and opened.stale():
         began = time.monotonic()
-        opened.refresh()
+        with build_bar("refreshing the tree") as progress:
+            opened.refresh(progress=progress)
+        _index(opened)
         note(f"refreshed the tree, {_seconds(began)}")
     return opened
 
@@ -67,8 +69,9 @@ def build(source: Path, tree: Path | None) -> Tree:
 
     _existing(source)
     began = time.monotonic()
-    with build_bar(f"building {source}") as progress:
+    with build_bar(f"building {visible(str(source))}") as progress:
         built = build_tree(source, out=tree, progress=progress)
+    _index(built)
     note(f"built the tree of {visible(str(source))}: {len(built):,} nodes, {_seconds(began)}")
     return built
 
@@ -85,6 +88,15 @@ def _open(place: Path) -> Tree:
     from metatree import Tree
 
     return Tree.open(place)
+
+
+def _index(tree: Tree) -> None:
+    """Bring the text index up to date under a bar of its own, so that no question has to wait for it."""
+    from metatree_routers import TextEvidence
+
+    with build_bar("indexing its words") as progress:
+        report = None if progress is None else lambda done, total: progress(done, total, "")
+        TextEvidence(tree, progress=report).refresh()
 
 
 def has_tree(place: Path) -> bool:

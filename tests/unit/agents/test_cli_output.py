@@ -65,6 +65,11 @@ def test_answer_is_followed_by_its_sources_and_their_quotes(tree: Tree) -> None:
     ]
 
 
+def test_quote_that_is_the_answer_is_not_printed_twice(tree: Tree) -> None:
+    lines = list(answer_lines(_answered(answer="It is set here:\nTIMEOUT = 30"), tree))
+    assert lines == ["It is set here:", "TIMEOUT = 30", "", "Sources", "  auth  auth.py"]
+
+
 def test_source_shared_by_two_answers_is_listed_once(tree: Tree) -> None:
     twice = (QuestionAnswer("How long?", "30", (QUOTE,)), QuestionAnswer("Which unit?", "seconds", (QUOTE,)))
     assert list(answer_lines(_answered(answers=twice), tree)).count("  auth  auth.py") == 1
