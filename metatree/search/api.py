@@ -89,7 +89,7 @@ async def asearch(
 
     Example:
         >>> from metatree import Node, Tree, search
-        >>> from metatree_routers import ScriptedRouter
+        >>> from metatree.testing import ScriptedRouter
         >>> tree = Tree.create(":memory:")
         >>> _ = tree.add(Node(id="a", title="Auth", description="Login and tokens"), parent=tree.root)
         >>> _ = tree.add(Node(id="a1", title="tokens.py", content="TTL = 3600  # one hour"), parent="a")

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from metatree.kernel import Effect, Event, Outcome, Signal
+from metatree.result import Limits
 from metatree.search.state import (
     Collected,
     Fact,
@@ -41,6 +42,29 @@ A_PERSON = "a person"
 def fold_question(question: str) -> str:
     """Return the form in which questions are compared: case and white space folded."""
     return " ".join(question.casefold().split())
+
+
+def most_steps(*, nodes: int, tools: int, questions: int, limits: Limits, fallbacks: int) -> int:
+    """Return how many outcomes a run takes at most, whatever its router, reader and tools say.
+
+    There is a frame for each question that is asked or comes up, at most. A frame starts once, once more for the
+    second look, for each restart and for each fallback that makes nodes. In one start, each node is entered at most
+    once, since it is marked when it is left: so each is listed on entering, after what happened to it in a menu,
+    and after each decision that rules something out; each list leads to a routing, and that to one by evidence at
+    most; each is read once, and once more for each question that it is told the answer of. Each of its tools is
+    listed, routed, filled in, called, put to a person, called again, described and inserted at most once.
+
+    Args:
+        nodes: all that are in the tree at any time of the run.
+        tools: tools and groups of tools.
+        questions: those that the caller asks.
+
+    A router with `capacity` takes, for each routing, up to one outcome more for each option.
+    """
+    all_questions = questions + limits.questions
+    starts = 2 + limits.restarts + fallbacks
+    each_start = (nodes + 1) * (10 + all_questions + 15 * tools)
+    return all_questions * (starts * each_start + fallbacks + all_questions) + 1
 
 
 class SearchMachine:
@@ -482,7 +506,9 @@ class SearchMachine:
         if _collecting(state):
             state.ended = "answered" if state.collected or frame.parts else "exhausted"
             return []
-        answers = [_part_json(p) for f in roots for p in f.parts]
+        order = {fold_question(question): number for number, question in enumerate(state.given["questions"])}
+        parts = sorted((p for f in roots for p in f.parts), key=lambda p: order[fold_question(p.question)])
+        answers = [_part_json(p) for p in parts]
         if len({fold_question(a["question"]) for a in answers}) > 1:
             return _effect(
                 state,
@@ -706,9 +732,8 @@ class SearchMachine:
             _note(state, frame, "dropped", None, why, index=effect.payload["index"])
         for node in made:
             state.created += 1
-            _note(state, frame, "create", node["id"], "made by a fallback")
-            for above in node["trail"]:
-                frame.marks.pop(above, None)
+            opened = [above for above in node["trail"] if frame.marks.pop(above, None) is not None]
+            _note(state, frame, "create", node["id"], "made by a fallback", opened=opened)
             if _collecting(state) and node["accept"] and len(state.collected) < state.given["k"]:
                 state.collected.append(Collected(node["id"], node["title"], 1.0, "made by a fallback"))
                 _note(state, frame, "collect", node["id"], "made by a fallback", score=1.0)
@@ -769,14 +794,14 @@ def _asking(state: SearchState, frame: Frame) -> set[str]:
     return asking
 
 
-def _clear_unviable(frame: Frame) -> int:
-    """Clear the unviable marks, and the visited ones of the menus in which they were offered; return how many."""
-    cleared = [node for node, mark in frame.marks.items() if mark.kind == UNVIABLE]
-    for node in cleared:
-        menu = frame.marks.pop(node).menu
-        while menu is not None and menu in frame.marks:
-            menu = frame.marks.pop(menu).menu
-    return len(cleared)
+def _clear_unviable(frame: Frame) -> list[str]:
+    """Clear the unviable marks, and the visited ones of the menus in which they were offered; return them all."""
+    before = list(frame.marks)
+    for node in [node for node, mark in frame.marks.items() if mark.kind == UNVIABLE]:
+        mark = frame.marks.pop(node, None)
+        while mark is not None and mark.menu is not None:
+            mark = frame.marks.pop(mark.menu, None)
+    return [node for node in before if node not in frame.marks]
 
 
 def _facts_for(frame: Frame, node: str, title: str) -> list[str]:

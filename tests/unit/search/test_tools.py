@@ -29,6 +29,8 @@ from metatree.testing import (
 )
 from metatree.tool import Tool
 
+WRONG: Any = 5
+
 
 def run(tree: Tree, tools: Any, questions: Any = "q", **given: Any) -> SearchResult:
     given.setdefault("router", FunctionRouter(lambda request: request.options[0].id))
@@ -231,8 +233,8 @@ def test_a_tool_that_fails_is_unviable_and_the_search_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    "result", ["text", None, 5, Node(id=5, title="x"), Node(id="n", title="n", attributes={"a": {1}})]
-)  # type: ignore[arg-type]
+    "result", ["text", None, 5, Node(id=WRONG, title="x"), Node(id="n", title="n", attributes={"a": {1}})]
+)
 def test_an_interactive_tool_that_returns_no_node_fails(result: Any) -> None:
     @tool(kind="interactive")
     def fetch(node: Node) -> Any:
