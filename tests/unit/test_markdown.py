@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from metatree_memory_tools.markdown import Markdown, slug
 
@@ -90,6 +90,12 @@ def test_ends_of_lines_of_any_kind() -> None:
     assert [part.id for part in outline(text).parts] == ["#b", "#c"]
 
 
+def every(parts: Sequence[Part]) -> Iterator[Part]:
+    for part in parts:
+        yield part
+        yield from every(part.parts)
+
+
 markdown = st.lists(
     st.sampled_from(
         [
@@ -119,6 +125,7 @@ markdown = st.lists(
 )
 
 
+@example(["\f", "    # code", "A\n===", "## B"])
 @given(markdown)
 def test_every_line_lies_in_one_leaf(lines: list[str]) -> None:
     text = "\n".join(lines)
@@ -128,9 +135,9 @@ def test_every_line_lies_in_one_leaf(lines: list[str]) -> None:
         return
     owners = [n for part in leaves(result.parts) for n in range(part.start_line, part.end_line + 1)]
     assert len(owners) == len(set(owners))
+    titles = " ".join([str(result.attributes.get("title")), *(part.title for part in every(result.parts))])
     for number in set(range(1, len(file.lines) + 1)) - set(owners):
-        # What lies in no leaf is blank, or a heading that is the title of a node.
-        assert file.lines[number - 1].strip() in ("", "===", "---") or file.lines[number - 1].lstrip(
-            "# "
-        ) in ("A", "B", "C", "", "text")
+        # What lies in no leaf is blank, an underline, or a heading that is the title of a node.
+        words = file.lines[number - 1].strip(" #=-\f\u2028")
+        assert words in titles, (number, words)
     assert len({part.id for part in leaves(result.parts)}) == len(list(leaves(result.parts)))
