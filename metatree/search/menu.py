@@ -18,9 +18,11 @@ from metatree.tree import Tree
 _log = logging.getLogger("metatree")
 DEEP = 200
 """Nodes taken from a ranking; options without any of them below count as without evidence."""
-MAX_HINTS = 3
+HINTED = 5
+"""Options that show hints: those with the most evidence. More would make prompts long and choices no better."""
+MAX_HINTS = 2
 MOST_REMEMBERED = 50_000
-MAX_HINT_CHARS = 160
+MAX_HINT_CHARS = 120
 JUMP_SHARE = 0.5
 """A leaf is offered beside the branches when its score is at least this share of the best one's."""
 
@@ -36,8 +38,15 @@ class Menu:
 
 @dataclass(slots=True)
 class _Below:
+    """What a ranking has in or below one option."""
+
     score: float = 0.0
-    hints: list[str] = field(default_factory=list)
+    best: list[Scored] = field(default_factory=list)
+
+    def add(self, scored: Scored) -> None:
+        self.score = max(self.score, scored.score)
+        if len(self.best) < MAX_HINTS:
+            self.best.append(scored)
 
 
 class MenuMaker:
@@ -124,11 +133,19 @@ class MenuMaker:
                 continue
             at = next((step for step in path if step in below), None)
             if at is not None:
-                _add(below[at], scored, self._title(scored.node_id) if scored.node_id != at else "")
+                below[at].add(scored)
             if scored.node_id not in nodes and scored.node_id != node and node in path:
                 leaves[scored.node_id] = scored
+        hinted = sorted(below, key=lambda option: -below[option].score)[:HINTED]
         menu = [
-            Option(n.id, n.title, n.description, None, min(1.0, below[n.id].score), tuple(below[n.id].hints))
+            Option(
+                n.id,
+                n.title,
+                n.description,
+                None,
+                min(1.0, below[n.id].score),
+                self._hints(n.id, below[n.id].best) if n.id in hinted else (),
+            )
             for n in nodes.values()
         ]
         for leaf, scored in self._best_leaves(leaves) if jumps else ():
@@ -149,23 +166,25 @@ class MenuMaker:
         return Menu(menu, nodes)
 
     def deepen(self, menu: Menu, marked: Mapping[str, object], *, most: int) -> Menu | None:
-        """Return the menu with the children of its options beside them, each naming its parent.
+        """Return the menu with the children of all its options beside them, each naming its parent.
 
-        None when no option has children, or there would be more than `most` options. An option with children of
-        its own stays, since the router may want all of it.
+        None when no option has children, or there would be more than `most` options: a menu that shows some
+        branches deeper than others would draw the eye to them. An option with children stays, since the router
+        may want all of it.
         """
+        branches = [option.id for option in menu.options if option.parent is None]
+        total = sum(self._tree.child_count(branch) for branch in branches)
+        if not total or len(menu.options) + total > most:
+            return None
         options: list[Option] = []
         nodes = dict(menu.nodes)
-        offered = {option.id for option in menu.options}
         for option in menu.options:
             options.append(option)
-            if option.parent is not None or self._tree.child_count(option.id) + len(options) > most:
-                continue
-            for child in self._tree.children(option.id):
-                if child.id not in marked and child.id not in offered:
+            for child in self._tree.children(option.id) if option.parent is None else ():
+                if child.id not in marked and child.id not in menu.nodes:
                     nodes[child.id] = child
                     options.append(Option(child.id, child.title, child.description, option.title))
-        return Menu(options, nodes) if len(menu.options) < len(options) <= most else None
+        return Menu(options, nodes)
 
     def best(self, menu: Menu) -> Option:
         """Return the option with the most evidence, the first of equals: the order of last resort."""
@@ -212,16 +231,16 @@ class MenuMaker:
             self._paths[node] = path
         return path
 
+    def _hints(self, option: str, best: Sequence[Scored]) -> tuple[str, ...]:
+        hints = []
+        for scored in best:
+            title = self._title(scored.node_id) if scored.node_id != option else ""
+            hints.append(_clip(": ".join(part for part in (title, scored.line) if part)))
+        return tuple(hint for hint in dict.fromkeys(hints) if hint)
+
     def _title(self, node: str) -> str:
         found = self.find(node)
         return found.title if found else ""
-
-
-def _add(below: _Below, scored: Scored, title: str) -> None:
-    below.score = max(below.score, scored.score)
-    hint = _clip(": ".join(part for part in (title, scored.line) if part))
-    if hint and len(below.hints) < MAX_HINTS and hint not in below.hints:
-        below.hints.append(hint)
 
 
 def _clip(text: str) -> str:

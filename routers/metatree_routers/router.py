@@ -34,7 +34,8 @@ class EmbeddedRouter:
         viable = [option for option in request.options if option.id not in unviable]
         if not viable:
             return RouteDecision(None, unviable, "no option has a word in common with the questions")
-        best = max(viable, key=lambda option: scores[option.id])  # the first of equals, so in tree order
+        # Of equals, a leaf that is offered beside its branch: one call instead of one for each level on the way.
+        best = max(viable, key=lambda option: (scores[option.id], option.parent is not None))
         return RouteDecision(best.id, unviable, _reason(best, scores[best.id], read.get(best.id)))
 
     def _scores(self, request: RouteRequest, options: list[Option]) -> list[MenuScore]:
