@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from metatree_routers.evidence import TextEvidence
 from metatree_routers.index import Reader
 from metatree_routers.ranking import Ranking
 from metatree_routers.records import Ints
+from metatree_routers.sections import sections
 
 MOST_DEFINITIONS = 5
 LEAST_SHARE = 0.4
@@ -75,7 +76,7 @@ def rank_files(
             if len(chosen) >= k:
                 break
         chosen = chosen[:k]
-        reasons = _reasons(reader, ranking, chosen)
+        reasons = _reasons(reader, ranking, chosen, sections(issue).spellings())
         return [
             (
                 ids[number],
@@ -97,11 +98,16 @@ def rank_files(
 
 def _definition(tree: Tree, id_: str) -> FoundDefinition | None:
     node = tree.find(id_)
-    if node is None or node.source is None or node.source.start_line is None or node.source.end_line is None:
+    if node is None:
         return None
-    return FoundDefinition(
-        id_, id_.partition("::")[2] or node.title, node.source.start_line, node.source.end_line
-    )
+    # A class with methods has no text of its own, and so no source; its attributes know its lines.
+    lines = (node.attributes.get("start_line"), node.attributes.get("end_line"))
+    if node.source is not None:
+        lines = (node.source.start_line, node.source.end_line)
+    start, end = lines
+    if not isinstance(start, int) or not isinstance(end, int):
+        return None
+    return FoundDefinition(id_, id_.partition("::")[2] or node.title, start, end)
 
 
 def _definitions(reader: Reader, ranking: Ranking, file: int) -> list[str]:
@@ -118,7 +124,9 @@ def _definitions(reader: Reader, ranking: Ranking, file: int) -> list[str]:
     return [ids[number] for number in kept]
 
 
-def _reasons(reader: Reader, ranking: Ranking, files: list[int]) -> dict[int, str]:
+def _reasons(
+    reader: Reader, ranking: Ranking, files: list[int], spellings: Mapping[str, str]
+) -> dict[int, str]:
     """Say why: what the issue names in a file, then the words that weigh most in it."""
     words: dict[int, list[str]] = {file: [] for file in files}
     rows: Ints = np.array(files, dtype=np.int32)
@@ -129,7 +137,9 @@ def _reasons(reader: Reader, ranking: Ranking, files: list[int]) -> dict[int, st
             holders = np.unique(reader.records.home[postings[term]["node"]])
             for file in rows[np.isin(rows, holders)].tolist():
                 if len(words[file]) < _MOST_WORDS:
-                    words[file].append(term)
+                    word = spellings.get(term, term)
+                    if word not in words[file]:
+                        words[file].append(word)
     reasons = {}
     for file in files:
         named = list(dict.fromkeys(pointer.reason for pointer in ranking.pointers.get(file, ())))

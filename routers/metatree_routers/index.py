@@ -17,6 +17,7 @@ from metatree_routers.embedding import Embedder, quantise
 from metatree_routers.node_text import NodeText
 from metatree_routers.postings import Postings, SegmentBuilder
 from metatree_routers.records import Records
+from metatree_routers.roles import role_of
 from metatree_routers.tables import ROOT_NUMBER, Batch, Database, Tables, pages
 from metatree_routers.text import Vocabulary
 
@@ -131,6 +132,8 @@ class TextIndex:
                         -1 if number == ROOT_NUMBER or parent is None else numbers.of(parent)
                     )
                     batch.kinds[number] = node.kind
+                    if node.path is not None:
+                        batch.roles[number] = role_of(node.path)
                     # The root stands for everything, so no word of its own speaks for it.
                     text = NodeText.of(node, content) if number != ROOT_NUMBER else NodeText("", "", "")
                     builder.add(

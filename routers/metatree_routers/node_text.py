@@ -38,7 +38,8 @@ class NodeText:
         if node.kind in ("file", "folder") and "/" in path:
             title = path if path.endswith(node.title) else f"{path} {node.title}"
         about = [node.description]
-        about += [str(node.attributes[key]) for key in ("signature", "docstring") if node.attributes.get(key)]
+        more = [str(node.attributes.get(key) or "") for key in ("signature", "docstring")]
+        about += [text for text in more if text and text not in node.description]
         return cls(title, "\n".join(about), content, tuple(_exact(node, path, content)))
 
 

@@ -21,8 +21,10 @@ from metatree_routers.embedding import Embedder, cosines
 from metatree_routers.index import MOST_VECTORS, Reader
 from metatree_routers.postings import Postings
 from metatree_routers.records import Ints, Records
+from metatree_routers.roles import factors
 from metatree_routers.sections import sections
 from metatree_routers.tables import VECTOR_CHUNK
+from metatree_routers.text import term_counts
 
 Floats = npt.NDArray[np.float32]
 
@@ -224,7 +226,8 @@ def rank(
     if static is not None:
         add_embeddings(reader, matches, static, question, heads)
     pointers = by_home(reader, Resolver(reader, find_clues(parts)).pointers())
-    scores = combine(records, matches, pointers, by_whole=parts.is_long)
+    role_factors = factors(term_counts(parts.title), is_report=parts.is_long)[records.role]
+    scores = combine(records, matches, pointers, role_factors, by_whole=parts.is_long)
     scores *= np.float32(confidence(records, matches, scores))
     return Ranking(
         scores, records.best_below(scores), pointers, matches.parts, matches.weights, in_order(scores)
@@ -272,19 +275,26 @@ def readable_mask(records: Records) -> npt.NDArray[np.bool_]:
 
 
 def combine(
-    records: Records, matches: Matches, pointers: dict[int, list[Pointer]], *, by_whole: bool
+    records: Records,
+    matches: Matches,
+    pointers: dict[int, list[Pointer]],
+    role_factors: Floats,
+    *,
+    by_whole: bool,
 ) -> Floats:
     """Add up what speaks for each node, as a share of what speaks for the best one.
 
     Args:
+        role_factors: (n,) what each score is multiplied with, for the role of the file.
         by_whole: whether files decide, and parts come behind their file (a long report is about a file); else parts
             decide, and a file is as good as its best part (a question is answered by a part).
     """
-    own = share_of_best(matches.parts)
+    own = share_of_best(matches.parts * role_factors)
     if not len(records.homes):
         return own
     whole = share_of_best(matches.whole) + share_of_best(best_parts(records, matches.parts))
-    whole = share_of_best(whole + np.float32(CLUE_WEIGHT) * clue_scores(records, pointers))
+    whole += np.float32(CLUE_WEIGHT) * clue_scores(records, pointers)
+    whole = share_of_best(whole * role_factors[records.homes])
     inside = records.home_row >= 0
     rows = records.home_row[inside]
     best_in_home = best_of(rows, matches.parts[inside], len(records.homes))

@@ -17,7 +17,8 @@ RECORD = np.dtype(
         ("title", "<u2"),
         ("about", "<u2"),
         ("kind", "u1"),
-        ("", "V3"),
+        ("role", "u1"),
+        ("", "V2"),
     ]
 )
 """One node. `segment` is -1 for a number without a node; `parent` is -1 for the root."""
@@ -44,6 +45,8 @@ class Records:
         self.parent: Ints = np.ascontiguousarray(data["parent"])
         self.segment: Ints = np.ascontiguousarray(data["segment"])
         self.kind: npt.NDArray[np.uint8] = np.ascontiguousarray(data["kind"])
+        self.role: npt.NDArray[np.uint8] = np.ascontiguousarray(data["role"])
+        """(n,) the `Role` of the file that each node is of."""
         self.lengths: npt.NDArray[np.float32] = np.stack(
             [data["title"], data["about"], data["content"]], axis=1
         ).astype(np.float32)

@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from metatree_routers.text import term_counts
+from metatree_routers.text import expand, raw_tokens, term_counts
 
 TITLE, PROSE, CODE, TRACEBACK = "title", "prose", "code", "traceback"
 WEIGHTS = {TITLE: 3.0, PROSE: 1.0, CODE: 0.5, TRACEBACK: 0.3}
@@ -70,6 +70,21 @@ class Sections:
             for term, times in term_counts(text).items():
                 weights[term] += WEIGHTS[name] * (1.0 + math.log(times))
         return dict(weights)
+
+    def spellings(self) -> dict[str, str]:
+        """Give, for each term, the shortest word of the question that it comes from.
+
+        Example:
+            >>> sections("Where are redirects followed by resolve_redirects?").spellings()["redirect"]
+            'redirects'
+        """
+        spelled: dict[str, str] = {}
+        for text in self.texts().values():
+            for raw in dict.fromkeys(raw_tokens(text)):
+                for term in expand(raw):
+                    if term not in spelled or len(raw) < len(spelled[term]):
+                        spelled[term] = raw
+        return spelled
 
 
 @dataclass(slots=True)

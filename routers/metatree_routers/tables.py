@@ -22,7 +22,7 @@ import numpy.typing as npt
 from metatree_routers.postings import Postings, Segment, decode
 from metatree_routers.records import CHUNK, RECORD, Records
 
-VERSION = 1
+VERSION = 2
 """Of the tables and of what is written to them; another version is dropped and built again."""
 
 MAX_SEGMENTS = 8
@@ -81,6 +81,8 @@ class Batch:
     parents: dict[int, int] = field(default_factory=dict)
     """Of the nodes in the segment."""
     kinds: dict[int, str] = field(default_factory=dict)
+    """Of the nodes in the segment."""
+    roles: dict[int, int] = field(default_factory=dict)
     """Of the nodes in the segment."""
     gone: list[int] = field(default_factory=list)
     vectors: npt.NDArray[np.int8] | None = None
@@ -248,6 +250,7 @@ class Tables:
         rows = np.zeros(len(nodes), dtype=RECORD)
         rows["segment"] = segment
         rows["parent"] = [batch.parents[number] for number in nodes.tolist()]
+        rows["role"] = [batch.roles.get(number, 0) for number in nodes.tolist()]
         rows["kind"] = [kind_number[batch.kinds[number]] for number in nodes.tolist()]
         if batch.segment is not None:
             for column, (name, limit) in enumerate(

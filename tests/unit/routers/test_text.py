@@ -7,6 +7,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from metatree_routers.roles import Role, factors, role_of
 from metatree_routers.sections import sections
 from metatree_routers.text import STOP_WORDS, Vocabulary, expand, raw_tokens, sentences, term_counts, terms
 
@@ -127,3 +128,33 @@ def test_any_question_can_be_cut(text: str) -> None:
 
 def test_a_question_without_end_is_cut() -> None:
     assert len(sections("word " * 200_000).title) <= 100_000
+
+
+@pytest.mark.parametrize(
+    ("path", "role"),
+    [
+        ("src/app.py", Role.SOURCE),
+        ("django/contrib/admin/options.py", Role.SOURCE),
+        ("tests/app.py", Role.TEST),
+        ("pkg/test_app.py", Role.TEST),
+        ("pkg/app_test.go", Role.TEST),
+        ("web/app.spec.ts", Role.SOURCE),
+        ("conftest.py", Role.TEST),
+        ("docs/api.rst", Role.DOCUMENT),
+        ("README.md", Role.DOCUMENT),
+        ("docs/conf.py", Role.DOCUMENT),
+        ("CHANGES.rst", Role.LOG),
+        ("docs/releases/1.2.txt", Role.DOCUMENT),
+        ("examples/run.py", Role.SIDE),
+        ("setup.py", Role.SIDE),
+        ("pkg/_vendor/six.py", Role.VENDORED),
+    ],
+)
+def test_a_path_tells_the_role_of_a_file(path: str, role: Role) -> None:
+    assert role_of(path) == role
+
+
+def test_a_role_that_is_asked_for_is_not_held_back() -> None:
+    assert factors(["redirect"], is_report=True)[Role.TEST] < 1
+    assert factors(["redirect", "test"], is_report=True)[Role.TEST] == 1
+    assert factors([], is_report=False)[Role.SOURCE] == 1

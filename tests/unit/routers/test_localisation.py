@@ -1,0 +1,65 @@
+"""The benchmark's own arithmetic, and one run of it on a repository made for the test."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *arguments]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.integration
+def test_the_benchmark_ranks_the_files_of_each_commit(tmp_path: Path) -> None:
+    mirror = tmp_path / "mirrors" / "me+shop" / "repo"
+    mirror.mkdir(parents=True)
+    source = tmp_path / "source"
+    (source / "shop").mkdir(parents=True)
+    (source / "tests").mkdir()
+    (source / "shop" / "cart.py").write_text("def total(items):\n    return sum(items)\n")
+    (source / "shop" / "http.py").write_text("def follow_redirects(response):\n    return response\n")
+    (source / "tests" / "test_http.py").write_text("def test_follow_redirects():\n    follow_redirects()\n")
+    _git(source, "init", "-q")
+    _git(source, "add", ".")
+    _git(source, "commit", "-qm", "one")
+    commits = [_git(source, "rev-parse", "HEAD")]
+    (source / "shop" / "http.py").rename(source / "shop" / "web.py")
+    _git(source, "add", "-A")
+    _git(source, "commit", "-qm", "two")
+    commits.append(_git(source, "rev-parse", "HEAD"))
+    _git(tmp_path, "clone", "-q", "--bare", str(source), str(mirror))
+
+    rows = [
+        {
+            "id": f"shop-{number}",
+            "repo": "me/shop",
+            "mirror": "me/shop",
+            "base_commit": commit,
+            "query": "follow_redirects loses the body",
+            "gold": [gold],
+            "subsets": ["lite"],
+        }
+        for number, (commit, gold) in enumerate(zip(commits, ("shop/http.py", "shop/web.py"), strict=True))
+    ]
+    (tmp_path / "issues.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    out = tmp_path / "out.jsonl"
+    command = [sys.executable, "benchmarks/localisation.py", "--data", str(tmp_path), "--out", str(out)]
+    command += ["--mirrors", str(tmp_path / "mirrors"), "--work", str(tmp_path / "work")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
+    assert [found[f"shop-{n}"]["ranked"][0] for n in range(2)] == ["shop/http.py", "shop/web.py"]
+    assert [found[f"shop-{n}"]["bm25"][0] for n in range(2)] == ["shop/http.py", "shop/web.py"]
+    assert all("tests/test_http.py" not in row["ranked"] + row["bm25"] for row in found.values())
+    assert "all (2 issues)" in done.stdout and "1.000 [1.000 1.000]" in done.stdout
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert again.stdout == done.stdout  # read from the file, not run again
+    assert len(out.read_text().splitlines()) == 2
