@@ -85,12 +85,17 @@ def locate(
     run_id: str | None = None,
 ) -> tuple[list[FileToEdit], SearchResult]:
     """List the files to edit as `files_to_edit` does, with the search that found them: its trace and its cost."""
+    from metatree_routers import FileEvidence, TextEvidence
+
     from metatree import search
     from metatree.search.parts import find_evidence
 
     if not issue.strip():
         raise UserError("the issue is empty: give its title and text")
     evidence = evidence or find_evidence(tree, required=True)
+    scored_by = evidence
+    if router is None and isinstance(evidence, TextEvidence):
+        scored_by = FileEvidence(evidence, tree)  # whole files against each other, not their best definitions
     result = search(
         [issue],
         tree=tree,
@@ -98,7 +103,7 @@ def locate(
         k=k,
         accept={"file"} if accept is None else lambda node: node.kind == "file" and accept(node),
         router=router,
-        evidence=evidence,
+        evidence=scored_by,
         limits=limits,
         on_event=on_event,
         run_id=run_id,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from metatree_routers.describer import EmbeddedDescriber
     from metatree_routers.embedded import embedded_suite
     from metatree_routers.evidence import TextEvidence, text_evidence
-    from metatree_routers.files import FoundDefinition, FoundFile, rank_files
+    from metatree_routers.files import FileEvidence, FoundDefinition, FoundFile, rank_files
     from metatree_routers.reader import EmbeddedReader
     from metatree_routers.router import EmbeddedRouter
     from metatree_routers.tool_caller import EmbeddedToolCaller
@@ -25,6 +25,7 @@ _MODULES = {
     "EmbeddedReader": "metatree_routers.reader",
     "EmbeddedRouter": "metatree_routers.router",
     "EmbeddedToolCaller": "metatree_routers.tool_caller",
+    "FileEvidence": "metatree_routers.files",
     "FoundDefinition": "metatree_routers.files",
     "FoundFile": "metatree_routers.files",
     "ScriptedRouter": "metatree.testing",
@@ -40,6 +41,7 @@ __all__ = [
     "EmbeddedReader",
     "EmbeddedRouter",
     "EmbeddedToolCaller",
+    "FileEvidence",
     "FoundDefinition",
     "FoundFile",
     "ScriptedRouter",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from metatree.protocols import Scored
 from metatree.tree import Tree
 from metatree_routers.evidence import TextEvidence
 from metatree_routers.index import Reader
@@ -65,17 +66,8 @@ def rank_files(
 
     def find(reader: Reader) -> list[tuple[str, float, str, list[str]]]:
         ranking = evidence.ranking(reader, (issue,))
-        files = np.flatnonzero(reader.records.of_kind(["file"]) & (ranking.scores > 0))
-        files = files[np.argsort(-ranking.scores[files], kind="stable")].astype(np.int32)
-        chosen: list[int] = []
-        ids: dict[int, str] = {}
-        for start in range(0, len(files), 256):
-            block = reader.ids(files[start : start + 256])
-            ids.update(block)
-            chosen += [n for n in files[start : start + 256].tolist() if accept is None or accept(block[n])]
-            if len(chosen) >= k:
-                break
-        chosen = chosen[:k]
+        chosen = _best_files(reader, ranking, k, accept)
+        ids = reader.ids(chosen)
         reasons = _reasons(reader, ranking, chosen, sections(issue).spellings())
         return [
             (
@@ -94,6 +86,54 @@ def rank_files(
             listed = tuple(d for name in definitions if (d := _definition(tree, name)) is not None)
             found.append(FoundFile(id_, node.path or id_, min(1.0, score), reason, listed))
     return found
+
+
+class FileEvidence:
+    """Scores files alone, as `rank_files` orders them; implements `metatree.Evidence` for searches of files."""
+
+    def __init__(self, evidence: TextEvidence, tree: Tree) -> None:
+        self.text = evidence
+        self._tree = tree
+
+    def score(
+        self,
+        questions: Sequence[str],
+        *,
+        under: str | None = None,
+        among: Collection[str] | None = None,
+        k: int = 10,
+    ) -> list[Scored]:
+        """Return at most `k` files, best first, without the lines that matched: `rank_files` gives the reasons."""
+        issue = "\n".join(questions)
+        kept = None if among is None else frozenset(among)
+
+        def find(reader: Reader) -> list[tuple[str, float]]:
+            ranking = self.text.ranking(reader, (issue,))
+            chosen = _best_files(reader, ranking, k, None if kept is None else kept.__contains__)
+            ids = reader.ids(chosen)
+            return [(ids[number], float(ranking.scores[number])) for number in chosen]
+
+        if not issue.strip() or k <= 0:
+            return []
+        found = [Scored(id_, min(1.0, score)) for id_, score in self.text.query(find)]
+        if under is None or under == self._tree.root:
+            return found
+        return [
+            scored for scored in found if under in (scored.node_id, *self._tree.ancestors(scored.node_id))
+        ]
+
+
+def _best_files(reader: Reader, ranking: Ranking, k: int, accept: Callable[[str], bool] | None) -> list[int]:
+    """Return the numbers of the best files that are accepted, best first."""
+    files = np.flatnonzero(reader.records.of_kind(["file"]) & (ranking.scores > 0))
+    files = files[np.argsort(-ranking.scores[files], kind="stable")].astype(np.int32)
+    chosen: list[int] = []
+    for start in range(0, len(files), 256):
+        block = reader.ids(files[start : start + 256])
+        chosen += [n for n in files[start : start + 256].tolist() if accept is None or accept(block[n])]
+        if len(chosen) >= k:
+            break
+    return chosen[:k]
 
 
 def _definition(tree: Tree, id_: str) -> FoundDefinition | None:

@@ -87,7 +87,7 @@ PUBLIC = {
     """,
     "metatree_agents": "Definition FileToEdit files_to_edit",
     "metatree_routers": """
-        EmbeddedComposer EmbeddedDescriber EmbeddedReader EmbeddedRouter EmbeddedToolCaller FoundDefinition
+        EmbeddedComposer EmbeddedDescriber EmbeddedReader EmbeddedRouter EmbeddedToolCaller FileEvidence FoundDefinition
         FoundFile ScriptedRouter TextEvidence embedded_suite rank_files text_evidence
     """,
 }

@@ -1,0 +1,24 @@
+"""`files_to_edit` without a model walks to the files in the order in which the index ranks them."""
+
+from __future__ import annotations
+
+import email
+import shutil
+from pathlib import Path
+
+from metatree_agents import files_to_edit
+from metatree_memory_tools import build_tree
+from metatree_routers import TextEvidence, rank_files, text_evidence
+
+ISSUE = "Header folding breaks encoded words\n\n`email.header.Header.encode` splits an encoded word at maxlinelen."
+
+
+def test_the_walk_finds_the_files_that_the_index_ranks_first(tmp_path: Path) -> None:
+    assert email.__file__ is not None
+    shutil.copytree(Path(email.__file__).parent, tmp_path / "email", ignore=shutil.ignore_patterns("*.pyc"))
+    with build_tree(tmp_path) as tree:
+        evidence = text_evidence(tree)
+        assert isinstance(evidence, TextEvidence)
+        ranked = [file.path for file in rank_files(evidence, tree, ISSUE, 8)]
+        assert [file.path for file in files_to_edit(ISSUE, tree, k=8)] == ranked
+        assert ranked[0] == "email/header.py"
