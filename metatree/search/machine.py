@@ -347,7 +347,7 @@ class SearchMachine:
     ) -> list[Effect]:
         """Read a node, or text that one of its tools returned; a known read is taken from the journal."""
         facts = _facts_for(frame, node, title)
-        key = _hash([version if content is None else content, sorted(map(fold_question, frame.open)), facts])
+        key = _hash(version if content is None else content, sorted(map(fold_question, frame.open)), facts)
         place = {"node": node, "title": title, "version": version, "content": content, "key": key}
         known = state.readings.get(key)
         if known is not None:
@@ -843,6 +843,5 @@ def _part_json(part: Part) -> dict[str, Any]:
     }
 
 
-def _hash(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def _hash(*said: Any) -> str:
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()

@@ -37,7 +37,7 @@ from metatree.kernel import MemoryJournal, Record, fold
 from metatree.search.machine import SearchMachine, most_steps
 from metatree.testing import FunctionRouter, PlainComposer, PlainDescriber, ScriptedToolCaller, tree_of
 
-few = settings(max_examples=20, deadline=None)
+few: Any = settings(max_examples=20, deadline=None)
 
 
 def make_tree(rng: random.Random, *, most: int = 25) -> Tree:
@@ -51,6 +51,13 @@ def make_tree(rng: random.Random, *, most: int = 25) -> Tree:
     return tree
 
 
+def _raised(error: Exception) -> Any:
+    raise error
+
+
+Decision = Callable[[random.Random, list[str]], Any]
+
+
 class Fuzzer:
     """A router, reader and tool caller that do anything at all, each time the same for the same seed."""
 
@@ -62,9 +69,9 @@ class Fuzzer:
         self.requests.append(request)
         ids = [option.id for option in request.options]
         rng = self.rng
-        return rng.choice(self.decisions)(rng, ids)
+        return self.decisions[rng.randrange(len(self.decisions))](rng, ids)
 
-    decisions: tuple[Callable[[random.Random, list[str]], Any], ...] = (
+    decisions: tuple[Decision, ...] = (
         lambda rng, ids: RouteDecision(rng.choice(ids)),
         lambda rng, ids: RouteDecision(rng.choice(ids), {rng.choice(ids): "no"}),
         lambda rng, ids: RouteDecision(None, dict.fromkeys(ids, "all")),
@@ -74,7 +81,7 @@ class Fuzzer:
         lambda rng, ids: RouteDecision(rng.choice(ids), [rng.choice(ids)]),  # type: ignore[arg-type]
         lambda rng, ids: RouteDecision(7, {8: 9}),  # type: ignore[arg-type,dict-item]
         lambda rng, ids: rng.choice([None, 5, "x", {}, object()]),
-        lambda rng, ids: _raise(
+        lambda rng, ids: _raised(
             rng.choice([ValueError("v"), BadModelAnswer("b"), TimeoutError(), RecursionError()])
         ),
     )
@@ -93,16 +100,12 @@ class Fuzzer:
                 lambda: Reading((Answer(questions[-1], "whole"),) if rng.random() < 0.2 else ()),
                 lambda: Reading(answers=5),  # type: ignore[arg-type]
                 lambda: rng.choice([None, 5, "x"]),
-                lambda: _raise(ValueError("r")),
+                lambda: _raised(ValueError("r")),
             ]
         )()
 
     async def fill(self, request: Any) -> Any:
         return self.rng.choice([{}, {"word": "x"}, {"word": 5}, None, {"other": 1}])
-
-
-def _raise(error: Exception) -> Any:
-    raise error
 
 
 @tool(kind="exploratory", kinds=["note"])
