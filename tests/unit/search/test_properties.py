@@ -37,7 +37,7 @@ from metatree.kernel import MemoryJournal, Record, fold
 from metatree.search.machine import SearchMachine, most_steps
 from metatree.testing import FunctionRouter, PlainComposer, PlainDescriber, ScriptedToolCaller, tree_of
 
-few: Any = settings(max_examples=20, deadline=None)
+few = settings(max_examples=20, deadline=None)
 
 
 def make_tree(rng: random.Random, *, most: int = 25) -> Tree:
@@ -89,20 +89,19 @@ class Fuzzer:
     async def read(self, request: ReadRequest) -> Any:
         rng = self.rng
         questions = list(request.questions)
-        return rng.choice(
-            [
-                lambda: Reading(),
-                lambda: Reading(useful=False, notes="no"),
-                lambda: Reading(notes=f"note {rng.randrange(4)} on node {rng.randrange(9)}"),
-                lambda: Reading(new_questions=(f"why {rng.randrange(6)}", f"why {rng.randrange(6)}")),
-                lambda: Reading(new_questions=(questions[0].upper(),)),
-                lambda: Reading((Answer(questions[0], "part", complete=False),)),
-                lambda: Reading((Answer(questions[-1], "whole"),) if rng.random() < 0.2 else ()),
-                lambda: Reading(answers=5),  # type: ignore[arg-type]
-                lambda: rng.choice([None, 5, "x"]),
-                lambda: _raised(ValueError("r")),
-            ]
-        )()
+        said: list[Callable[[], Any]] = [
+            lambda: Reading(),
+            lambda: Reading(useful=False, notes="no"),
+            lambda: Reading(notes=f"note {rng.randrange(4)} on node {rng.randrange(9)}"),
+            lambda: Reading(new_questions=(f"why {rng.randrange(6)}", f"why {rng.randrange(6)}")),
+            lambda: Reading(new_questions=(questions[0].upper(),)),
+            lambda: Reading((Answer(questions[0], "part", complete=False),)),
+            lambda: Reading((Answer(questions[-1], "whole"),) if rng.random() < 0.2 else ()),
+            lambda: Reading(answers=5),  # type: ignore[arg-type]
+            lambda: rng.choice([None, 5, "x"]),
+            lambda: _raised(ValueError("r")),
+        ]
+        return rng.choice(said)()
 
     async def fill(self, request: Any) -> Any:
         return self.rng.choice([{}, {"word": "x"}, {"word": 5}, None, {"other": 1}])
