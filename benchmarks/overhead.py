@@ -22,8 +22,8 @@ from typing import Any
 from metatree import Limits, Node, Reading, ReadRequest, RouteDecision, RouteRequest, Tree, search
 from metatree.kernel import Attempt, Effect, Journal, MemoryJournal, Policy, Runner, first_record, fold
 from metatree.kernel.sqlite_journal import SqliteJournal
-from metatree.search.machine import SearchMachine
-from metatree.search.session import limits_json
+from metatree.searching.machine import SearchMachine
+from metatree.searching.session import limits_json
 from metatree.store import Store
 from metatree.testing import FunctionRouter
 

@@ -41,7 +41,7 @@ from metatree import (
 from metatree.errors import UnknownRun, UserError
 from metatree.kernel import Attempt, Effect, Handler, Runner
 from metatree.kernel.sqlite_journal import SqliteJournal
-from metatree.search import session
+from metatree.searching import session
 from metatree.store import Store
 from metatree.testing import PlainComposer, PlainDescriber, tree_of
 

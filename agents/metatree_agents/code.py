@@ -86,7 +86,7 @@ def locate(
 ) -> tuple[list[FileToEdit], SearchResult]:
     """List the files to edit as `files_to_edit` does, with the search that found them: its trace and its cost."""
     from metatree import search
-    from metatree.search.parts import find_evidence
+    from metatree.searching.parts import find_evidence
 
     if not issue.strip():
         raise UserError("the issue is empty: give its title and text")

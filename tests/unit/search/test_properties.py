@@ -34,7 +34,8 @@ from metatree import (
 )
 from metatree.errors import BadModelAnswer, UnknownNode
 from metatree.kernel import MemoryJournal, Record, fold
-from metatree.search.machine import SearchMachine, most_steps
+from metatree.searching.bound import most_steps
+from metatree.searching.machine import SearchMachine
 from metatree.testing import FunctionRouter, PlainComposer, PlainDescriber, ScriptedToolCaller, tree_of
 
 few = settings(max_examples=20, deadline=None)

@@ -33,7 +33,7 @@ from metatree import (
 )
 from metatree.errors import MissingExtra, RouterUnavailable, RunExists, UnknownNode, UnknownRun
 from metatree.kernel import MemoryJournal
-from metatree.search.session import limits_json, limits_of
+from metatree.searching.session import limits_json, limits_of
 from metatree.testing import FunctionRouter, PlainComposer, ScriptedReader, tree_of
 
 SHAPE: Any = {b: {b + n: f"text {b}{n}" for n in "123"} for b in "abc"}

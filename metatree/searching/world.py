@@ -30,7 +30,7 @@ from metatree.protocols import (
     Router,
     RouteRequest,
 )
-from metatree.search.menu import Menu, MenuMaker
+from metatree.searching.menu import Menu, MenuMaker
 from metatree.tree import Tree
 
 MODEL_ATTEMPTS = 3
