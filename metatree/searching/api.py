@@ -139,7 +139,7 @@ async def asearch(
         "apart": concurrency > 1 and returns == "answer" and len(asked) > 1,
         "accept": "function" if callable(accept) else kinds,
         "concurrency": concurrency,
-        "tree": str(tree.path) if tree.path else None,
+        "tree": str(tree.path.absolute()) if tree.path else None,
     }
     with _Opened(journal, tree, create=True) as kept:
         first = first_record(run.machine, given, time.time())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -24,6 +24,7 @@ from metatree import (
     ReadRequest,
     RouteDecision,
     RouteRequest,
+    Scored,
     SearchResult,
     Tree,
     ask_person,
@@ -132,6 +133,7 @@ LIMITS = Limits(
 def fuzz(seed: int, tree: Tree, **options: Any) -> SearchResult:
     fuzzer = options.pop("fuzzer", None) or Fuzzer(seed)
     options.setdefault("limits", LIMITS)
+    options.setdefault("evidence", False)
     return search(
         ["q", "r"],
         tree=tree,
@@ -140,7 +142,6 @@ def fuzz(seed: int, tree: Tree, **options: Any) -> SearchResult:
         tool_caller=fuzzer,
         composer=PlainComposer(),
         describer=PlainDescriber(),
-        evidence=False,
         tools=[look, fetch],
         fallbacks=[found_elsewhere],
         **options,
@@ -220,10 +221,57 @@ def test_an_endlessly_slow_router_costs_its_time_limit_and_no_more() -> None:
     assert found.usage.seconds < 2
 
 
+class Narrow(Fuzzer):
+    """States a capacity, another one each time."""
+
+    def capacity(self, request: RouteRequest) -> int:
+        return self.rng.choice([0, 1, 2, 3, 5, 100])
+
+
+class Lots:
+    """Evidence by lot."""
+
+    def __init__(self, tree: Tree, seed: int) -> None:
+        self.tree, self.seed = tree, seed
+
+    def score(
+        self,
+        questions: Sequence[str],
+        *,
+        under: str | None = None,
+        among: Collection[str] | None = None,
+        k: int = 10,
+    ) -> list[Scored]:
+        rng = random.Random(f"{self.seed}{questions}")
+        drawn = [Scored(node.id, rng.random(), f"line of {node.id}") for _, node in self.tree.walk()]
+        found = [
+            scored
+            for scored in drawn
+            if scored.score < 0.5
+            and (under is None or scored.node_id == under or under in self.tree.ancestors(scored.node_id))
+        ]
+        return sorted(found, key=lambda scored: -scored.score)[:k]
+
+
 @few
-@given(st.integers(0, 10**9), st.sampled_from(["answer", "nodes"]))
-def test_a_marked_node_is_never_offered_again_in_the_same_frame_start(seed: int, returns: Any) -> None:
-    found = fuzz(seed, make_tree(random.Random(seed)), returns=returns, k=9)
+@given(st.integers(0, 10**9), st.sampled_from(["answer", "nodes"]), st.sampled_from([Fuzzer, Narrow]))
+def test_a_marked_node_is_never_offered_again_in_the_same_frame_start(
+    seed: int, returns: Any, kind: type[Fuzzer]
+) -> None:
+    rng = random.Random(seed)
+    tree = make_tree(rng)
+    start = rng.choice([node.id for _, node in tree.walk()])
+    found = fuzz(
+        seed,
+        tree,
+        fuzzer=kind(seed),
+        evidence=Lots(tree, seed) if kind is Narrow else False,
+        start_node=start,
+        concurrency=rng.choice([1, 3]),
+        returns=returns,
+        k=9,
+    )
+    assert found.ended in ("answered", "exhausted")
     marked: dict[int, set[str]] = {}
     for entry in found.trace:
         marks = marked.setdefault(entry.frame, set())
@@ -241,7 +289,7 @@ def test_a_marked_node_is_never_offered_again_in_the_same_frame_start(seed: int,
         elif entry.event in ("enter", "collect"):
             assert entry.node not in marks, entry
         elif entry.event == "route" and "offered" in entry.data and entry.data["by"] == "router":
-            assert not set(entry.data["offered"]) & marks or frames_tools(entry), entry
+            assert frames_tools(entry) or not set(entry.data["offered"]) & marks, entry
 
 
 def frames_tools(entry: Any) -> bool:
