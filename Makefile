@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed-$(shell cksum < benchmarks/peers/requirements.txt | cut -d' ' -f1)
 
-.PHONY: help setup demo test check format docs bench bench-peers clean
+.PHONY: help setup demo test check format docs soak bench bench-peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ format: $(STAMP) ## format the code and mend what lint can mend
 
 docs: $(STAMP) ## write the generated parts of docs/ again
 	$(BIN)/python docs/generate.py
+
+soak: $(STAMP) ## kill searches at 1,000 random moments, take them up again and compare; some minutes
+	@$(BIN)/python tests/soak_kill.py --kills 1000 $(ARGS)
 
 bench: $(STAMP) ## print the tables of benchmarks/
 	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done

@@ -25,7 +25,7 @@ from metatree.protocols import (
     ToolSpec,
 )
 from metatree.result import Limits, NodeRef, QuestionAnswer, Quote, SearchResult, TraceEntry, Usage
-from metatree.search.api import aresume, asearch, astream, cancel, load_run, resume, runs, search
+from metatree.searching.api import aresume, asearch, astream, cancel, load_run, resume, runs, search
 from metatree.tool import Tool, ToolGroup, tool
 from metatree.tree import Tree
 

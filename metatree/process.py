@@ -9,13 +9,13 @@ from pathlib import Path
 
 def this_process() -> str:
     """Return a name for this process that no other has: host, pid and when it started."""
-    return f"{socket.gethostname()}/{os.getpid()}/{_started(os.getpid())}"
+    return f"{_host()}/{os.getpid()}/{_started(os.getpid())}"
 
 
 def is_dead(owner: str) -> bool:
     """Say whether the holder was a process of this machine that is gone; False when that cannot be known."""
     host, pid_text, started = owner.rsplit("/", 2) if owner.count("/") >= 2 else ("", "", "")
-    if host != socket.gethostname() or not pid_text.isdigit():
+    if host != _host() or not pid_text.isdigit():
         return False
     pid = int(pid_text)
     try:
@@ -25,6 +25,15 @@ def is_dead(owner: str) -> bool:
     except OSError:
         return False
     return _started(pid) != started
+
+
+def _host() -> str:
+    """Return where pids mean the same: the host, and its pid namespace where there are such (containers)."""
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        namespace = ""
+    return f"{socket.gethostname()} {namespace}".rstrip()
 
 
 def _started(pid: int) -> str:

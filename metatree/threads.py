@@ -21,9 +21,6 @@ def run_apart(make: Callable[[], Awaitable[T]]) -> T:
     result: list[T] = []
     failure: list[BaseException] = []
     loop = asyncio.new_event_loop()
-    # Waited for instead of the thread: `Thread.join` that Ctrl-C interrupts takes the thread for ended, so a second
-    # join would not wait (Python 3.11 and 3.12, https://github.com/python/cpython/issues/90882).
-    ended = threading.Event()
     task: list[asyncio.Future[T]] = []
 
     async def awaited() -> T:
@@ -37,18 +34,23 @@ def run_apart(make: Callable[[], Awaitable[T]]) -> T:
         except BaseException as exc:
             failure.append(exc)
         finally:
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.run_until_complete(loop.shutdown_default_executor())
-            loop.close()
-            ended.set()
+            try:
+                loop.run_until_complete(loop.shutdown_asyncgens())
+                loop.run_until_complete(loop.shutdown_default_executor())
+            finally:
+                loop.close()
+                done.set()
 
+    # Not Thread.join: before 3.13 it takes a thread for ended when an interrupt comes while it waits, and returns at
+    # once when it is called again (its mending of https://bugs.python.org/issue45274 asks whether the lock is held).
+    done = threading.Event()
     threading.Thread(target=work, name="metatree-search", daemon=True).start()
     try:
-        ended.wait()
+        done.wait()
     except BaseException:
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # it has just ended by itself
             loop.call_soon_threadsafe(lambda: task and task[0].cancel())
-        ended.wait()
+        done.wait()
         raise
     if failure:
         raise failure[0]

@@ -88,7 +88,7 @@ def locate(
     from metatree_routers import FileEvidence, TextEvidence
 
     from metatree import search
-    from metatree.search.parts import find_evidence
+    from metatree.searching.parts import find_evidence
 
     if not issue.strip():
         raise UserError("the issue is empty: give its title and text")

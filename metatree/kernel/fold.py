@@ -42,13 +42,19 @@ def fold(machine: Machine[S], records: Sequence[Record]) -> Folded[S]:
         BrokenStore: a record does not fit what was before it.
     """
     first = records[0]
-    made_by = (first.body["machine"], first.body["version"])
+    try:
+        made_by = (first.body["machine"], first.body["version"])
+    except (TypeError, KeyError) as exc:
+        raise _unfit(0, exc) from exc
     if made_by != (machine.name, machine.version):
         raise UserError(
             f"this run was begun by version {made_by[1]} of the {made_by[0]} machine, and this is version"
             f" {machine.version} of {machine.name}: finish it with the metatree that began it, or begin another"
         )
-    state, effects = machine.begin(first.body["given"], first.at)
+    try:
+        state, effects = machine.begin(first.body["given"], first.at)
+    except Exception as exc:
+        raise _unfit(0, exc) from exc
     folded: Folded[S] = Folded(state, {e.id: e for e in effects}, {}, set(), {}, len(records))
     working = first.at
     for number, record in enumerate(records[1:], start=1):
@@ -62,12 +68,16 @@ def fold(machine: Machine[S], records: Sequence[Record]) -> Folded[S]:
         try:
             _apply(machine, folded, record)
         except Exception as exc:
-            raise BrokenStore(
-                f"record {number} of the journal does not fit what was before it ({type(exc).__name__}: {exc}):"
-                " the run cannot be taken up, begin another",
-                path="",
-            ) from exc
+            raise _unfit(number, exc) from exc
     return folded
+
+
+def _unfit(number: int, exc: Exception) -> BrokenStore:
+    return BrokenStore(
+        f"record {number} of the journal does not fit what was before it ({type(exc).__name__}: {exc}):"
+        " the run cannot be taken up, begin another",
+        path="",
+    )
 
 
 def _apply(machine: Machine[S], folded: Folded[S], record: Record) -> None:

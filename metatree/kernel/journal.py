@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from metatree.errors import LeaseLost, RunExists, UnknownRun
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
     """One line of a journal."""
 
@@ -42,7 +42,7 @@ class RunInfo:
 
 def given_of(first: Record) -> Any:
     """Return the input that a run began with, from its first record."""
-    return first.body["given"]
+    return first.body.get("given") if isinstance(first.body, dict) else None
 
 
 class Journal(Protocol):
@@ -142,10 +142,9 @@ class MemoryJournal:
 
     def runs(self) -> list[RunInfo]:
         found = [
-            RunInfo(
-                run_id, run.machine, run.ended, run.records[0].at, run.records[-1].at, run.records[0].body
-            )
-            for run_id, run in self._runs.items()
+            RunInfo(run_id, run.machine, run.ended, first.at, run.records[-1].at, given_of(first))
+            for run_id, run in list(self._runs.items())
+            if (first := run.records[0])
         ]
         return sorted(found, key=lambda info: info.updated_at, reverse=True)
 

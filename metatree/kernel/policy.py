@@ -9,7 +9,7 @@ from typing import Any
 from metatree.kernel.machine import Effect
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Attempt:
     """What a handler is told besides the effect."""
 

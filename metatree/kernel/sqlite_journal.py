@@ -165,8 +165,11 @@ class SqliteJournal:
         return number
 
 
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+
+
 def _dump(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    text = _compact(value)
     try:
         text.encode()
     except UnicodeEncodeError:  # half a surrogate pair, from a broken model: SQLite takes it escaped only

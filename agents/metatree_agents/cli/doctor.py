@@ -89,7 +89,7 @@ def _packages() -> str:
 
 def _embedded() -> str:
     from metatree import Node, Tree
-    from metatree.search.parts import find_evidence
+    from metatree.searching.parts import find_evidence
 
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, Tree.create(Path(folder) / "doctor.db") as tree:

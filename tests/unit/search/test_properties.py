@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -24,6 +24,7 @@ from metatree import (
     ReadRequest,
     RouteDecision,
     RouteRequest,
+    Scored,
     SearchResult,
     Tree,
     ask_person,
@@ -34,7 +35,8 @@ from metatree import (
 )
 from metatree.errors import BadModelAnswer, UnknownNode
 from metatree.kernel import MemoryJournal, Record, fold
-from metatree.search.machine import SearchMachine, most_steps
+from metatree.searching.bound import most_steps
+from metatree.searching.machine import SearchMachine
 from metatree.testing import FunctionRouter, PlainComposer, PlainDescriber, ScriptedToolCaller, tree_of
 
 few = settings(max_examples=20, deadline=None)
@@ -51,6 +53,13 @@ def make_tree(rng: random.Random, *, most: int = 25) -> Tree:
     return tree
 
 
+def _raised(error: Exception) -> Any:
+    raise error
+
+
+Decision = Callable[[random.Random, list[str]], Any]
+
+
 class Fuzzer:
     """A router, reader and tool caller that do anything at all, each time the same for the same seed."""
 
@@ -62,9 +71,9 @@ class Fuzzer:
         self.requests.append(request)
         ids = [option.id for option in request.options]
         rng = self.rng
-        return rng.choice(self.decisions)(rng, ids)
+        return self.decisions[rng.randrange(len(self.decisions))](rng, ids)
 
-    decisions: tuple[Callable[[random.Random, list[str]], Any], ...] = (
+    decisions: tuple[Decision, ...] = (
         lambda rng, ids: RouteDecision(rng.choice(ids)),
         lambda rng, ids: RouteDecision(rng.choice(ids), {rng.choice(ids): "no"}),
         lambda rng, ids: RouteDecision(None, dict.fromkeys(ids, "all")),
@@ -74,7 +83,7 @@ class Fuzzer:
         lambda rng, ids: RouteDecision(rng.choice(ids), [rng.choice(ids)]),  # type: ignore[arg-type]
         lambda rng, ids: RouteDecision(7, {8: 9}),  # type: ignore[arg-type,dict-item]
         lambda rng, ids: rng.choice([None, 5, "x", {}, object()]),
-        lambda rng, ids: _raise(
+        lambda rng, ids: _raised(
             rng.choice([ValueError("v"), BadModelAnswer("b"), TimeoutError(), RecursionError()])
         ),
     )
@@ -82,27 +91,22 @@ class Fuzzer:
     async def read(self, request: ReadRequest) -> Any:
         rng = self.rng
         questions = list(request.questions)
-        return rng.choice(
-            [
-                lambda: Reading(),
-                lambda: Reading(useful=False, notes="no"),
-                lambda: Reading(notes=f"note {rng.randrange(4)} on node {rng.randrange(9)}"),
-                lambda: Reading(new_questions=(f"why {rng.randrange(6)}", f"why {rng.randrange(6)}")),
-                lambda: Reading(new_questions=(questions[0].upper(),)),
-                lambda: Reading((Answer(questions[0], "part", complete=False),)),
-                lambda: Reading((Answer(questions[-1], "whole"),) if rng.random() < 0.2 else ()),
-                lambda: Reading(answers=5),  # type: ignore[arg-type]
-                lambda: rng.choice([None, 5, "x"]),
-                lambda: _raise(ValueError("r")),
-            ]
-        )()
+        said: list[Callable[[], Any]] = [
+            lambda: Reading(),
+            lambda: Reading(useful=False, notes="no"),
+            lambda: Reading(notes=f"note {rng.randrange(4)} on node {rng.randrange(9)}"),
+            lambda: Reading(new_questions=(f"why {rng.randrange(6)}", f"why {rng.randrange(6)}")),
+            lambda: Reading(new_questions=(questions[0].upper(),)),
+            lambda: Reading((Answer(questions[0], "part", complete=False),)),
+            lambda: Reading((Answer(questions[-1], "whole"),) if rng.random() < 0.2 else ()),
+            lambda: Reading(answers=5),  # type: ignore[arg-type]
+            lambda: rng.choice([None, 5, "x"]),
+            lambda: _raised(ValueError("r")),
+        ]
+        return rng.choice(said)()
 
     async def fill(self, request: Any) -> Any:
         return self.rng.choice([{}, {"word": "x"}, {"word": 5}, None, {"other": 1}])
-
-
-def _raise(error: Exception) -> Any:
-    raise error
 
 
 @tool(kind="exploratory", kinds=["note"])
@@ -129,6 +133,7 @@ LIMITS = Limits(
 def fuzz(seed: int, tree: Tree, **options: Any) -> SearchResult:
     fuzzer = options.pop("fuzzer", None) or Fuzzer(seed)
     options.setdefault("limits", LIMITS)
+    options.setdefault("evidence", False)
     return search(
         ["q", "r"],
         tree=tree,
@@ -137,7 +142,6 @@ def fuzz(seed: int, tree: Tree, **options: Any) -> SearchResult:
         tool_caller=fuzzer,
         composer=PlainComposer(),
         describer=PlainDescriber(),
-        evidence=False,
         tools=[look, fetch],
         fallbacks=[found_elsewhere],
         **options,
@@ -217,10 +221,57 @@ def test_an_endlessly_slow_router_costs_its_time_limit_and_no_more() -> None:
     assert found.usage.seconds < 2
 
 
+class Narrow(Fuzzer):
+    """States a capacity, another one each time."""
+
+    def capacity(self, request: RouteRequest) -> int:
+        return self.rng.choice([0, 1, 2, 3, 5, 100])
+
+
+class Lots:
+    """Evidence by lot."""
+
+    def __init__(self, tree: Tree, seed: int) -> None:
+        self.tree, self.seed = tree, seed
+
+    def score(
+        self,
+        questions: Sequence[str],
+        *,
+        under: str | None = None,
+        among: Collection[str] | None = None,
+        k: int = 10,
+    ) -> list[Scored]:
+        rng = random.Random(f"{self.seed}{questions}")
+        drawn = [Scored(node.id, rng.random(), f"line of {node.id}") for _, node in self.tree.walk()]
+        found = [
+            scored
+            for scored in drawn
+            if scored.score < 0.5
+            and (under is None or scored.node_id == under or under in self.tree.ancestors(scored.node_id))
+        ]
+        return sorted(found, key=lambda scored: -scored.score)[:k]
+
+
 @few
-@given(st.integers(0, 10**9), st.sampled_from(["answer", "nodes"]))
-def test_a_marked_node_is_never_offered_again_in_the_same_frame_start(seed: int, returns: Any) -> None:
-    found = fuzz(seed, make_tree(random.Random(seed)), returns=returns, k=9)
+@given(st.integers(0, 10**9), st.sampled_from(["answer", "nodes"]), st.sampled_from([Fuzzer, Narrow]))
+def test_a_marked_node_is_never_offered_again_in_the_same_frame_start(
+    seed: int, returns: Any, kind: type[Fuzzer]
+) -> None:
+    rng = random.Random(seed)
+    tree = make_tree(rng)
+    start = rng.choice([node.id for _, node in tree.walk()])
+    found = fuzz(
+        seed,
+        tree,
+        fuzzer=kind(seed),
+        evidence=Lots(tree, seed) if kind is Narrow else False,
+        start_node=start,
+        concurrency=rng.choice([1, 3]),
+        returns=returns,
+        k=9,
+    )
+    assert found.ended in ("answered", "exhausted")
     marked: dict[int, set[str]] = {}
     for entry in found.trace:
         marks = marked.setdefault(entry.frame, set())
@@ -238,7 +289,7 @@ def test_a_marked_node_is_never_offered_again_in_the_same_frame_start(seed: int,
         elif entry.event in ("enter", "collect"):
             assert entry.node not in marks, entry
         elif entry.event == "route" and "offered" in entry.data and entry.data["by"] == "router":
-            assert not set(entry.data["offered"]) & marks or frames_tools(entry), entry
+            assert frames_tools(entry) or not set(entry.data["offered"]) & marks, entry
 
 
 def frames_tools(entry: Any) -> bool:

@@ -17,9 +17,10 @@ from metatree.kernel.sqlite_journal import SqliteJournal
 from metatree.node import Node
 from metatree.protocols import Composer, Describer, Evidence, Reader, Router, ToolCaller
 from metatree.result import Limits, SearchResult, TraceEntry
-from metatree.search.machine import SearchMachine, fold_question
-from metatree.search.outcome import result_of
-from metatree.search.session import (
+from metatree.searching.facts import fold_question
+from metatree.searching.machine import SearchMachine
+from metatree.searching.outcome import result_of
+from metatree.searching.session import (
     Accept,
     OnEvent,
     Search,
@@ -28,8 +29,8 @@ from metatree.search.session import (
     limits_of,
     waited_for,
 )
-from metatree.search.state import SearchState
-from metatree.search.toolbox import Permit
+from metatree.searching.state import SearchState
+from metatree.searching.toolbox import Permit
 from metatree.store import Store
 from metatree.threads import run_apart
 from metatree.tool import Tool, ToolGroup
@@ -138,7 +139,7 @@ async def asearch(
         "apart": concurrency > 1 and returns == "answer" and len(asked) > 1,
         "accept": "function" if callable(accept) else kinds,
         "concurrency": concurrency,
-        "tree": str(tree.path) if tree.path else None,
+        "tree": str(tree.path.absolute()) if tree.path else None,
     }
     with _Opened(journal, tree, create=True) as kept:
         first = first_record(run.machine, given, time.time())

@@ -30,7 +30,7 @@ from metatree.protocols import (
     Router,
     RouteRequest,
 )
-from metatree.search.menu import Menu, MenuMaker
+from metatree.searching.menu import Menu, MenuMaker
 from metatree.tree import Tree
 
 MODEL_ATTEMPTS = 3
@@ -92,15 +92,12 @@ class World:
         }
 
     def _list(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        node = self._tree.find(effect.payload["node"])
-        if node is None:
+        listing = self._menus.listing(effect.payload["node"])
+        if listing is None:
             return {"gone": True}
+        node, below = listing
         marks = effect.payload["marks"]
-        try:
-            children = [child for child in self._tree.children(node) if child.id not in marks]
-        except UnknownNode:  # another process has just deleted it
-            return {"gone": True}
-        self._menus.remember([node, *children])
+        children = [child for child in below if child.id not in marks]
         accepts = self._accepts
         return {
             "id": node.id,

@@ -131,7 +131,7 @@ class SearchState:
     """All that a run knows."""
 
     given: dict[str, Any]
-    """The run's input; see `metatree.search.machine.SearchMachine.begin`."""
+    """The run's input; see `metatree.searching.machine.SearchMachine.begin`."""
     limits: dict[str, Any]
     frames: dict[int, Frame] = field(default_factory=dict)
     waiting: dict[int, Waiting] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from metatree.errors import MetatreeError, UnknownNode
@@ -76,21 +76,36 @@ class MenuMaker:
         self._rankings: dict[tuple[int, tuple[str, ...], str, int], list[Scored]] = {}
         self._paths: dict[str, list[str]] = {}
         self._nodes: dict[str, Node] = {}
+        self._children: dict[str, list[Node]] = {}
         self._sequence = -1
 
-    def remember(self, nodes: Sequence[Node]) -> None:
-        """Keep nodes that were just listed, so that a menu of them need not look them up again."""
+    def listing(self, node: str) -> tuple[Node, list[Node]] | None:
+        """Return a node and its children as the tree is now, without kept content; None when the node is gone."""
         self._look_for_edits()
-        if len(self._nodes) > MOST_REMEMBERED:
-            self._nodes.clear()
-        self._nodes.update((node.id, node) for node in nodes)
+        found = self.find(node)
+        if found is None:
+            return None
+        children = self._children.get(node)
+        if children is None:
+            try:
+                children = self._tree.children(node)
+            except UnknownNode:  # another process has just deleted it
+                return None
+            if len(self._nodes) > MOST_REMEMBERED:
+                self._nodes.clear()
+                self._children.clear()
+            self._children[node] = children
+            self._nodes.update((child.id, child) for child in children)
+        return found, children
 
     def find(self, node: str) -> Node | None:
-        """Return a node as it was when edits were last looked for, or None."""
+        """Return a node as it was when edits were last looked for, without kept content, or None."""
         found = self._nodes.get(node)
         if found is None:
             found = self._tree.find(node)
             if found is not None:
+                if found.content is not None:
+                    found = replace(found, content=None, content_kept=True)
                 self._nodes[node] = found
         return found
 
@@ -101,6 +116,7 @@ class MenuMaker:
             self._rankings.clear()
             self._paths.clear()
             self._nodes.clear()
+            self._children.clear()
 
     def make(
         self,

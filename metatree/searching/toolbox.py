@@ -15,7 +15,7 @@ from metatree.fallback import Fallback, FallbackRequest, FallbackResult, _AskPer
 from metatree.kernel import Attempt, Effect, Handler, InDoubt, Policy, report_usage
 from metatree.node import Node
 from metatree.protocols import Describer, DescribeRequest, Description, Option, ToolCaller, ToolRequest
-from metatree.search.world import STORE_ERRORS, answer_json, model_policy
+from metatree.searching.world import STORE_ERRORS, answer_json, model_policy
 from metatree.threads import in_thread
 from metatree.tool import Tool, ToolTree
 from metatree.tree import Tree

@@ -14,13 +14,13 @@ from metatree.kernel import Effect, Folded, Journal, Runner
 from metatree.node import Node
 from metatree.protocols import Composer, Describer, Evidence, Reader, Router, ToolCaller
 from metatree.result import Limits, SearchResult, TraceEntry
-from metatree.search.machine import SearchMachine
-from metatree.search.menu import MenuMaker
-from metatree.search.outcome import result_of, trace_of
-from metatree.search.parts import find_evidence, whole_suite
-from metatree.search.state import SearchState
-from metatree.search.toolbox import Permit, Toolbox
-from metatree.search.world import World
+from metatree.searching.machine import SearchMachine
+from metatree.searching.menu import MenuMaker
+from metatree.searching.outcome import result_of, trace_of
+from metatree.searching.parts import find_evidence, whole_suite
+from metatree.searching.state import SearchState
+from metatree.searching.toolbox import Permit, Toolbox
+from metatree.searching.world import World
 from metatree.tool import Tool, ToolGroup, ToolTree
 from metatree.tree import Tree
 

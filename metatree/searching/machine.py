@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from metatree.kernel import Effect, Event, Outcome, Signal
-from metatree.result import Limits
-from metatree.search.state import (
+from metatree.searching.facts import context_of, facts_for, fold_question, join, part_json
+from metatree.searching.state import (
     Collected,
     Fact,
     Frame,
@@ -34,37 +34,7 @@ from metatree.search.state import (
 
 VISITED = "visited"
 UNVIABLE = "unviable"
-MAX_FACTS_SHOWN = 12
-MAX_FACT_CHARS = 400
 A_PERSON = "a person"
-
-
-def fold_question(question: str) -> str:
-    """Return the form in which questions are compared: case and white space folded."""
-    return " ".join(question.casefold().split())
-
-
-def most_steps(*, nodes: int, tools: int, questions: int, limits: Limits, fallbacks: int) -> int:
-    """Return how many outcomes a run takes at most, whatever its router, reader and tools say.
-
-    There is a frame for each question that is asked or comes up, at most. A frame starts once, once more for the
-    second look, for each restart and for each fallback that makes nodes. In one start, each node is entered at most
-    once, since it is marked when it is left: so each is listed on entering, after what happened to it in a menu,
-    and after each decision that rules something out; each list leads to a routing, and that to one by evidence at
-    most; each is read once, and once more for each question that it is told the answer of. Each of its tools is
-    listed, routed, filled in, called, put to a person, called again, described and inserted at most once.
-
-    Args:
-        nodes: all that are in the tree at any time of the run.
-        tools: tools and groups of tools.
-        questions: those that the caller asks.
-
-    A router with `capacity` takes, for each routing, up to one outcome more for each option.
-    """
-    all_questions = questions + limits.questions
-    starts = 2 + limits.restarts + fallbacks
-    each_start = (nodes + 1) * (10 + all_questions + 15 * tools)
-    return all_questions * (starts * each_start + fallbacks + all_questions) + 1
 
 
 class SearchMachine:
@@ -198,7 +168,7 @@ class SearchMachine:
             jumps=jumps,
             marks=frame.marks,
             questions=list(frame.open),
-            context=_context(state, frame),
+            context=context_of(state, frame),
         )
 
     def _on_route(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
@@ -346,8 +316,8 @@ class SearchMachine:
         content: str | None = None,
     ) -> list[Effect]:
         """Read a node, or text that one of its tools returned; a known read is taken from the journal."""
-        facts = _facts_for(frame, node, title)
-        key = _hash([version if content is None else content, sorted(map(fold_question, frame.open)), facts])
+        facts = facts_for(frame, node, title)
+        key = _hash(version if content is None else content, sorted(map(fold_question, frame.open)), facts)
         place = {"node": node, "title": title, "version": version, "content": content, "key": key}
         known = state.readings.get(key)
         if known is not None:
@@ -358,8 +328,8 @@ class SearchMachine:
             "read",
             **place,
             questions=list(frame.open),
-            context=_join(state.given["context"], facts),
-            parts=[_part_json(p) for p in frame.parts if fold_question(p.question) in _folded(frame.open)],
+            context=join(state.given["context"], facts),
+            parts=[part_json(p) for p in frame.parts if fold_question(p.question) in _folded(frame.open)],
         )
 
     def _on_read(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
@@ -508,7 +478,7 @@ class SearchMachine:
             return []
         order = {fold_question(question): number for number, question in enumerate(state.given["questions"])}
         parts = sorted((p for f in roots for p in f.parts), key=lambda p: order[fold_question(p.question)])
-        answers = [_part_json(p) for p in parts]
+        answers = [part_json(p) for p in parts]
         if len({fold_question(a["question"]) for a in answers}) > 1:
             return _effect(
                 state,
@@ -584,7 +554,7 @@ class SearchMachine:
             node=visit.node,
             tool=tool,
             questions=list(frame.open),
-            context=_context(state, frame),
+            context=context_of(state, frame),
         )
 
     def _on_fill(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
@@ -705,7 +675,7 @@ class SearchMachine:
                 "fallback",
                 index=index,
                 questions=list(frame.open),
-                context=_context(state, frame),
+                context=context_of(state, frame),
                 may_create=max(0, state.limits["nodes_created"] - state.created),
             )
         return self._finish(state, frame, "exhausted")
@@ -804,45 +774,5 @@ def _clear_unviable(frame: Frame) -> list[str]:
     return [node for node in before if node not in frame.marks]
 
 
-def _facts_for(frame: Frame, node: str, title: str) -> list[str]:
-    """Return the facts that concern a node: it asked for them or said them, or they name it."""
-    name = title.casefold()
-    shown = [
-        fact
-        for fact in frame.facts
-        if (fact.node == node and fact.question)
-        or (len(name) > 3 and fact.node != node and name in fact.text.casefold())
-    ]
-    return list(dict.fromkeys(map(_fact_text, shown)))[-MAX_FACTS_SHOWN:]
-
-
-def _fact_text(fact: Fact) -> str:
-    text = fact.text if len(fact.text) <= MAX_FACT_CHARS else fact.text[: MAX_FACT_CHARS - 1] + "…"
-    return f"{fact.question} {text}" if fact.question else text
-
-
-def _context(state: SearchState, frame: Frame) -> str:
-    return _join(state.given["context"], list(dict.fromkeys(map(_fact_text, frame.facts)))[-MAX_FACTS_SHOWN:])
-
-
-def _join(context: str, facts: list[str]) -> str:
-    if not facts:
-        return context
-    known = "Known so far:\n" + "\n".join(f"- {fact}" for fact in facts)
-    return f"{context}\n\n{known}" if context else known
-
-
-def _part_json(part: Part) -> dict[str, Any]:
-    return {
-        "question": part.question,
-        "answer": part.answer,
-        "quote": part.quote,
-        "complete": part.complete,
-        "node": part.node,
-        "title": part.title,
-    }
-
-
-def _hash(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def _hash(*said: Any) -> str:
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()

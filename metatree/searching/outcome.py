@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any, cast
 
 from metatree.result import Ended, NodeRef, QuestionAnswer, Quote, SearchResult, TraceEntry, Usage
-from metatree.search.machine import fold_question
-from metatree.search.state import Part, SearchState
+from metatree.searching.facts import fold_question
+from metatree.searching.state import Part, SearchState
 
 
 def result_of(
