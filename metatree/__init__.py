@@ -1,5 +1,6 @@
 """metatree lets an agent find its way in memory: trees of nodes, searched by a router, with answers and sources."""
 
+from metatree.blackboard import Blackboard
 from metatree.errors import MetatreeError, UserError
 from metatree.fallback import FallbackRequest, FallbackResult, ask_person
 from metatree.node import Node, Source
@@ -26,11 +27,13 @@ from metatree.protocols import (
 )
 from metatree.result import Limits, NodeRef, QuestionAnswer, Quote, SearchResult, TraceEntry, Usage
 from metatree.search.api import aresume, asearch, astream, cancel, load_run, resume, runs, search
+from metatree.settings import Settings
 from metatree.tool import Tool, ToolGroup, tool
 from metatree.tree import Tree
 
 __all__ = [
     "Answer",
+    "Blackboard",
     "ComposeRequest",
     "Composer",
     "DescribeRequest",
@@ -54,6 +57,7 @@ __all__ = [
     "Router",
     "Scored",
     "SearchResult",
+    "Settings",
     "Source",
     "Suite",
     "Tool",

@@ -198,6 +198,12 @@ class Store:
                         self.execute("ROLLBACK")
                     raise
 
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Keep the other threads of this process out; yields whether a transaction of this thread is open."""
+        with self._lock:
+            yield self._depth > 0
+
     def version(self) -> int:
         """Return a number that changes when another connection has written to the file."""
         with self._lock:
