@@ -37,7 +37,6 @@ class Bell:
     def __init__(self, store: Store, board: int) -> None:
         self.store = store
         self.board = board
-        self._socket: socket.socket | None = None
 
     def ring(self) -> None:
         """Wake all who wait. Nothing is raised: a waiter that is not reached looks by itself."""
@@ -50,21 +49,14 @@ class Bell:
             return
         if not waiting:
             return
-        if self._socket is None:
-            self._socket = _udp()
-        for port, token in waiting:
-            with suppress(OSError):
-                self._socket.sendto(token.encode(), (_HOST, port))
+        with _udp() as ringing:
+            for port, token in waiting:
+                with suppress(OSError):
+                    ringing.sendto(token.encode(), (_HOST, port))
 
     def listen(self) -> Listener:
         """Begin to listen; a change that is committed after this returns is heard."""
         return Listener(self)
-
-    def close(self) -> None:
-        """Close the socket that it rings with."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
 
 
 class Listener:

@@ -832,7 +832,6 @@ class Blackboard:
         share = self._share
         if not share.closed and share.owns_store:
             share.closed = True
-            share.rows.bell.close()
             share.images.close()
             share.store.close()
 
