@@ -208,6 +208,23 @@ class Blackboard:
         made = self._share.rows.add(drafts, if_version=if_version)
         return [self._landed(draft, place) for draft, place in zip(drafts, made, strict=True)]
 
+    def add_all(self, items: Iterable[tuple[str, Any, About]]) -> None:
+        """Add items of several sections in one commit; one whose id is there already stays as it is there.
+
+        Args:
+            items: section, data and what is said about it, of each.
+
+        Raises:
+            BadItem: JSON cannot hold one of them. Nothing is added.
+        """
+        drafts = [self._draft(section, data, about) for section, data, about in items]
+        if drafts:
+            self._share.rows.add(drafts)
+
+    def last_id(self, prefix: str) -> str | None:
+        """Return the greatest id that begins with a text, also of a removed item; None when there is none."""
+        return self._share.rows.last_id(prefix)
+
     def add_data(self, data: Any, memory: Section | str, **about: Unpack[About]) -> Item:
         """Add an item to a section; raises as `add` does."""
         return self.add(memory if isinstance(memory, str) else memory.name, data, **about)
@@ -824,6 +841,10 @@ class Blackboard:
                 if left <= 0:
                     return
                 await listener.wait_async(left)
+
+    def listeners(self) -> int:
+        """Return how many wait for a change of this board at this moment, in all processes."""
+        return self._share.rows.bell.listeners()
 
     # The end ---------------------------------------------------------------------------------------------------
 

@@ -175,7 +175,7 @@ class Renderer:
         wanted = {name: self._rows.weigh(self._within(name), room)[1] for name in texts}
         wanted[SCREENSHOTS] = sum(costs)
         budgets = _budgets(room, {name: shares[name] for name in sections}, wanted)
-        shown = {name: self._texts(name, budgets[name], summarise) for name in texts}
+        shown = {name: self._texts(name, budgets[name], wanted[name], summarise) for name in texts}
         if SCREENSHOTS in sections:
             shown[SCREENSHOTS] = self._screenshots(sights, costs, budgets[SCREENSHOTS])
         return shown
@@ -185,9 +185,9 @@ class Renderer:
 
         return self._view.within(Filter(sections=(section,), pinned=pinned))
 
-    def _texts(self, section: str, budget: int, summarise: Summarise | None) -> _Shown:
+    def _texts(self, section: str, budget: int, wanted: int, summarise: Summarise | None) -> _Shown:
         heading = _heading(section)
-        most = max(16, budget // 2)
+        most = budget if wanted <= budget else max(16, budget // 2)
         chosen: list[Item] = []
         room = budget
         pinned_total, pinned_tokens = self._rows.weigh(self._within(section, True), most)
