@@ -1,6 +1,7 @@
 """metatree lets an agent find its way in memory: trees of nodes, searched by a router, with answers and sources."""
 
-from metatree.blackboard import Blackboard
+from typing import TYPE_CHECKING, Any
+
 from metatree.errors import MetatreeError, UserError
 from metatree.fallback import FallbackRequest, FallbackResult, ask_person
 from metatree.node import Node, Source
@@ -27,9 +28,12 @@ from metatree.protocols import (
 )
 from metatree.result import Limits, NodeRef, QuestionAnswer, Quote, SearchResult, TraceEntry, Usage
 from metatree.search.api import aresume, asearch, astream, cancel, load_run, resume, runs, search
-from metatree.settings import Settings
 from metatree.tool import Tool, ToolGroup, tool
 from metatree.tree import Tree
+
+if TYPE_CHECKING:
+    from metatree.blackboard import Blackboard
+    from metatree.settings import Settings
 
 __all__ = [
     "Answer",
@@ -80,3 +84,15 @@ __all__ = [
     "search",
     "tool",
 ]
+
+_LATER = {"Blackboard": "metatree.blackboard", "Settings": "metatree.settings"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what many programs do not use when it is first asked for."""
+    if name in _LATER:
+        from importlib import import_module
+
+        found = globals()[name] = getattr(import_module(_LATER[name]), name)
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,9 +9,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from metatree.blackboard import Blackboard
 from metatree.errors import UserError
 from metatree.fallback import Fallback, _AskPerson, ask_person
 from metatree.kernel import Effect, Folded, Journal, MemoryJournal, Record, RunInfo, first_record, fold
@@ -37,6 +36,9 @@ from metatree.store import Store
 from metatree.threads import run_apart
 from metatree.tool import Tool, ToolGroup
 from metatree.tree import Tree
+
+if TYPE_CHECKING:
+    from metatree.blackboard import Blackboard
 
 
 async def asearch(
