@@ -630,7 +630,7 @@ class Blackboard:
 
     def texts_to_prompt(self, memory: Section, prefix: str) -> list[dict[str, Any]]:
         """Return a section as one text part under a heading."""
-        return self._renderer().all_text(memory.content, prefix)
+        return memory.board._renderer().all_text(memory.name, prefix)
 
     def screenshots_to_prompt(self) -> list[dict[str, Any]]:
         """Return the screenshots as parts: metadata and image of each, an image that is there several times once."""

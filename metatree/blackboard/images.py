@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import os
 import re
 import shutil
 import tempfile
 import time
 import weakref
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -26,7 +28,7 @@ _CHUNK: Final = 256 * 1024
 _HEAD: Final = 64 * 1024
 _DATA_URL: Final = re.compile(r"data:image/([a-z0-9.+-]{1,20});base64,")
 _ORPHAN_S: Final = 3600.0
-_WRITES_BETWEEN_CHECKPOINTS: Final = 4
+_ADDED_BETWEEN_CHECKPOINTS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +135,14 @@ class Images:
             return ""
         return f"data:image/{name.rpartition('.')[2]};base64,{base64.b64encode(content).decode()}"
 
-    def get(self, name: str) -> Image | None:
-        """Return what is known of an image."""
-        row = self._store.row(
-            "SELECT name, size, width, height, thumbnail, thumbnail_width, thumbnail_height FROM image WHERE name = ?",
-            (name,),
+    def known(self, names: Collection[str]) -> dict[str, Image]:
+        """Return what is known of images, by their names."""
+        rows = self._store.rows(
+            "SELECT name, size, width, height, thumbnail, thumbnail_width, thumbnail_height FROM image"
+            " WHERE name IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(names)),),
         )
-        return None if row is None else Image(*row)
+        return {row[0]: Image(*row) for row in rows}
 
     def path(self, name: str) -> Path:
         """Return where an image lies."""
@@ -248,7 +251,7 @@ class Images:
         without other writes, that would be most of what they cost on the disk.
         """
         self._added += 1
-        if self._store.path is not None and self._added % _WRITES_BETWEEN_CHECKPOINTS == 1:
+        if self._store.path is not None and self._added % _ADDED_BETWEEN_CHECKPOINTS == 1:
             self._store.rows("PRAGMA wal_checkpoint(PASSIVE)")
 
 

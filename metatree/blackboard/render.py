@@ -21,7 +21,7 @@ from metatree.blackboard.looks import image_tokens
 from metatree.errors import UserError
 
 if TYPE_CHECKING:
-    from metatree.blackboard.images import Images
+    from metatree.blackboard.images import Image, Images
     from metatree.blackboard.rows import Filter, Rows
 
 HEADINGS: Final[Mapping[str, str]] = {
@@ -105,9 +105,10 @@ class Renderer:
 
     # everything
 
-    def all_text(self, items: Sequence[Item], heading: str) -> list[dict[str, Any]]:
+    def all_text(self, section: str, heading: str) -> list[dict[str, Any]]:
         """Return all items of a section as one text part."""
-        inner = ", ".join(i.json if i.json.isascii() else json.dumps(i.data) for i in items)
+        texts = self._rows.texts(self._within(section))
+        inner = ", ".join(text if text.isascii() else json.dumps(json.loads(text)) for text in texts)
         return [{"type": "text", "text": f"{heading}\n [{inner}]"}]
 
     def all_screenshots(self) -> list[dict[str, Any]]:
@@ -171,13 +172,14 @@ class Renderer:
         fixed = estimate(TITLE) + sum(estimate(_heading(name)) + _NOTE_TOKENS for name in texts)
         room = max(0, aim - fixed)
         sights = self._sights() if SCREENSHOTS in sections else []
-        costs = [self._cost(sight) for sight in sights]
+        known = self._images.known({sight.name for sight in sights if sight.name})
+        costs = [_cost(sight, known.get(sight.name)) for sight in sights]
         wanted = {name: self._rows.weigh(self._within(name), room)[1] for name in texts}
         wanted[SCREENSHOTS] = sum(costs)
         budgets = _budgets(room, {name: shares[name] for name in sections}, wanted)
         shown = {name: self._texts(name, budgets[name], wanted[name], summarise) for name in texts}
         if SCREENSHOTS in sections:
-            shown[SCREENSHOTS] = self._screenshots(sights, costs, budgets[SCREENSHOTS])
+            shown[SCREENSHOTS] = self._screenshots(sights, costs, known, budgets[SCREENSHOTS])
         return shown
 
     def _within(self, section: str, pinned: bool | None = None) -> Filter:
@@ -291,17 +293,9 @@ class Renderer:
             sights[key] = sight
         return list(sights.values())
 
-    def _cost(self, sight: _Sight) -> int:
-        image = self._images.get(sight.name) if sight.name else None
-        if image is None:
-            pixels = 0
-        elif image.thumbnail is not None:
-            pixels = image_tokens(image.thumbnail_width, image.thumbnail_height)
-        else:
-            pixels = image_tokens(image.width, image.height)
-        return pixels + sum(estimate(text) for text in _metadata(sight))
-
-    def _screenshots(self, sights: Sequence[_Sight], costs: Sequence[int], budget: int) -> _Shown:
+    def _screenshots(
+        self, sights: Sequence[_Sight], costs: Sequence[int], known: Mapping[str, Image], budget: int
+    ) -> _Shown:
         pinned = [i for i, sight in enumerate(sights) if sight.pinned]
         chosen: set[int] = set()
         room = budget
@@ -324,13 +318,23 @@ class Renderer:
             sight = sights[i]
             texts = _metadata(sight)
             parts += [{"type": "text", "text": text} for text in texts]
-            image = self._images.get(sight.name) if sight.name else None
+            image = known.get(sight.name)
             url = self._images.data_url(image.thumbnail or image.name) if image is not None else ""
             if url:
                 parts.append({"type": "image_url", "image_url": {"url": url}})
                 pixels += costs[i] - sum(estimate(text) for text in texts)
         left = LeftOut(len(sights) - len(chosen), 0, sum(costs) - sum(costs[i] for i in chosen))
         return _Shown(parts, [item.id for i in sorted(chosen) for item in sights[i].items], left, pixels)
+
+
+def _cost(sight: _Sight, image: Image | None) -> int:
+    if image is None:
+        pixels = 0
+    elif image.thumbnail is not None:
+        pixels = image_tokens(image.thumbnail_width, image.thumbnail_height)
+    else:
+        pixels = image_tokens(image.width, image.height)
+    return pixels + sum(estimate(text) for text in _metadata(sight))
 
 
 def _metadata(sight: _Sight) -> list[str]:

@@ -354,6 +354,15 @@ class Rows:
         )
         return [_item(row) for row in rows]
 
+    def texts(self, which: Filter) -> list[str]:
+        """Return what items say, as JSON, oldest first; quicker than `select`."""
+        condition, values = which.sql()
+        rows = self.store.rows(
+            f"SELECT data FROM item WHERE board = ? AND removed = 0{condition} ORDER BY number",
+            (self.board, *values),
+        )
+        return [row[0] for row in rows]
+
     def count(self, which: Filter) -> int:
         """Return how many items a filter lets through."""
         condition, values = which.sql()
@@ -453,4 +462,6 @@ def find_or_make_board(
         made = Rows(store, rows[0][0])
         if drafts:
             made._insert(_Ticket(drafts, None))
+    if store.path is not None:
+        store.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # the schema need not lie in the file and in its log
     return made
