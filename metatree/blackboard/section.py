@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from metatree.blackboard.board import Blackboard
     from metatree.blackboard.item import Item
+    from metatree.blackboard.sections import Sections
 
 
 class Section:
@@ -22,7 +22,7 @@ class Section:
         (1, [{'request': 'book a table'}])
     """
 
-    def __init__(self, board: Blackboard, name: str) -> None:
+    def __init__(self, board: Sections, name: str) -> None:
         self.board = board
         self.name = name
 

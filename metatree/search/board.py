@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
@@ -9,18 +10,20 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from metatree.errors import UnknownItem
+from metatree.errors import LeaseLost, UnknownItem
 from metatree.kernel import Effect
 from metatree.result import SearchResult
 from metatree.search.state import SearchState
 
 if TYPE_CHECKING:
     from metatree.blackboard import Blackboard
-    from metatree.blackboard.board import About
+    from metatree.blackboard.items import About
     from metatree.tree import Tree
 
 MAX_CHARS = 300
 """Of a reason or an answer in a step; the journal has all of it."""
+TAKEN_UP_S = 0.5
+"""How often a run that waited looks what became of it in another process."""
 _log = logging.getLogger("metatree")
 
 
@@ -228,7 +231,14 @@ async def when_answered(
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         if not await link.wait(pending(), left):
             break
-        result = await go_on()
+        try:
+            result = await go_on()
+        except (
+            LeaseLost
+        ):  # another process has taken it up with the answer: its end is in the journal when it comes
+            if left is not None and left <= 0:
+                break
+            await asyncio.sleep(TAKEN_UP_S)
     return result
 
 

@@ -208,6 +208,25 @@ def test_every_question_is_waited_for() -> None:
     assert {a.answer for a in result.answers} == {"answer to p", "answer to q"}
 
 
+def test_run_that_another_process_takes_up_gives_its_end_here_too() -> None:
+    board, tree, journal = Blackboard(), small_tree(), MemoryJournal()
+
+    def person() -> None:
+        while not board.open_questions() or not journal.runs()[0].ended:
+            time.sleep(0.01)
+        journal._runs["r1"].held = True  # as the other process does before the answer is seen here
+        board.answer(board.open_questions()[0].id, "forty-two")
+        time.sleep(0.2)
+        journal._runs["r1"].held = False
+        resume("r1", tree=tree, journal=journal, blackboard=board, fallbacks=[ask_person], **parts())
+
+    thread = threading.Thread(target=person)
+    thread.start()
+    result = asked(board, tree, journal=journal, wait=30.0)
+    thread.join()
+    assert (result.ended, result.answer) == ("answered", "forty-two")
+
+
 def test_waiting_ends_with_its_time() -> None:
     began = time.monotonic()
     assert asked(Blackboard(), small_tree(), wait=0.05).ended == "waiting"
