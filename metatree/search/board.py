@@ -229,8 +229,9 @@ async def when_answered(
     deadline = None if wait is True else time.monotonic() + float(wait)
     while link is not None and wait and result.ended == "waiting":
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        if not await link.wait(pending(), left):
-            break
+        waiting = [effect for effect in pending() if effect.kind == "ask"]
+        if waiting and not await link.wait(waiting, left):
+            break  # none is left when another process has gone on already
         try:
             result = await go_on()
         except (
