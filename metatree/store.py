@@ -113,7 +113,7 @@ class Store:
             try:
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 return
-            except sqlite3.OperationalError as exc:
+            except sqlite3.Error as exc:
                 if "locked" not in str(exc) or time.monotonic() > deadline:
                     raise self._translated(exc) from exc
                 time.sleep(0.01)
