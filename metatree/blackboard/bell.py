@@ -49,7 +49,7 @@ class Bell:
             return
         if not waiting:
             return
-        with _udp() as ringing:
+        with suppress(OSError), _udp() as ringing:
             for port, token in waiting:
                 with suppress(OSError):
                     ringing.sendto(token.encode(), (_HOST, port))
@@ -74,19 +74,23 @@ class Listener:
 
         self._bell = bell
         self._token = secrets.token_hex(8)
-        self._socket = _udp()
-        self._socket.bind((_HOST, 0))
-        self._port: int = self._socket.getsockname()[1]
+        self._socket: socket.socket | None = None
+        self._port = 0
         self._renewed = 0.0
         try:
+            self._socket = _udp()
+            self._socket.bind((_HOST, 0))
+            self._port = self._socket.getsockname()[1]
             self._renew()
+        except OSError:  # a place without a network of its own: it looks by itself
+            self.close()
         except BaseException:
-            self._socket.close()
+            self.close()
             raise
 
     def _renew(self) -> None:
         now = time.time()
-        if now - self._renewed < STAY_S / 4:
+        if self._socket is None or now - self._renewed < STAY_S / 4:
             return
         store = self._bell.store
         with store.transaction():
@@ -100,6 +104,9 @@ class Listener:
     def wait(self, timeout_s: float) -> None:
         """Wait until the bell rings, or until it is time to look anyway (at most `POLL_S`)."""
         self._renew()
+        if self._socket is None:
+            time.sleep(min(timeout_s, POLL_S))
+            return
         deadline = time.monotonic() + min(timeout_s, POLL_S)
         while (left := deadline - time.monotonic()) > 0:
             self._socket.settimeout(left)
@@ -108,7 +115,7 @@ class Listener:
             except OSError:  # TimeoutError too
                 return
             if heard == self._token.encode():
-                self._drain()
+                _drain(self._socket)
                 return
 
     async def wait_async(self, timeout_s: float) -> None:
@@ -116,6 +123,9 @@ class Listener:
         import asyncio
 
         self._renew()
+        if self._socket is None:
+            await asyncio.sleep(min(timeout_s, POLL_S))
+            return
         self._socket.setblocking(False)
         loop = asyncio.get_running_loop()
         with suppress(TimeoutError):
@@ -124,18 +134,14 @@ class Listener:
                     heard = await loop.sock_recv(self._socket, 64)
                     if heard == self._token.encode():
                         break
-                self._drain()
-
-    def _drain(self) -> None:
-        """Take what has come besides: one look at the board answers all of it."""
-        self._socket.setblocking(False)
-        with suppress(OSError):
-            while self._socket.recv(64):
-                pass
+                _drain(self._socket)
 
     def close(self) -> None:
         """Stop listening."""
+        if self._socket is None:
+            return
         self._socket.close()
+        self._socket = None
         with suppress(MetatreeError):
             self._bell.store.execute(
                 "DELETE FROM board_waiter WHERE port = ? AND token = ?", (self._port, self._token)
@@ -146,6 +152,14 @@ class Listener:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+def _drain(listening: socket.socket) -> None:
+    """Take what has come besides: one look at the board answers all of it."""
+    listening.setblocking(False)
+    with suppress(OSError):
+        while listening.recv(64):
+            pass
 
 
 def _udp() -> socket.socket:

@@ -52,6 +52,8 @@ class Blackboard(Sections, Watching):
         2
     """
 
+    _opened_it = False
+
     def __init__(
         self,
         place: str | Path | Tree | Store | None = None,
@@ -65,6 +67,7 @@ class Blackboard(Sections, Watching):
         settings = settings if settings is not None else Settings.load()
         store, owns_store = _opened(place)
         self._view = Filter(reader=agent)
+        self._opened_it = True
         self.agent = agent
         self._share = Shared(
             store,
@@ -113,6 +116,15 @@ class Blackboard(Sections, Watching):
         made._view = seen
         return made
 
+    def whole(self) -> Blackboard:
+        """Return this board without the limits of its view, for code that keeps its own records on it.
+
+        Views keep agents apart that play by the rules; this is no way around a lock.
+        """
+        made = object.__new__(Blackboard)
+        made._share, made.agent, made._view = self._share, self.agent, Filter()
+        return made
+
     def fork(self, name: str, *, agent: str | None = None) -> Blackboard:
         """Return a copy of what this view shows, under a name of its own in the same place, for a child agent.
 
@@ -151,9 +163,12 @@ class Blackboard(Sections, Watching):
         return forgotten
 
     def close(self) -> None:
-        """Close the file if this object opened it; a board in memory is gone then. Closing twice is allowed."""
+        """Close the file if this object opened it, not a view or a fork of it; a board in memory is gone then.
+
+        Closing twice is allowed.
+        """
         share = self._share
-        if not share.closed and share.owns_store:
+        if self._opened_it and not share.closed and share.owns_store:
             share.closed = True
             share.images.close()
             share.store.close()

@@ -10,7 +10,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 from metatree.blackboard.finding import Triple, all_triples, find
 from metatree.blackboard.images import Images
-from metatree.blackboard.item import Item, as_dict, encoded, estimate
+from metatree.blackboard.item import SECTIONS, Item, as_dict, encoded, estimate
 from metatree.blackboard.rows import Draft, Filter, Rows
 from metatree.errors import BadItem, Conflict, UnknownItem, UserError
 from metatree.settings import Settings
@@ -148,8 +148,8 @@ class Items:
             self._share.rows.add(drafts)
 
     def _draft(self, section: str, data: Any, about: About, image: str = "") -> Draft:
-        if not section or not isinstance(section, str):
-            raise BadItem(f"a section is a text that is not empty, not {section!r}")
+        if section not in SECTIONS:
+            _text("section", section, empty=False)
         share = self._share
         text = encoded(as_dict(data))
         if not about:
@@ -357,6 +357,11 @@ def _several(value: str | Sequence[str] | None) -> tuple[str, ...] | None:
 def _text(name: str, value: Any, *, empty: bool = True) -> str:
     if not isinstance(value, str) or not (value or empty):
         raise BadItem(f"{name}={value!r}: it must be a text{'' if empty else ' that is not empty'}")
+    if not value.isascii() and not value.isprintable():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise BadItem(f"{name}={value!r} holds half of a character: it cannot be kept") from None
     return value
 
 

@@ -391,6 +391,12 @@ class Rows:
             " ORDER BY changed, number LIMIT ?",
             (self.board, since, *values, _LARGEST if limit is None else limit),
         )
+        if limit is not None and len(rows) == limit > 0:  # what changed together is told together
+            rows += self.store.rows(
+                f"SELECT {_COLUMNS} FROM item WHERE board = ? AND changed = ? AND number > ?{condition}"
+                " ORDER BY number",
+                (self.board, rows[-1][5], rows[-1][3], *values),
+            )
         return [_item(row) for row in rows]
 
     def last_round(self) -> int:

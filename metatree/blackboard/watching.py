@@ -75,7 +75,7 @@ class Watching(Items):
         """Return what was added, changed or removed after a version of the board, in this order.
 
         An item is told of once, as it is now; `Item.removed` is true for one that is gone. The `changed` of the last
-        one is the version to go on from.
+        one is the version to go on from; with a limit, items that changed together still come together.
         """
         return self._share.rows.changes(since, self._filter(which), limit)
 

@@ -173,7 +173,6 @@ async def asearch(
             permit=permit,
             fallbacks=fallbacks,
             on_event=on_event,
-            limits=limits,
             blackboard=blackboard,
         )
         return await when_answered(result, run.link, wait, partial(_pending, run, kept, run_id), go_on)
@@ -294,7 +293,6 @@ async def aresume(
             permit=permit,
             fallbacks=fallbacks,
             on_event=on_event,
-            limits=limits,
             blackboard=blackboard,
         )
         return await when_answered(result, run.link, wait, partial(_pending, run, kept, run_id), go_on)

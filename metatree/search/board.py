@@ -34,8 +34,11 @@ class BoardLink:
     """
 
     def __init__(self, board: Blackboard, run_id: str) -> None:
-        self.board = board
+        self._seen = board
+        self.board = board.whole()
+        """Its own records are written and read whatever the agent is shown."""
         self._run = run_id
+        self._failed = False
         self._round: int | None = None
         self._written = -1
         self._asked: dict[int, str] = {}
@@ -47,9 +50,9 @@ class BoardLink:
     def context(self, given: str) -> str:
         """Return what the caller says, and the board within the token limit of its settings."""
         limit = self.board.settings.context_tokens
-        if limit <= 0 or self.board.is_empty():
+        if limit <= 0 or self._seen.is_empty():
             return given
-        rendered = self.board.render(limit).text
+        rendered = self._seen.render(limit).text
         return f"{given}\n\n{rendered}" if given else rendered
 
     def place(self) -> dict[str, Any]:
@@ -68,13 +71,17 @@ class BoardLink:
                 self._begin(state)
             self._steps(state)
         except Exception:
-            _log.warning("run %s could not write to its board; it goes on", self._run, exc_info=True)
+            if not self._failed:
+                _log.warning("run %s could not write to its board; it goes on", self._run, exc_info=True)
+            self._failed = True
 
     def finish(self, result: SearchResult) -> None:
         """Put what the run has found beside its request."""
-        found: Any = result.answer or [node.id for node in result.nodes]
+        said: dict[str, Any] = {"ended": result.ended}
+        if result.answer or result.nodes:
+            said = {"result": result.answer or [node.id for node in result.nodes], **said}
         try:
-            self.board.update(self._request_id, {"result": found, "ended": result.ended})
+            self.board.update(self._request_id, said)
         except Exception:
             _log.warning("run %s could not write its result to its board", self._run, exc_info=True)
 

@@ -13,6 +13,8 @@ from metatree.blackboard.looks import image_tokens, look_at
 from metatree.blackboard.pixels import perceptual_hash
 from metatree.errors import BadItem, MissingExtra
 
+pytestmark = pytest.mark.integration
+
 
 def test_image_without_metadata_is_added(shot: Callable[..., Path]) -> None:
     board = Blackboard()

@@ -70,6 +70,7 @@ def test_dictionary_item_and_text_are_accepted_in_every_section() -> None:
         assert memory.length == 4
 
 
+@pytest.mark.integration
 def test_prompt_has_the_documented_parts(tmp_path: Path) -> None:
     board = Blackboard()
     board.blackboard_from_dict({**EXPORTED, "screenshots": EXPORTED["screenshots"][:1]})
@@ -149,6 +150,7 @@ def test_dictionary_without_any_configured_key_is_kept_whole() -> None:
     assert board.trajectories.list_content == [{"observation": "a dialogue opened"}]
 
 
+@pytest.mark.integration
 def test_questions_are_read_from_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "pairs.jsonl"
     lines = [f'{{"question": "q{i}", "answer": "a{i}"}}' for i in range(4)]
@@ -163,6 +165,7 @@ def test_questions_are_read_from_a_file(tmp_path: Path, caplog: pytest.LogCaptur
     assert Blackboard.read_json_file(str(tmp_path / "none")) == []
 
 
+@pytest.mark.integration
 def test_setting_loads_questions_when_a_board_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,7 @@ def test_text_only_grows_between_two_cuts() -> None:
     assert grown >= 5 * cuts
 
 
+@pytest.mark.integration
 def test_any_process_gets_the_same_text(tmp_path: Path) -> None:
     with Blackboard(tmp_path / "b.db") as board:
         board.add_many("trajectories", [{"n": n, "text": "x" * (n % 90)} for n in range(500)])
@@ -196,6 +197,7 @@ def test_limit_below_the_headings_is_an_error() -> None:
         Blackboard().render(1_000, shares={})
 
 
+@pytest.mark.integration
 def test_images_are_shown_within_the_limit(shot: Callable[..., Path]) -> None:
     board = Blackboard()
     for n in range(10):
@@ -210,6 +212,7 @@ def test_images_are_shown_within_the_limit(shot: Callable[..., Path]) -> None:
     assert all(part["image_url"]["url"].startswith("data:image/") for part in images)
 
 
+@pytest.mark.integration
 def test_pinned_image_is_shown(shot: Callable[..., Path]) -> None:
     board = Blackboard()
     first = board.add_image(shot(width=512, height=512, shade=200), "the first", pinned=True)

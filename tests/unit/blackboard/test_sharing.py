@@ -237,3 +237,48 @@ def test_words_of_strangers_wake_nobody() -> None:
         began = time.monotonic()
         listener.wait(0.1)
         assert time.monotonic() - began >= 0.09
+
+
+def test_place_without_a_network_looks_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise OSError("no network here")
+
+    monkeypatch.setattr("metatree.blackboard.bell._udp", refuse)
+    monkeypatch.setattr("metatree.blackboard.bell.POLL_S", 0.02)
+    board = Blackboard()
+    timer = later(lambda: board.add("facts", {}))
+    assert board.wait(timeout_s=10) == 1
+    timer.join()
+
+    async def scene() -> int:
+        asyncio.get_running_loop().call_later(0.05, lambda: board.add("facts", {}))
+        return await board.await_change(timeout_s=10)
+
+    assert asyncio.run(scene()) == 2
+
+
+def test_what_changed_together_is_told_together() -> None:
+    board = Blackboard()
+    board.add_many("facts", [{"n": n} for n in range(5)])
+    assert [i.data["n"] for i in board.changes(limit=2)] == [0, 1]
+    version = board.version
+    board.clear()
+    assert len(board.changes(version, limit=2)) == 5
+
+
+def test_closing_a_view_or_a_fork_leaves_the_board_open() -> None:
+    board = Blackboard()
+    with board.view("a") as view, view.fork("f") as fork:
+        fork.add("facts", {})
+    board.add("facts", {})
+    assert board.count() == 1
+
+
+def test_half_characters_in_names_are_refused() -> None:
+    board = Blackboard()
+    for about in ({"agent": "\ud800"}, {"id": "\udfff"}, {"run": "\ud800"}):
+        with pytest.raises(UserError, match="half of a character"):
+            board.add("facts", {}, **about)  # type: ignore[arg-type]
+    with pytest.raises(UserError):
+        board.add("\ud800", {})
+    assert board.add("Größe", {"half": "\ud800"}).data == {"half": "\ud800"}

@@ -287,3 +287,23 @@ def test_wrong_run_is_refused_before_anything_is_written() -> None:
     with pytest.raises(UserError, match="exists"):
         asked(board, tree)
     assert board.version == before
+
+
+def test_agent_with_a_narrow_view_is_told_only_what_it_sees_and_still_leaves_its_trace() -> None:
+    board = Blackboard()
+    board.add_questions({"question": "a secret?", "answer": "yes"})
+    board.add("notes", {"note": "a hint"})
+    contexts: list[str] = []
+
+    def choose(request: RouteRequest) -> str:
+        contexts.append(request.context)
+        return request.options[0].id
+
+    view = board.view("finder", sections=["notes", "trajectories"])
+    tree = small_tree()
+    given = parts(router=FunctionRouter(choose))
+    search("q", tree=tree, run_id="r1", blackboard=view, limits=Limits(router_calls=1), **given)
+    resume("r1", tree=tree, blackboard=view, limits=Limits(), **given)
+    assert "secret" not in contexts[0]
+    assert len(steps(board)) == len({i.id for i in board.trajectories}) > 5
+    assert board.requests.list_content == [{"request": "q", "ended": "exhausted"}]
