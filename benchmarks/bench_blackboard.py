@@ -224,7 +224,7 @@ def beside_plain_lists() -> None:
                 f" {limited:22,} {timed(partial(board.render, 8_000), 15):8.2f}"
             )
     print(
-        "tokens by the estimate of three bytes each; the plain prompt and that of the whole board are the same text"
+        "tokens by `metatree.blackboard.estimate`; the plain prompt and that of the whole board are the same text"
     )
 
 

@@ -415,7 +415,7 @@ def shortened_text(text: str, max_tokens: int) -> str:
     """Return a text, cut so that it takes at most `max_tokens`."""
     if estimate(text) <= max_tokens:
         return text
-    kept = text[: max_tokens * 3]
+    kept = text[: max_tokens * 3]  # more cannot fit
     while kept and estimate(kept + "…") > max_tokens:
         kept = kept[: len(kept) * 3 // 4]
     return kept + "…"

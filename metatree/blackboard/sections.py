@@ -138,7 +138,7 @@ class Sections(Items):
             max_tokens: 128 or more.
             shares: section -> its part of the tokens; None for those of the settings. What a section does not need
                 goes to the others. A section without a share is not shown.
-            count_tokens: None for an estimate that rather takes too many, a token for three bytes.
+            count_tokens: None for an estimate that for most texts is rather too high.
             summarise: given a section, the summary so far and the items that are left out since, returns one short
                 text that stands for them; it is kept on the board and asked for again when the cut moves on.
 

@@ -126,7 +126,7 @@ def test_sections_get_their_shares_and_what_others_leave() -> None:
     assert by_hand["trajectories"] == by_hand["questions"]
     board.questions.clear()
     board.requests.clear()
-    assert len(board.render(3_000).shown["trajectories"]) > 1.5 * counts["trajectories"]
+    assert len(board.render(3_000).shown["trajectories"]) > 1.3 * counts["trajectories"]
 
 
 def test_section_of_ones_own_is_shown_when_it_has_a_share() -> None:
