@@ -34,6 +34,7 @@ SHAPES: tuple[type, ...] = (
     shapes.OmittedShape,
     shapes.TraceShape,
     shapes.RunsShape,
+    shapes.QuestionsShape,
     shapes.DoctorShape,
     shapes.UsageShape,
 )
@@ -58,7 +59,7 @@ def cli_page() -> str:
             f"| {exits.NOTHING} | nothing found |",
             f"| {exits.WRONG_USE} | wrong use: one line on standard error says what to do |",
             f"| {exits.LIMIT} | a limit was reached; what was found so far is printed, `metatree resume` goes on |",
-            f"| {exits.WAITING} | waiting for a person; `metatree resume RUN --answer TEXT` goes on |",
+            f"| {exits.WAITING} | waiting for a person; `metatree answer` answers, and the run goes on |",
             f"| {exits.FAILED} | failed or cancelled (Ctrl-C); what was found and paid for is kept |",
             "",
             "JSON is printed when a search was made, whatever its end; with exit code 2, and when something failed,",

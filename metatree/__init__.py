@@ -1,5 +1,7 @@
 """metatree lets an agent find its way in memory: trees of nodes, searched by a router, with answers and sources."""
 
+from typing import TYPE_CHECKING, Any
+
 from metatree.errors import MetatreeError, UserError
 from metatree.fallback import FallbackRequest, FallbackResult, ask_person
 from metatree.node import Node, Source
@@ -29,8 +31,13 @@ from metatree.searching.api import aresume, asearch, astream, cancel, load_run, 
 from metatree.tool import Tool, ToolGroup, tool
 from metatree.tree import Tree
 
+if TYPE_CHECKING:
+    from metatree.blackboard import Blackboard
+    from metatree.settings import Settings
+
 __all__ = [
     "Answer",
+    "Blackboard",
     "ComposeRequest",
     "Composer",
     "DescribeRequest",
@@ -54,6 +61,7 @@ __all__ = [
     "Router",
     "Scored",
     "SearchResult",
+    "Settings",
     "Source",
     "Suite",
     "Tool",
@@ -76,3 +84,15 @@ __all__ = [
     "search",
     "tool",
 ]
+
+_LATER = {"Blackboard": "metatree.blackboard", "Settings": "metatree.settings"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what many programs do not use when it is first asked for."""
+    if name in _LATER:
+        from importlib import import_module
+
+        found = globals()[name] = getattr(import_module(_LATER[name]), name)
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,12 +5,15 @@
     │   ├── UnknownNode        no node has this id (`node_id`, `suggestions`)
     │   ├── BrokenStore        a file is not a metatree store, or is damaged (`path`, `reason`)
     │   ├── RunExists          this `run_id` was used before: resume it (`run_id`)
-    │   └── UnknownRun         no run has this id (`run_id`)
+    │   ├── UnknownRun         no run has this id (`run_id`)
+    │   ├── UnknownItem        a blackboard has no such item (`item_id`)
+    │   └── BadItem            a blackboard cannot hold this item or image
     ├── TransientError         the same call may work later (`retry_after_s`)
     │   └── RouterUnavailable  a model could not be reached
     ├── BadModelAnswer         a router, reader or tool caller answered out of form; it is told and asked again
     ├── StaleSource            a source changed after its node was built: refresh the tree (`node_id`)
     ├── ToolFailed             a tool raised, timed out or said too much; the search sees it as a result
+    ├── Conflict               a blackboard or an item changed meanwhile (`expected`, `found`): read and try again
     ├── LeaseLost              another process is at work on this run (`run_id`)
     └── MissingExtra           an optional package is not installed (`extra`)
 
@@ -83,6 +86,21 @@ class UnknownRun(UserError):
         super().__init__(f"no run {run_id!r} in this journal; `metatree runs` lists them", run_id=run_id)
 
 
+class UnknownItem(UserError):
+    """The blackboard has no item with this id, or none that may be seen from here."""
+
+    item_id: str
+
+    def __init__(self, item_id: str) -> None:
+        super().__init__(
+            f"no item {item_id!r} on this board, or none that may be seen from here", item_id=item_id
+        )
+
+
+class BadItem(UserError):
+    """A blackboard cannot hold this item or image; the message says what is wrong with which value."""
+
+
 class TransientError(MetatreeError):
     """The same call may succeed later."""
 
@@ -113,6 +131,16 @@ class StaleSource(MetatreeError):
 
 class ToolFailed(MetatreeError):
     """A tool raised, timed out, or returned what it may not."""
+
+
+class Conflict(MetatreeError):
+    """A conditional write came too late: what it was made from has changed."""
+
+    expected: int | None
+    found: int | None
+
+    def __init__(self, message: str, *, expected: int | None = None, found: int | None = None) -> None:
+        super().__init__(message, expected=expected, found=found)
 
 
 class LeaseLost(MetatreeError):

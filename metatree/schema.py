@@ -122,4 +122,59 @@ CREATE TABLE call(
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_TREE, _RUNS)
+_BOARDS = """
+-- Blackboards; `parent` is the one that a fork was made of.
+CREATE TABLE board(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, parent INTEGER, made_at REAL NOT NULL);
+
+-- What is on them, in the order of `number`. `changed` is the version of the board at the item's last change; a
+-- removed item keeps its row, without its data, so that readers learn of it and versions never go back. `base`
+-- and `synced`, for a fork: the item's version there and here when both boards last said the same.
+CREATE TABLE item(
+    number INTEGER PRIMARY KEY,
+    board INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    section TEXT NOT NULL,
+    data TEXT NOT NULL,
+    tokens INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    at REAL NOT NULL,
+    agent TEXT NOT NULL,
+    run TEXT NOT NULL,
+    step INTEGER,
+    round INTEGER,
+    sources TEXT,
+    audience TEXT,
+    pinned INTEGER NOT NULL,
+    image TEXT NOT NULL,
+    removed INTEGER NOT NULL,
+    base INTEGER,
+    synced INTEGER,
+    UNIQUE(board, id)
+);
+CREATE INDEX item_changed ON item(board, changed);
+-- Choosing what goes into a prompt reads this index alone.
+CREATE INDEX item_section ON item(board, section, removed, pinned, number, tokens);
+
+-- Images of boards; the bytes lie beside the store, under the same name.
+CREATE TABLE image(
+    name TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,
+    width INTEGER,
+    height INTEGER,
+    look TEXT,
+    thumbnail TEXT,
+    thumbnail_width INTEGER,
+    thumbnail_height INTEGER
+) WITHOUT ROWID;
+
+-- Who waits for a change of a board: a port on this machine, and the word that wakes it.
+CREATE TABLE board_waiter(
+    port INTEGER PRIMARY KEY,
+    token TEXT NOT NULL,
+    board INTEGER NOT NULL,
+    expires_at REAL NOT NULL
+);
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TREE, _RUNS, _BOARDS)

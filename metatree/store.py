@@ -113,7 +113,7 @@ class Store:
             try:
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 return
-            except sqlite3.OperationalError as exc:
+            except sqlite3.Error as exc:
                 if "locked" not in str(exc) or time.monotonic() > deadline:
                     raise self._translated(exc) from exc
                 time.sleep(0.01)
@@ -197,6 +197,12 @@ class Store:
                     with suppress(MetatreeError):
                         self.execute("ROLLBACK")
                     raise
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Keep the other threads of this process out; yields whether a transaction of this thread is open."""
+        with self._lock:
+            yield self._depth > 0
 
     def version(self) -> int:
         """Return a number that changes when another connection has written to the file."""

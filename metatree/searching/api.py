@@ -7,16 +7,18 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from metatree.errors import UserError
 from metatree.fallback import Fallback, _AskPerson, ask_person
-from metatree.kernel import Folded, Journal, MemoryJournal, Record, RunInfo, first_record, fold
+from metatree.kernel import Effect, Folded, Journal, MemoryJournal, Record, RunInfo, first_record, fold
 from metatree.kernel.sqlite_journal import SqliteJournal
 from metatree.node import Node
 from metatree.protocols import Composer, Describer, Evidence, Reader, Router, ToolCaller
 from metatree.result import Limits, SearchResult, TraceEntry
+from metatree.searching.board import BoardLink, complete, reopened, when_answered
 from metatree.searching.facts import fold_question
 from metatree.searching.machine import SearchMachine
 from metatree.searching.outcome import result_of
@@ -35,6 +37,9 @@ from metatree.store import Store
 from metatree.threads import run_apart
 from metatree.tool import Tool, ToolGroup
 from metatree.tree import Tree
+
+if TYPE_CHECKING:
+    from metatree.blackboard import Blackboard
 
 
 async def asearch(
@@ -61,6 +66,8 @@ async def asearch(
     run_id: str | None = None,
     journal: str | Path | Journal | None = None,
     limits: Limits | None = None,
+    blackboard: Blackboard | None = None,
+    wait: bool | float = False,
 ) -> SearchResult:
     """Search a tree for answers, or for the nodes themselves.
 
@@ -81,6 +88,10 @@ async def asearch(
         run_id: a name to resume by; a random one when None.
         journal: a file or a journal; None keeps the run in the tree's own memory.
         limits: see `Limits`.
+        blackboard: the search is told what is on it, within `Settings.context_tokens`, and writes there what it does;
+            questions for the person are put on it, and an answer there lets the run go on.
+        wait: whether to wait for answers on the blackboard; a number is for at most so many seconds. Otherwise the
+            run ends as `waiting`, and `resume` takes the answers from the board.
 
     Returns:
         What was found, also when a limit was reached, a person is waited for, or something failed.
@@ -127,9 +138,10 @@ async def asearch(
         on_event=on_event,
         run_id=run_id,
     )
+    run.link = None if blackboard is None else BoardLink(blackboard, run_id)
     given = {
         "questions": asked,
-        "context": context,
+        "context": context if run.link is None else run.link.context(context),
         "returns": returns,
         "k": k,
         "trail": [*tree.ancestors(start.id), start.id],
@@ -140,11 +152,31 @@ async def asearch(
         "accept": "function" if callable(accept) else kinds,
         "concurrency": concurrency,
         "tree": str(tree.path.absolute()) if tree.path else None,
+        "board": None if run.link is None else run.link.place(),
     }
     with _Opened(journal, tree, create=True) as kept:
         first = first_record(run.machine, given, time.time())
         token = kept.create(run_id, run.machine.name, first)
-        return await run.drive(kept, run_id, token, fold(run.machine, [first]), {})
+        result = await run.drive(kept, run_id, token, fold(run.machine, [first]), {})
+        go_on = partial(
+            aresume,
+            run_id,
+            journal=kept,
+            tree=tree,
+            accept=accept,
+            router=router,
+            reader=reader,
+            tool_caller=tool_caller,
+            composer=composer,
+            describer=describer,
+            evidence=evidence,
+            tools=tools,
+            permit=permit,
+            fallbacks=fallbacks,
+            on_event=on_event,
+            blackboard=blackboard,
+        )
+        return await when_answered(result, run.link, wait, partial(_pending, run, kept, run_id), go_on)
 
 
 async def aresume(
@@ -165,6 +197,8 @@ async def aresume(
     on_event: OnEvent | None = None,
     limits: Limits | None = None,
     answers: Mapping[str, str] | None = None,
+    blackboard: Blackboard | None = None,
+    wait: bool | float = False,
 ) -> SearchResult:
     """Take a run up again after a crash, a limit, or while it waits for a person.
 
@@ -178,6 +212,8 @@ async def aresume(
             run was begun with; parts are not kept in a journal.
         limits: replace the earlier ones, None keeps them; what was used so far still counts.
         answers: question -> answer, for questions that the run put to a person.
+        blackboard: None opens the one that the run began with, if it was in a file. Answers that are on it count.
+        wait: as in `asearch`.
 
     Raises:
         UnknownRun: the journal does not know it.
@@ -192,7 +228,9 @@ async def aresume(
         folded = fold(machine, records)
         ended = machine.ended(folded.state)
         if ended is not None:
-            return result_of(folded.state, folded.used, ended=ended, detail="", run_id=run_id)
+            result = result_of(folded.state, folded.used, ended=ended, detail="", run_id=run_id)
+            complete(result, folded.state, blackboard, tree)
+            return result
         _answers_by_effect(folded, answers or {})
         given = folded.state.given
         if tree is None:
@@ -219,6 +257,9 @@ async def aresume(
             on_event=on_event,
             run_id=run_id,
         )
+        if blackboard is None:
+            blackboard = opened.enter_context(reopened(given.get("board"), tree))
+        run.link = None if blackboard is None else BoardLink(blackboard, run_id)
         token = kept.acquire(run_id)
         try:
             records = kept.read(run_id)  # now that nobody else writes
@@ -230,11 +271,36 @@ async def aresume(
                 kept.append(run_id, token, seq, record)
             folded = fold(machine, [*records, *extra])
             settled = _answers_by_effect(folded, answers or {})
+            if run.link is not None:
+                settled = run.link.answers(folded.pending.values()) | settled
         except BaseException:
             with suppress(Exception):
                 kept.release(run_id, token, "failed")
             raise
-        return await run.drive(kept, run_id, token, folded, settled)
+        result = await run.drive(kept, run_id, token, folded, settled)
+        go_on = partial(
+            aresume,
+            run_id,
+            journal=kept,
+            tree=tree,
+            accept=accept,
+            router=router,
+            reader=reader,
+            tool_caller=tool_caller,
+            composer=composer,
+            describer=describer,
+            evidence=evidence,
+            tools=tools,
+            permit=permit,
+            fallbacks=fallbacks,
+            on_event=on_event,
+            blackboard=blackboard,
+        )
+        return await when_answered(result, run.link, wait, partial(_pending, run, kept, run_id), go_on)
+
+
+def _pending(run: Search, kept: Journal, run_id: str) -> list[Effect]:
+    return list(fold(run.machine, kept.read(run_id)).pending.values())
 
 
 def search(

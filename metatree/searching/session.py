@@ -14,6 +14,7 @@ from metatree.kernel import Effect, Folded, Journal, Runner
 from metatree.node import Node
 from metatree.protocols import Composer, Describer, Evidence, Reader, Router, ToolCaller
 from metatree.result import Limits, SearchResult, TraceEntry
+from metatree.searching.board import BoardLink
 from metatree.searching.machine import SearchMachine
 from metatree.searching.menu import MenuMaker
 from metatree.searching.outcome import result_of, trace_of
@@ -99,6 +100,8 @@ class Search:
         )
         self.handlers = world.handlers() | toolbox.handlers()
         self.policies = world.policies() | toolbox.policies()
+        self.link: BoardLink | None = None
+        """Its board, if any."""
         self._emitted = 0
 
     async def drive(
@@ -121,7 +124,7 @@ class Search:
             policies=self.policies,
             limits=bounds_of(self.limits),
             concurrency=self.concurrency,
-            on_step=self._emit if self.on_event else None,
+            on_step=self._emit if self.on_event or self.link else None,
         )
         try:
             finish = await runner.drive(folded, answers=answers)
@@ -134,9 +137,14 @@ class Search:
         detail = finish.detail
         if finish.ended == "waiting":
             detail = waited_for(finish.waiting)
-        return result_of(finish.state, finish.used, ended=finish.ended, detail=detail, run_id=run_id)
+        result = result_of(finish.state, finish.used, ended=finish.ended, detail=detail, run_id=run_id)
+        if self.link is not None:
+            self.link.finish(result)
+        return result
 
     def _emit(self, state: SearchState) -> None:
+        if self.link is not None:
+            self.link.write(state)
         if self.on_event is None:
             return
         for entry in trace_of(state.trace[self._emitted :]):

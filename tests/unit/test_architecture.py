@@ -79,9 +79,9 @@ def test_import_takes_under_100_ms_of_cpu(tmp_path: Path) -> None:
 
 PUBLIC = {
     "metatree": """
-        Answer ComposeRequest Composer DescribeRequest Describer Description Evidence FallbackRequest
+        Answer Blackboard ComposeRequest Composer DescribeRequest Describer Description Evidence FallbackRequest
         FallbackResult Limits MetatreeError Node NodeRef Option QuestionAnswer Quote ReadRequest Reader
-        Reading RouteDecision RouteRequest Router Scored SearchResult Source Suite Tool ToolCaller ToolGroup
+        Reading RouteDecision RouteRequest Router Scored SearchResult Settings Source Suite Tool ToolCaller ToolGroup
         ToolRequest ToolSpec TraceEntry Tree Usage UserError aresume asearch ask_person astream cancel
         load_run resume runs search tool
     """,

@@ -32,18 +32,33 @@ def ask(
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
     no_refresh: options.NoRefresh = False,
+    ask_person: Annotated[
+        bool,
+        typer.Option(
+            "--ask-person",
+            help="Put what the tree does not answer to a person; `metatree questions` lists it.",
+        ),
+    ] = False,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait", min=0, metavar="S", help="With --ask-person: wait S seconds for `metatree answer`."
+        ),
+    ] = 0.0,
     json: options.Json = False,
     verbose: options.Verbose = False,
     debug: options.Debug = False,
 ) -> int:
     """Answer questions from the tree of the current folder, with the sources.
 
-    The tree is built first when it is missing, and refreshed when its source has changed.
+    The tree is built first when it is missing, and refreshed when its source has changed. With --ask-person the search
+    also reads and writes the blackboard of the tree.
 
     \b
     Example: metatree ask "Where are redirects followed?" --source ~/src/requests
     """
-    from metatree import search
+    from metatree import Blackboard, search
+    from metatree import ask_person as person
     from metatree_agents.cli.answers import answer_lines, with_sources
     from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched
     from metatree_agents.cli.shapes import ask_shape
@@ -62,6 +77,9 @@ def ask(
                 limits=limits_of(max_calls, max_seconds),
                 run_id=run_id,
                 on_event=progress,
+                fallbacks=[person] if ask_person else [],
+                blackboard=Blackboard(opened) if ask_person else None,
+                wait=wait,
                 **parts,
             )
         result = with_sources(result, k)

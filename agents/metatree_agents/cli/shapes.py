@@ -181,6 +181,21 @@ class RunsShape(TypedDict):
     runs: list[RunShape]
 
 
+class QuestionShape(TypedDict):
+    """A question that nobody has answered; the time is ISO 8601 in UTC."""
+
+    id: str
+    question: str
+    run: str
+    asked_at: str
+
+
+class QuestionsShape(TypedDict):
+    """`metatree questions --json`."""
+
+    questions: list[QuestionShape]
+
+
 class CheckShape(TypedDict):
     """One thing that `doctor` looked at."""
 

@@ -1,0 +1,95 @@
+"""What the first bytes of an image tell: its type, its size in pixels, and so what it costs in a prompt."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+UNKNOWN_TOKENS: Final = 1_105
+"""What an image of unknown size is taken to cost: the most that a square one can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Type and size of an image."""
+
+    type: str
+    """As in `image/…`."""
+    width: int | None
+    height: int | None
+
+
+def look_at(head: bytes) -> Look | None:
+    """Return what the first bytes of an image tell, None when it is no PNG, JPEG, GIF or WebP."""
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return Look("png", *_big(head, 16, 20, 4)) if head[12:16] == b"IHDR" else Look("png", None, None)
+    if head.startswith(b"\xff\xd8\xff"):
+        return Look("jpeg", *_jpeg(head))
+    if head[:6] in (b"GIF87a", b"GIF89a"):
+        return Look("gif", *_little(head, 6, 8, 2))
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return Look("webp", *_webp(head))
+    return None
+
+
+def image_tokens(width: int | None, height: int | None) -> int:
+    """Return what an image costs in a prompt, in tokens: 85, and 170 for each tile of 512 pixels.
+
+    It is first made to fit 2,048 by 2,048 pixels, then to a shorter side of 768.
+
+    Source: OpenAI, Images and vision, "Calculating costs" for models that count tiles; other providers charge about
+    the same for a screenshot, or less.
+    """
+    if not width or not height:
+        return UNKNOWN_TOKENS
+    scale = min(1.0, 2048 / max(width, height))
+    scale = min(scale, 768 / min(width, height)) if min(width, height) * scale > 768 else scale
+    return 85 + 170 * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
+
+
+def _big(head: bytes, first: int, second: int, size: int) -> tuple[int | None, int | None]:
+    if len(head) < second + size:
+        return None, None
+    return int.from_bytes(head[first : first + size], "big"), int.from_bytes(
+        head[second : second + size], "big"
+    )
+
+
+def _little(head: bytes, first: int, second: int, size: int) -> tuple[int | None, int | None]:
+    if len(head) < second + size:
+        return None, None
+    return (
+        int.from_bytes(head[first : first + size], "little"),
+        int.from_bytes(head[second : second + size], "little"),
+    )
+
+
+def _jpeg(head: bytes) -> tuple[int | None, int | None]:
+    """Walk the segments to the frame header."""
+    at = 2
+    while at + 9 <= len(head) and head[at] == 0xFF:
+        marker = head[at + 1]
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = _big(head, at + 5, at + 7, 2)
+            return width, height
+        if marker == 0xFF:
+            at += 1
+        elif marker == 0x01 or 0xD0 <= marker <= 0xD8:
+            at += 2
+        else:
+            at += 2 + int.from_bytes(head[at + 2 : at + 4], "big")
+    return None, None
+
+
+def _webp(head: bytes) -> tuple[int | None, int | None]:
+    chunk = head[12:16]
+    if chunk == b"VP8X" and len(head) >= 30:
+        return 1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:30], "little")
+    if chunk == b"VP8 " and len(head) >= 30:
+        width, height = _little(head, 26, 28, 2)
+        return (width or 0) & 0x3FFF, (height or 0) & 0x3FFF
+    if chunk == b"VP8L" and len(head) >= 25:
+        bits = int.from_bytes(head[21:25], "little")
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    return None, None

@@ -1,0 +1,71 @@
+"""`metatree questions` and `answer`: from another process, with a run that waits and one that has stopped."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metatree_agents.cli import shapes
+from metatree_agents.cli.app import run
+
+pytestmark = pytest.mark.integration
+
+METATREE = Path(sys.executable).with_name("metatree")
+QUESTION = "xylophone zeppelin quokka?"
+
+
+def _open(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    capsys.readouterr()
+    assert run(["questions", "--json"]) in (0, 1)
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["questions"]
+    return found
+
+
+def test_answer_takes_a_stopped_run_up(
+    project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
+) -> None:
+    assert run(["ask", QUESTION, "--ask-person", "--run", "r1"]) == 4
+    (question,) = _open(capsys)
+    conforms({"questions": [question]}, shapes.QuestionsShape)
+    assert (question["question"], question["run"]) == (QUESTION, "r1")
+    assert run(["questions"]) == 0
+    assert capsys.readouterr().out == f"{question['id']}  {QUESTION}\n"
+    assert run(["answer", question["id"][:4], "In the zoo", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    conforms(printed, shapes.AskShape)
+    assert (printed["answer"], printed["ended"]) == ("In the zoo", "answered")
+    assert run(["questions"]) == 1
+    assert "no question is open" in capsys.readouterr().err
+
+
+def test_answer_wakes_the_run_that_waits_in_another_process(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["build", "."]) == 0
+    command = [str(METATREE), "ask", QUESTION, "--ask-person", "--wait", "60", "--json"]
+    asking = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (questions := _open(capsys)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(0.5)  # let it come to its wait
+    assert run(["answer", questions[0]["id"], "In the zoo"]) == 0
+    out, err = asking.communicate(timeout=60)
+    assert asking.returncode == 0, err
+    assert json.loads(out)["answer"] == "In the zoo"
+
+
+def test_wrong_id_and_second_answer_are_wrong_use(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ask", QUESTION, "--ask-person", "--run", "r1"]) == 4
+    (question,) = _open(capsys)
+    assert run(["answer", "nothing", "x"]) == 2
+    assert "no item 'nothing'" in capsys.readouterr().err
+    assert run(["answer", question["id"], "first"]) == 0
+    capsys.readouterr()
+    assert run(["answer", question["id"], "second"]) == 2
+    assert "has an answer already: 'first'" in capsys.readouterr().err
