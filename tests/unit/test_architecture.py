@@ -86,6 +86,11 @@ PUBLIC = {
         load_run resume runs search tool
     """,
     "metatree_agents": "Definition FileToEdit files_to_edit",
+    "metatree_memory_tools": "build_tree",
+    "metatree_routers": """
+        EmbeddedComposer EmbeddedDescriber EmbeddedReader EmbeddedRouter EmbeddedToolCaller FoundDefinition FoundFile
+        ScriptedRouter TextEvidence embedded_suite rank_files text_evidence
+    """,
 }
 
 
