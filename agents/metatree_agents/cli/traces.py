@@ -81,7 +81,8 @@ def _words(entry: TraceEntry) -> str:
             event = entry.event.replace("_", " ")
             return f"{styled(event, 'bold')} {visible(str(data['tool']))} at {node}{why}"
         case "end":
-            left = len(data.get("open", ()))
+            # A run that collects nodes is answered by them, though nobody says what they answer.
+            left = len(data.get("open", ())) if entry.reason != "answered" else 0
             return f"{styled('end', 'bold')}{why}" + (f", {left} still open" if left else "")
         case _:
             event = styled(entry.event.replace("_", " "), "bold")
@@ -100,6 +101,6 @@ def _because(reason: str) -> str:
     return f": {_one_line(reason)}" if reason else ""
 
 
-def _one_line(text: str, width: int = 160) -> str:
+def _one_line(text: str, width: int = 110) -> str:
     line = visible(" ".join(text.split()))
     return line if len(line) <= width else line[: width - 1] + "…"

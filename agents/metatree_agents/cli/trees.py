@@ -21,7 +21,7 @@ def ready_tree(source: Path | None, tree: Path | None, *, refresh: bool = True) 
     """Open the tree of a source, built first when it is missing and refreshed when it is stale.
 
     Args:
-        source: folder or file; None for the current folder, or for whatever `tree` was built from.
+        source: a folder; None for the current folder, or for whatever `tree` was built from.
         tree: where the tree lives; None for `.metatree` beside the source.
         refresh: whether a stale tree is brought up to date.
 
@@ -63,11 +63,11 @@ def build(source: Path, tree: Path | None) -> Tree:
     """Build the tree of a source, with a bar on a terminal and one line on standard error at the end.
 
     Raises:
-        UserError: there is no such file or folder.
+        UserError: there is no such folder.
     """
     from metatree_memory_tools import build_tree
 
-    _existing(source)
+    _folder(source)
     began = time.monotonic()
     with build_bar(f"building {visible(str(source))}") as progress:
         built = build_tree(source, out=tree, progress=progress)
@@ -112,14 +112,15 @@ def place_of(source: Path | None, tree: Path | None) -> Path:
     """
     if tree is not None:
         return tree.expanduser()
-    source = _existing(source or Path())
-    return (source if source.is_dir() else source.parent) / FOLDER
+    return _folder(source or Path()) / FOLDER
 
 
-def _existing(source: Path) -> Path:
+def _folder(source: Path) -> Path:
     source = source.expanduser()
     if not source.exists():
-        raise UserError(f"no file or folder {str(source)!r}: check the path, or give another with --source")
+        raise UserError(f"no folder {str(source)!r}: check the path, or name another folder")
+    if not source.is_dir():
+        raise UserError(f"{str(source)!r} is a file: name the folder that it is in")
     return source
 
 
