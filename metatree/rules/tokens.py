@@ -1,0 +1,117 @@
+"""What a production matches, and what of it has not been dealt with yet.
+
+A token is one combination of facts that meets the conditions, as the tuple of the values of the production's
+variables: two combinations never have the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from metatree.errors import UserError
+from metatree.rules.conditions import Pattern, Production, Var
+from metatree.rules.values import Fact, Value, written
+
+Values = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Token(Mapping[str, Value]):
+    """One combination of facts that meets the conditions of a production: variable -> value.
+
+    Example:
+        >>> token = Token("on", ("x", "y"), ("B1", "B2"))
+        >>> token["x"], dict(token)
+        ('B1', {'x': 'B1', 'y': 'B2'})
+    """
+
+    production: str
+    variables: tuple[str, ...]
+    values_: Values
+
+    def __getitem__(self, variable: str) -> Value:
+        try:
+            return self.values_[self.variables.index(variable)]
+        except ValueError:
+            raise KeyError(variable) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.variables)
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+    def __str__(self) -> str:
+        return "(" + " ".join(f"{name}={written(value)}" for name, value in self.items()) + ")"
+
+
+class Agenda:
+    """The tokens of one production: those to add and to remove since they were last committed.
+
+    A token that is withdrawn before anybody committed it leaves no trace. One that was committed waits to be removed,
+    also when it comes back: then it is to be added again besides.
+    """
+
+    __slots__ = ("committed", "production", "to_add", "to_remove", "variables")
+
+    def __init__(self, production: Production, variables: tuple[str, ...]) -> None:
+        self.production = production
+        self.variables = variables
+        self.to_add: dict[Values, int] = {}
+        """Values -> the event they came with; in the order of their coming."""
+        self.to_remove: dict[Values, int] = {}
+        self.committed: dict[Values, int] = {}
+        """Those that were committed and still hold."""
+
+    def __len__(self) -> int:
+        """Return how many tokens hold."""
+        return len(self.to_add) + len(self.committed)
+
+    def withdraw(self, values: Values, event: int) -> None:
+        """Take back a token that is not among those to add."""
+        del self.committed[values]
+        self.to_remove[values] = event
+
+    def commit_add(self, values: Values) -> None:
+        """Take a token off the ones to add; raises UserError when it is not among them."""
+        event = self.to_add.pop(values, None)
+        if event is None:
+            raise UserError(
+                f"{self.token(values)} is not a token to add of {self.production.name!r}: it was committed or withdrawn"
+            )
+        self.committed[values] = event
+
+    def commit_remove(self, values: Values) -> None:
+        """Take a token off the ones to remove; raises UserError when it is not among them."""
+        if self.to_remove.pop(values, None) is None:
+            raise UserError(
+                f"{self.token(values)} is not a token to remove of {self.production.name!r}: it was committed already"
+            )
+
+    def token(self, values: Values) -> Token:
+        """Return values as a token."""
+        return Token(self.production.name, self.variables, values)
+
+    def tokens(self) -> list[Token]:
+        """Return all tokens that hold, those not committed last."""
+        return [self.token(values) for values in (*self.committed, *self.to_add)]
+
+    def newest(self) -> int:
+        """Return the event of the token that came last among those to add or to remove; 0 when there is none."""
+        latest = 0
+        for waiting in (self.to_add, self.to_remove):
+            if waiting:
+                latest = max(latest, next(reversed(waiting.values())))
+        return latest
+
+
+def facts_of(production: Production, token: Mapping[str, Value]) -> list[Fact]:
+    """Return the facts that a token stands on: those of the patterns outside of groups, in the order of the text."""
+    facts = []
+    for condition in production.conditions:
+        if isinstance(condition, Pattern):
+            parts: Any = tuple(token[t.name] if isinstance(t, Var) else t for t in condition.terms)
+            facts.append(parts)
+    return facts
