@@ -84,7 +84,7 @@ class Sum:
         kind = type(value)
         if kind is int:
             self.numbers += sign
-            self.total += sign * value  # type: ignore[operator]
+            self.total += sign * value  # type: ignore[assignment, operator]
         elif kind is float:
             numerator, denominator = value.as_integer_ratio()  # type: ignore[union-attr]
             self.numbers += sign

@@ -6,7 +6,7 @@ too: it is ordered, so a run can be repeated, and no bigger than a set. Places w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from metatree.rules.conditions import Pattern, Var
@@ -75,12 +75,21 @@ class Alpha:
         """
         found = self.indexes.get(by)
         if found is None:
-            found = self.indexes[by] = {}
+            found = {}
             rest = tuple(p for p in self.shape.places if p not in by)
-            for fact in self.matching():
+            for fact in self._rows():
                 found.setdefault(_part(fact, by), {})[_part(fact, rest)] = None
+            self.indexes[by] = found
             self._generate()
         return found
+
+    def keep(self, used: Collection[Places]) -> None:
+        """Drop the indexes that are not used any more."""
+        unused = self.indexes.keys() - set(used)
+        if unused:
+            for by in unused:
+                del self.indexes[by]
+            self._generate()
 
     def distinct(self, by: Places, *, at: int) -> int:
         """Return how many different values there are in some places, as of the given number of facts in all."""
@@ -135,7 +144,7 @@ class Alpha:
                 f" if len(d) == 1: del index{number}[{key}]",
                 f" else: del d[{other}]",
             ]
-        exec("\n".join([*add, *remove]), names)
+        exec("\n".join([*add, " return", *remove, " return"]), names)
         self.insert, self.delete = names["insert"], names["delete"]
 
 

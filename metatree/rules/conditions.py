@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, Union, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from metatree.rules.values import Value, written
 
@@ -40,8 +40,8 @@ class Binary:
         return f"({shown(self.left)} {self.operator} {shown(self.right)})"
 
 
-Term: TypeAlias = Union[Var, Value]
-Expression: TypeAlias = Union[Var, Binary, Value]
+Term: TypeAlias = "Var | Value"
+Expression: TypeAlias = "Var | Binary | Value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Aggregate:
         return f"(<{self.variable}> <- #{self.function}({inner})) from {{{conditions}}}"
 
 
-Condition: TypeAlias = Union[Pattern, Comparison, Negation, Existence, Aggregate]
+Condition: TypeAlias = "Pattern | Comparison | Negation | Existence | Aggregate"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,24 @@
 """From a plan to a Python function: nested loops over indexes, written out for one query and one kind of change.
 
 Written-out code is what makes the matcher fast: a join that an interpreter of plans does in a microsecond takes a
-tenth of one. The functions are made when they are first needed, so a rule that never fires costs nothing.
+tenth of one. A function is written when its plan is made, so that its indexes exist, and compiled when first called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final
 
-from metatree.rules.alpha import Alpha
+from metatree.rules.alpha import Alpha, Places
 from metatree.rules.conditions import (
     Aggregate,
     Binary,
+    Comparison,
     Expression,
     Negation,
     Pattern,
-    Comparison,
     Var,
     own_variables,
     variables_of,
@@ -52,6 +53,22 @@ def holds(test: Comparison, values: Mapping[str, Value]) -> bool:
         return False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Code:
+    """A function that is written and not compiled yet: what it looks up exists, and most never run."""
+
+    source: str
+    names: dict[str, Any]
+    indexes: frozenset[tuple[Alpha, Places]]
+    """The indexes that it uses."""
+
+    def compiled(self) -> Callable[..., None]:
+        """Return the function."""
+        exec(compile(self.source, "<rule>", "exec"), self.names)
+        function: Callable[..., None] = self.names["run"]
+        return function
+
+
 class Writer:
     """Writes one function.
 
@@ -81,6 +98,7 @@ class Writer:
         self._lines: list[str] = []
         self._main = self._lines
         self._parts: list[list[str]] = []
+        self._indexes: set[tuple[Alpha, Places]] = set()
         self._indent = 1
         self._loops = 0
         self._split_off = 0
@@ -130,14 +148,11 @@ class Writer:
         self._arguments = arguments
         self._lines = self._main = [f"def run({arguments}):"]
 
-    def finish(self, closing: Sequence[str] = ()) -> Callable[..., None]:
-        """Compile what was written; `closing` are lines that the function always ends with."""
+    def finish(self, closing: Sequence[str] = ()) -> Code:
+        """Return what was written; `closing` are lines that the function always ends with."""
         self._main.extend(f" {text}" for text in closing)
         source = "\n".join(line for part in (*self._parts, self._lines) for line in part)
-        exec(compile(source, "<rule>", "exec"), self.names)
-        function: Callable[..., None] = self.names["run"]
-        function.__doc__ = source
-        return function
+        return Code(source, self.names, frozenset(self._indexes))
 
     def key(self, variables: Sequence[str]) -> str:
         """Return the expression for a key: a bare value for one variable, a tuple otherwise."""
@@ -197,16 +212,20 @@ class Writer:
         else:
             rest = tuple(p for p in places if p not in bound)
             if not bound and len(places) > 1:
-                index = self.constant(alpha.index(places[:1]))
+                index = self._index(alpha, places[:1])
                 outer, rest = self.name(self._var(pattern, places[0])), places[1:]
                 self.block(f"for {outer}, others in {index}.items():")
                 source = "others"
             else:
-                index = self.constant(alpha.index(bound))
+                index = self._index(alpha, bound)
                 source = f"{index}.get({self.key([self._var(pattern, p) for p in bound])}, E)"
             targets = ", ".join([self.name(self._var(pattern, p)) for p in rest])
             self.block(f"for {targets} in {source}:")
         self._bind_fact(pattern, self._fact(pattern))
+
+    def _index(self, alpha: Alpha, by: Places) -> str:
+        self._indexes.add((alpha, by))
+        return self.constant(alpha.index(by))
 
     def _known_fact(self, pattern: Pattern) -> None:
         """A variable holds the fact already: take it apart."""
@@ -251,7 +270,7 @@ class Writer:
         return f"({', '.join(parts)})"
 
     def test(self, test: Comparison) -> None:
-        """Write a test; what Python would do otherwise than the rules (texts, decimals with floats) is left to `holds`."""
+        """Write a test; where Python differs from the rules (texts, decimals with floats), `holds` decides."""
         names = list(dict.fromkeys(own_variables(test)))
         comparison = _PYTHON.get(test.comparison, test.comparison)
         simple = not isinstance(test.left, Binary) and not isinstance(test.right, Binary)

@@ -26,7 +26,7 @@ from metatree.errors import UserError
 from metatree.rules.aggregates import GROUPS, NEUTRAL, Group
 from metatree.rules.alpha import Alpha, Places, Shape
 from metatree.rules.conditions import Aggregate, Existence, Pattern, Production, Var
-from metatree.rules.emit import Writer, computed, names_of
+from metatree.rules.emit import Code, Writer, computed, names_of
 from metatree.rules.plan import Plan, plan
 from metatree.rules.scopes import Query, View, compiled, views_of
 from metatree.rules.tokens import Agenda
@@ -41,7 +41,21 @@ _GUESS: Final = {0: 1000.0, 1: 4.0, 2: 1.0}
 class Table:
     """A view at work."""
 
-    __slots__ = ("compute", "counts", "groups", "names", "owner", "pending", "query", "rank", "triggers", "values", "view")
+    __slots__ = (
+        "appear",
+        "change",
+        "compute",
+        "counts",
+        "groups",
+        "names",
+        "owner",
+        "pending",
+        "query",
+        "rank",
+        "values",
+        "vanish",
+        "view",
+    )
 
     def __init__(self, view: View, owner: Node) -> None:
         self.view = view
@@ -55,7 +69,7 @@ class Table:
         """Aggregate: key -> its value, for keys that have combinations."""
         self.pending: Any = [] if view.function else {}
         self.query = Node(view.query, self)
-        self.triggers: dict[str, Callable[..., None]] = {}
+        self.appear = self.vanish = self.change = _unwired
         self.names = names_of(view.condition.expression) if isinstance(view.condition, Aggregate) else []
         expression = view.condition.expression if isinstance(view.condition, Aggregate) else None
         plain = expression is None or isinstance(expression, Var)
@@ -92,7 +106,7 @@ class Network:
         self._hits: Callable[[Any, Any, Any], tuple[Alpha, ...]] = lambda f0, f1, f2: ()
         self._dirty: list[Table] = []
         self._replan_at = _FIRST_REPLAN
-        self._stubs: list[_Trigger] = []
+        self._handlers: list[_Handler] = []
 
     # Facts ------------------------------------------------------------------------------------------------------
 
@@ -156,49 +170,60 @@ class Network:
             UserError: there is one of this name, or a variable has no value.
         """
         if production.name in self._nodes:
-            raise UserError(f"there is a production {production.name!r} already: remove it first, or name this one otherwise")
+            raise UserError(
+                f"there is a production {production.name!r} already: remove it first, or name this one otherwise"
+            )
         query = compiled(production)
         plan(query, (), lambda p, known: 0.0)  # aggregates in a circle are an error now, not later
         agenda = agenda or Agenda(production, query.variables)
         node = Node(query, agenda)
         for table in _tables(node):
             self._attach(table.query)
-            self._wire(table)
             self._fill(table.query)
             if table.view.function:
                 _absorb_groups(table)
             else:
                 table.counts.update(table.pending)
                 table.pending.clear()
-        self._dirty.clear()
         self._attach(node)
         self._nodes[production.name] = node
         self.agendas[production.name] = agenda
         self.event += 1
         self._fill(node)
+        self._drop_indexes()
         return agenda
 
     def remove_production(self, name: str) -> Agenda:
         """Remove a production and everything kept for it; raises UserError when there is none of this name."""
         node = self._nodes.pop(name, None)
         if node is None:
-            raise UserError(f"there is no production {name!r}: there are {', '.join(map(repr, self._nodes)) or 'none'}")
+            raise UserError(
+                f"there is no production {name!r}: there are {', '.join(map(repr, self._nodes)) or 'none'}"
+            )
         for one in (*(table.query for table in _tables(node)), node):
             self._detach(one)
+        self._drop_indexes()
         return self.agendas.pop(name)
 
     def _attach(self, node: Node) -> None:
-        for number, pattern in enumerate(node.query.patterns):
+        """Connect a query with its memories, and with its views, which must be there."""
+        for pattern in node.query.patterns:
             alpha = self._alpha(pattern)
             alpha.users += 1
             node.alphas[pattern] = alpha
+        for number, pattern in enumerate(node.query.patterns):
+            alpha = node.alphas[pattern]
             for handlers, adds in ((alpha.on_add, True), (alpha.on_remove, False)):
-                self._stubs.append(_Trigger(self, node, number, handlers, adds))
+                self._handlers.append(_FactHandler(self, node, number, handlers, adds=adds))
+        for table in node.tables.values():
+            names = ("change",) if table.view.function else ("appear", "vanish")
+            self._handlers += [_ViewHandler(self, node, table, name) for name in names]
 
     def _detach(self, node: Node) -> None:
-        for trigger in [t for t in self._stubs if t.node is node]:
-            trigger.handlers.remove(trigger.current)
-        self._stubs = [t for t in self._stubs if t.node is not node]
+        for handler in self._handlers:
+            if handler.node is node:
+                handler.remove()
+        self._handlers = [handler for handler in self._handlers if handler.node is not node]
         for alpha in node.alphas.values():
             alpha.users -= 1
         gone = {key for key, alpha in self._alphas.items() if not alpha.users}
@@ -213,6 +238,14 @@ class Network:
                 del self._masks[alpha.shape.mask]
         if gone:
             self._write_hits()
+
+    def _drop_indexes(self) -> None:
+        used: dict[int, set[Places]] = {}
+        for handler in self._handlers:
+            for alpha, by in handler.code.indexes:
+                used.setdefault(id(alpha), set()).add(by)
+        for alpha in self._alphas.values():
+            alpha.keep(used.get(id(alpha), ()))
 
     def _alpha(self, pattern: Pattern) -> Alpha:
         shape = Shape(pattern)
@@ -232,7 +265,10 @@ class Network:
         for number, (mask, table) in enumerate(self._masks.items()):
             names[f"t{number}"] = table
             key = f"f{mask[0]}" if len(mask) == 1 else "(" + ", ".join(f"f{p}" for p in mask) + ")"
-            lines += [f" more = t{number}.get({key})", " if more is not None: found = found + more if found else more"]
+            lines += [
+                f" more = t{number}.get({key})",
+                " if more is not None: found = found + more if found else more",
+            ]
         exec("\n".join([*lines, " return found"]), names)
         self._hits = names["hits"]
 
@@ -271,7 +307,9 @@ class Network:
                 writer.line(f"{to_add}[{token}] = event")
             else:
                 writer.line(f"token = {token}")
-                writer.line(f"if {to_add}.pop(token, None) is None: {writer.constant(sink.withdraw)}(token, event)")
+                writer.line(
+                    f"if {to_add}.pop(token, None) is None: {writer.constant(sink.withdraw)}(token, event)"
+                )
             return
         pending = writer.constant(sink.pending)
         key = writer.key(sink.view.key)
@@ -296,7 +334,8 @@ class Network:
     def _closing(self, node: Node, writer: Writer) -> list[str]:
         if isinstance(node.sink, Agenda):
             return []
-        return [f"if {writer.constant(node.sink.pending)}: {writer.constant(self._dirty)}.append({writer.constant(node.sink)})"]
+        pending, dirty = writer.constant(node.sink.pending), writer.constant(self._dirty)
+        return [f"if {pending}: {dirty}.append({writer.constant(node.sink)})"]
 
     def _opening(self, node: Node, writer: Writer, *, adds: bool) -> None:
         """A production without tokens has none to lose."""
@@ -304,7 +343,7 @@ class Network:
             names = writer.constant(node.sink.to_add), writer.constant(node.sink.committed)
             writer.line(f"if not ({names[0]} or {names[1]}): return")
 
-    def fact_handler(self, node: Node, number: int, *, adds: bool, order: Plan) -> Callable[..., None]:
+    def fact_code(self, node: Node, number: int, order: Plan, *, adds: bool) -> Code:
         """Write the function for a fact that fits one pattern of a query."""
         query = node.query
         changed = query.patterns[number]
@@ -324,49 +363,33 @@ class Network:
             bound.add(changed.fact)
         return self._plan(node, bound, without=changed)
 
-    def _wire(self, table: Table) -> None:
-        """Prepare what follows a change of a view; written when it first happens."""
-        node = table.owner
-        if table.view.function:
-            self._lazily(table, "change", lambda: self._change_handler(node, table))
+    def view_plan(self, node: Node, table: Table) -> Plan:
+        """Order the steps after a change of a view."""
+        view = table.view
+        return self._plan(node, view.key, **({"last": view} if view.function else {"without": view}))
+
+    def view_code(self, node: Node, table: Table, order: Plan, name: str) -> Code:
+        """Write the function for a key of a view that appears, vanishes, or changes its value."""
+        view = table.view
+        writer = self._writer(node)
+        if name == "change":
+            writer.begin("key, old, new, event")
+            _unpack(writer, view)
+            at = order.steps.index(view)
+            writer.steps(order.steps[:at])
+            writer.both(
+                view,
+                order.steps[at + 1 :],
+                lambda: self._sink(node, writer, adds=False),
+                lambda: self._sink(node, writer, adds=True),
+            )
         else:
-            appears_adds = isinstance(table.view.condition, Existence)
-            self._lazily(table, "appear", lambda: self._key_handler(node, table, adds=appears_adds))
-            self._lazily(table, "vanish", lambda: self._key_handler(node, table, adds=not appears_adds))
-
-    def _lazily(self, table: Table, name: str, make: Callable[[], Callable[..., None]]) -> None:
-        def first(*arguments: Any) -> None:
-            table.triggers[name] = made = make()
-            made(*arguments)
-
-        table.triggers[name] = first
-
-    def _key_handler(self, node: Node, table: Table, *, adds: bool) -> Callable[..., None]:
-        """Write the function for a key of a negation or existence that appears or vanishes."""
-        view = table.view
-        writer = self._writer(node)
-        writer.begin("key, event")
-        self._opening(node, writer, adds=adds)
-        _unpack(writer, view)
-        writer.steps(self._plan(node, view.key, without=view).steps)
-        self._sink(node, writer, adds=adds)
-        return writer.finish(self._closing(node, writer))
-
-    def _change_handler(self, node: Node, table: Table) -> Callable[..., None]:
-        """Write the function for a key of an aggregate whose value changes; None is no value."""
-        view = table.view
-        writer = self._writer(node)
-        writer.begin("key, old, new, event")
-        _unpack(writer, view)
-        steps = self._plan(node, view.key, last=view).steps
-        at = steps.index(view)
-        writer.steps(steps[:at])
-        writer.both(
-            view,
-            steps[at + 1 :],
-            lambda: self._sink(node, writer, adds=False),
-            lambda: self._sink(node, writer, adds=True),
-        )
+            adds = (name == "appear") is isinstance(view.condition, Existence)
+            writer.begin("key, event")
+            self._opening(node, writer, adds=adds)
+            _unpack(writer, view)
+            writer.steps(order.steps)
+            self._sink(node, writer, adds=adds)
         return writer.finish(self._closing(node, writer))
 
     def _fill(self, node: Node) -> None:
@@ -375,7 +398,7 @@ class Network:
         writer.begin("event")
         writer.steps(self._plan(node, ()).steps)
         self._sink(node, writer, adds=True)
-        writer.finish()(self.event)
+        writer.finish().compiled()(self.event)
 
     def combinations(self, production: Production, limit: int | None = None) -> Iterator[tuple[Value, ...]]:
         """Yield what conditions match now, without keeping them."""
@@ -388,43 +411,98 @@ class Network:
     def _replan(self) -> None:
         """Order the joins anew, now that there are many more facts."""
         self._replan_at = max(self._replan_at, len(self.facts)) * _REPLAN_FACTOR
-        for trigger in self._stubs:
-            trigger.replan()
-        for node in self._nodes.values():
-            for table in _tables(node):
-                self._wire(table)
+        for handler in self._handlers:
+            handler.replan()
+        self._drop_indexes()
 
 
-class _Trigger:
-    """The handler of one pattern in one memory: written when it is first called, and again when its plan changes."""
+class _Handler:
+    """A function for one kind of change of one query: written ahead, compiled when first called."""
 
-    __slots__ = ("adds", "current", "handlers", "network", "node", "number", "order")
+    __slots__ = ("code", "network", "node", "order")
 
-    def __init__(self, network: Network, node: Node, number: int, handlers: list[Any], adds: bool) -> None:
+    def __init__(self, network: Network, node: Node) -> None:
         self.network = network
         self.node = node
-        self.number = number
-        self.handlers = handlers
-        self.adds = adds
-        self.order: Plan | None = None
-        self.current: Callable[..., None] = self._first
-        handlers.append(self.current)
+        self.order = self._order()
+        self.code = self._code()
+
+    def replan(self) -> None:
+        """Write the function again if another order of steps is better now."""
+        order = self._order()
+        if order != self.order:
+            self.order = order
+            self.code = self._code()
+            self._put(self._first)
 
     def _first(self, *arguments: Any) -> None:
-        self.order = self.network.fact_plan(self.node, self.number)
-        made = self.network.fact_handler(self.node, self.number, adds=self.adds, order=self.order)
+        made = self.code.compiled()
         self._put(made)
         made(*arguments)
 
-    def _put(self, handler: Callable[..., None]) -> None:
-        self.handlers[self.handlers.index(self.current)] = handler
-        self.current = handler
+    def _order(self) -> Plan:
+        raise NotImplementedError
 
-    def replan(self) -> None:
-        """Forget the function if another order of steps is better now."""
-        if self.order is not None and self.network.fact_plan(self.node, self.number) != self.order:
-            self.order = None
-            self._put(self._first)
+    def _code(self) -> Code:
+        raise NotImplementedError
+
+    def _put(self, function: Callable[..., None]) -> None:
+        raise NotImplementedError
+
+    def remove(self) -> None:
+        """Take the function out of use."""
+
+
+class _FactHandler(_Handler):
+    """For facts that fit one pattern."""
+
+    __slots__ = ("adds", "current", "handlers", "number")
+
+    def __init__(self, network: Network, node: Node, number: int, handlers: list[Any], *, adds: bool) -> None:
+        self.number = number
+        self.handlers = handlers
+        self.adds = adds
+        super().__init__(network, node)
+        self.current: Callable[..., None] = self._first
+        handlers.append(self.current)
+
+    def _order(self) -> Plan:
+        return self.network.fact_plan(self.node, self.number)
+
+    def _code(self) -> Code:
+        return self.network.fact_code(self.node, self.number, self.order, adds=self.adds)
+
+    def _put(self, function: Callable[..., None]) -> None:
+        self.handlers[self.handlers.index(self.current)] = function
+        self.current = function
+
+    def remove(self) -> None:
+        self.handlers.remove(self.current)
+
+
+class _ViewHandler(_Handler):
+    """For keys of one view."""
+
+    __slots__ = ("name", "table")
+
+    def __init__(self, network: Network, node: Node, table: Table, name: str) -> None:
+        self.table = table
+        self.name = name
+        super().__init__(network, node)
+        self._put(self._first)
+
+    def _order(self) -> Plan:
+        return self.network.view_plan(self.node, self.table)
+
+    def _code(self) -> Code:
+        return self.network.view_code(self.node, self.table, self.order, self.name)
+
+    def _put(self, function: Callable[..., None]) -> None:
+        setattr(self.table, self.name, function)
+
+
+def _unwired(*_: Any) -> None:
+    raise AssertionError("a view changed before its query was connected")
 
 
 def _rank(table: Table) -> tuple[int, bool]:
@@ -471,16 +549,16 @@ def _settle_counts(table: Table, event: int) -> None:
         if now:
             counts[key] = now
             if not old:
-                table.triggers["appear"](key, event)
+                table.appear(key, event)
         elif old:
             del counts[key]
-            table.triggers["vanish"](key, event)
+            table.vanish(key, event)
 
 
 def _settle_groups(table: Table, event: int) -> None:
     assert table.view.function
     neutral = NEUTRAL[table.view.function]
-    values, change = table.values, table.triggers["change"]
+    values, change = table.values, table.change
     before: dict[Any, Value | None] = {}
     for key in _apply_groups(table):
         if key not in before:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from metatree.errors import UserError
-from metatree.rules.conditions import Aggregate, Pattern, Comparison, own_variables
+from metatree.rules.conditions import Aggregate, Comparison, Pattern, own_variables
 from metatree.rules.scopes import Query, View
 
 Step = Pattern | Comparison | View

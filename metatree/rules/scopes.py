@@ -17,6 +17,7 @@ from metatree.errors import UserError
 from metatree.rules.conditions import (
     Aggregate,
     Binary,
+    Comparison,
     Condition,
     Existence,
     Expression,
@@ -25,7 +26,6 @@ from metatree.rules.conditions import (
     Pattern,
     Production,
     Term,
-    Comparison,
     Var,
     all_variables,
     bound_by,
@@ -221,7 +221,9 @@ def _renamed(aggregate: Aggregate, scopes: list[_Scope]) -> Aggregate:
 def _renamed_condition(condition: Condition, names: dict[str, str]) -> Condition:
     match condition:
         case Pattern(i, a, v, fact):
-            parts: list[Term] = [Var(names.get(t.name, t.name)) if isinstance(t, Var) else t for t in (i, a, v)]
+            parts: list[Term] = [
+                Var(names.get(t.name, t.name)) if isinstance(t, Var) else t for t in (i, a, v)
+            ]
             return Pattern(parts[0], parts[1], parts[2], None if fact is None else names.get(fact, fact))
         case Comparison(left, comparison, right):
             return Comparison(_renamed_expression(left, names), comparison, _renamed_expression(right, names))

@@ -28,6 +28,7 @@ from metatree.rules.conditions import (
     Assertion,
     Binary,
     Comparator,
+    Comparison,
     Condition,
     Existence,
     Expression,
@@ -37,7 +38,6 @@ from metatree.rules.conditions import (
     Pattern,
     Production,
     Term,
-    Comparison,
     Var,
 )
 from metatree.rules.values import Fact, Value, number_of
@@ -204,11 +204,9 @@ class Parser:
             self.take()
             inner = word.text[1:-1]
             return _ESCAPE.sub(lambda m: {"n": "\n", "t": "\t"}.get(m.group(1), m.group(1)), inner)
-        if word.kind == "word":
-            self.take()
-            number = number_of(word.text)
-            return word.text if number is None else number
-        self.fail("a symbol, a number, or a text in quotes")
+        self.take("word", "a symbol, a number, or a text in quotes")
+        number = number_of(word.text)
+        return word.text if number is None else number
 
     def production(self, *, default: str) -> Production:
         """Read one production; one without a name gets the default."""
@@ -319,9 +317,9 @@ class Parser:
     def _term(self) -> Term:
         if self.peek().kind == "variable":
             return Var(self._variable("a variable"))
-        if self.peek().kind in ("(", "text", "word"):
-            return self.value()
-        self.fail("a variable, a symbol, a number, or a text in quotes")
+        if self.peek().kind not in ("(", "text", "word"):
+            self.fail("a variable, a symbol, a number, or a text in quotes")
+        return self.value()
 
     def _variable(self, expected: str) -> str:
         return self.take("variable", expected).text[1:-1]

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable
 from decimal import Decimal
 from math import isfinite
-from typing import Any, Final, TypeAlias, Union
+from typing import Any, Final, TypeAlias
 
 from metatree.errors import UserError
 
 Number: TypeAlias = int | float | Decimal
-Value: TypeAlias = Union[str, int, float, Decimal, "tuple[Value, ...]"]
+Value: TypeAlias = "str | int | float | Decimal | tuple[Value, ...]"
 """A tuple of three is a fact; other tuples come only from `#collect`."""
 Fact: TypeAlias = tuple[Value, Value, Value]
 """Id, attribute, value."""
