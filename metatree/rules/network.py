@@ -28,7 +28,7 @@ from metatree.rules.alpha import Alpha, Places, Shape
 from metatree.rules.conditions import Aggregate, Existence, Pattern, Production, Var
 from metatree.rules.emit import Code, Writer, computed, names_of
 from metatree.rules.plan import Plan, plan
-from metatree.rules.scopes import Query, View, compiled, views_of
+from metatree.rules.scopes import Query, View, compiled
 from metatree.rules.tokens import Agenda
 from metatree.rules.values import Fact, Value
 
@@ -100,6 +100,8 @@ class Network:
         self.event = 0
         """Counts asserts and retracts."""
         self.agendas: dict[str, Agenda] = {}
+        self.touched: list[Agenda] = []
+        """Eager agendas whose tokens may have changed; whoever deals with them empties it."""
         self._nodes: dict[str, Node] = {}
         self._alphas: dict[Any, Alpha] = {}
         self._masks: dict[Places, dict[Any, tuple[Alpha, ...]]] = {}
@@ -163,7 +165,7 @@ class Network:
 
     # Productions ------------------------------------------------------------------------------------------------
 
-    def add_production(self, production: Production, *, agenda: Agenda | None = None) -> Agenda:
+    def add_production(self, production: Production, *, eager: bool = False) -> Agenda:
         """Add a production; it sees all facts that are there.
 
         Raises:
@@ -175,7 +177,7 @@ class Network:
             )
         query = compiled(production)
         plan(query, (), lambda p, known: 0.0)  # aggregates in a circle are an error now, not later
-        agenda = agenda or Agenda(production, query.variables)
+        agenda = Agenda(production, query.variables, eager=eager)
         node = Node(query, agenda)
         for table in _tables(node):
             self._attach(table.query)
@@ -191,6 +193,8 @@ class Network:
         self.event += 1
         self._fill(node)
         self._drop_indexes()
+        if eager:
+            self.touched.append(agenda)
         return agenda
 
     def remove_production(self, name: str) -> Agenda:
@@ -333,7 +337,11 @@ class Network:
 
     def _closing(self, node: Node, writer: Writer) -> list[str]:
         if isinstance(node.sink, Agenda):
-            return []
+            if not node.sink.eager:
+                return []
+            waiting = writer.constant(node.sink.to_add), writer.constant(node.sink.to_remove)
+            touched, agenda = writer.constant(self.touched), writer.constant(node.sink)
+            return [f"if {waiting[0]} or {waiting[1]}: {touched}.append({agenda})"]
         pending, dirty = writer.constant(node.sink.pending), writer.constant(self._dirty)
         return [f"if {pending}: {dirty}.append({writer.constant(node.sink)})"]
 
@@ -399,14 +407,6 @@ class Network:
         writer.steps(self._plan(node, ()).steps)
         self._sink(node, writer, adds=True)
         writer.finish().compiled()(self.event)
-
-    def combinations(self, production: Production, limit: int | None = None) -> Iterator[tuple[Value, ...]]:
-        """Yield what conditions match now, without keeping them."""
-        agenda = self.add_production(production)
-        try:
-            yield from list(agenda.to_add)[:limit]
-        finally:
-            self.remove_production(production.name)
 
     def _replan(self) -> None:
         """Order the joins anew, now that there are many more facts."""
@@ -601,6 +601,3 @@ def _apply_groups(table: Table) -> list[Any]:
         else:
             group.remove(value)
     return [key for key, _, _ in pending]
-
-
-__all__ = ["Network", "Query", "View", "views_of"]

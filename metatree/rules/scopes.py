@@ -9,7 +9,7 @@ still counts once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -96,13 +96,6 @@ def compiled(production: Production) -> Query:
                         "outside of a group gives a value to"
                     )
     return query
-
-
-def views_of(query: Query) -> Iterator[View]:
-    """Yield all views of a query, those that lie deepest first."""
-    for view in query.views:
-        yield from views_of(view.query)
-        yield view
 
 
 def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> Query:

@@ -54,16 +54,21 @@ class Agenda:
     also when it comes back: then it is to be added again besides.
     """
 
-    __slots__ = ("committed", "production", "to_add", "to_remove", "variables")
+    __slots__ = ("committed", "eager", "lost", "production", "to_add", "to_remove", "touched", "variables")
 
-    def __init__(self, production: Production, variables: tuple[str, ...]) -> None:
+    def __init__(self, production: Production, variables: tuple[str, ...], *, eager: bool = False) -> None:
         self.production = production
+        self.eager = eager
+        """Whether somebody deals with its tokens after each event: the network says so in `touched`."""
         self.variables = variables
         self.to_add: dict[Values, int] = {}
         """Values -> the event they came with; in the order of their coming."""
         self.to_remove: dict[Values, int] = {}
         self.committed: dict[Values, int] = {}
         """Those that were committed and still hold."""
+        self.lost: list[Values] = []
+        self.touched: list[Agenda] | None = None
+        """Where to say that committed tokens were lost; None when nobody wants to know."""
 
     def __len__(self) -> int:
         """Return how many tokens hold."""
@@ -73,6 +78,9 @@ class Agenda:
         """Take back a token that is not among those to add."""
         del self.committed[values]
         self.to_remove[values] = event
+        if self.touched is not None:
+            self.lost.append(values)
+            self.touched.append(self)
 
     def commit_add(self, values: Values) -> None:
         """Take a token off the ones to add; raises UserError when it is not among them."""
