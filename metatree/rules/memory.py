@@ -171,6 +171,10 @@ class WorkingMemory:
         """Say whether a fact holds only because productions justify it."""
         return fact in self._truth.derived
 
+    def event_of(self, fact: Fact) -> int:
+        """Return the number of the event that a fact came with; KeyError when it is not there."""
+        return self._network.facts[fact]
+
     def provenance(self, fact: Fact) -> dict[str, Any] | None:
         """Return where a fact comes from: what was said when it was stated, or the tokens that justify it."""
         if fact in self._truth.derived:
@@ -260,9 +264,8 @@ class WorkingMemory:
         name = "query"
         while name in self._productions:
             name += "'"
-        agenda = self._network.add_production(Production(name, conditions))
-        self._network.remove_production(name)
-        return [dict(agenda.token(values)) for values in list(agenda.to_add)[:limit]]
+        agenda = self._network.match(Production(name, conditions), limit)
+        return [dict(agenda.token(values)) for values in agenda.to_add]
 
     # Tokens -----------------------------------------------------------------------------------------------------
 

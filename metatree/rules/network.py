@@ -20,6 +20,7 @@ product they hold what nobody asked for (7 GB for a thousand animals and their t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from metatree.errors import UserError
@@ -165,8 +166,16 @@ class Network:
 
     # Productions ------------------------------------------------------------------------------------------------
 
-    def add_production(self, production: Production, *, eager: bool = False) -> Agenda:
-        """Add a production; it sees all facts that are there.
+    def match(self, production: Production, limit: int | None = None) -> Agenda:
+        """Return what a production would match now, at most so many tokens, without adding it."""
+        agenda = self.add_production(production, limit=limit)
+        self.remove_production(production.name)
+        return agenda
+
+    def add_production(
+        self, production: Production, *, eager: bool = False, limit: int | None = None
+    ) -> Agenda:
+        """Add a production; it sees all facts that are there, or looks for `limit` tokens and no more.
 
         Raises:
             UserError: there is one of this name, or a variable has no value.
@@ -191,7 +200,8 @@ class Network:
         self._nodes[production.name] = node
         self.agendas[production.name] = agenda
         self.event += 1
-        self._fill(node)
+        with suppress(_Enough):
+            self._fill(node, limit)
         self._drop_indexes()
         if eager:
             self.touched.append(agenda)
@@ -400,12 +410,15 @@ class Network:
             self._sink(node, writer, adds=adds)
         return writer.finish(self._closing(node, writer))
 
-    def _fill(self, node: Node) -> None:
-        """Join everything there is, once."""
+    def _fill(self, node: Node, limit: int | None = None) -> None:
+        """Join everything there is, once; raise _Enough when there are as many tokens as asked for."""
         writer = self._writer(node)
         writer.begin("event")
         writer.steps(self._plan(node, ()).steps)
         self._sink(node, writer, adds=True)
+        if limit is not None and isinstance(node.sink, Agenda):
+            to_add, enough = writer.constant(node.sink.to_add), writer.constant(_Enough)
+            writer.line(f"if len({to_add}) >= {limit}: raise {enough}")
         writer.finish().compiled()(self.event)
 
     def _replan(self) -> None:
@@ -414,6 +427,10 @@ class Network:
         for handler in self._handlers:
             handler.replan()
         self._drop_indexes()
+
+
+class _Enough(Exception):
+    """As many tokens as were asked for."""
 
 
 class _Handler:

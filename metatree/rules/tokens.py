@@ -6,9 +6,10 @@ variables: two combinations never have the same values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, overload
 
 from metatree.errors import UserError
 from metatree.rules.conditions import Pattern, Production, Var
@@ -45,6 +46,42 @@ class Token(Mapping[str, Value]):
 
     def __str__(self) -> str:
         return "(" + " ".join(f"{name}={written(value)}" for name, value in self.items()) + ")"
+
+
+class Tokens(Sequence[Token]):
+    """Some tokens of an agenda as a sequence, oldest first; made one by one as they are asked for.
+
+    It shows what the agenda holds now; take a `tuple` of it before tokens are committed.
+    """
+
+    def __init__(
+        self, agenda: Agenda, values: Mapping[Values, int], without: Collection[Values] = ()
+    ) -> None:
+        self._agenda = agenda
+        self._values = values
+        self._without = {v for v in without if v in values}
+
+    def __iter__(self) -> Iterator[Token]:
+        return (self._agenda.token(v) for v in self._values if v not in self._without)
+
+    def __len__(self) -> int:
+        return len(self._values) - len(self._without)
+
+    def __contains__(self, token: object) -> bool:
+        return (
+            isinstance(token, Token) and token.values_ in self._values and token.values_ not in self._without
+        )
+
+    @overload
+    def __getitem__(self, index: int) -> Token: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Token, ...]: ...
+    def __getitem__(self, index: int | slice) -> Token | tuple[Token, ...]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        return next(islice(self, index % len(self), None))
 
 
 class Agenda:

@@ -107,7 +107,8 @@ def _number_text(number: Number) -> str:
         return text if "." in text else text + ".0"
     if isinstance(number, float):
         text = repr(number)
-        return text if "e" in text else text + "e0"
+        # `1.5` is read as a decimal, which is the same number; `0.1` would not be.
+        return text if "e" in text or Decimal(text) == number else text + "e0"
     return str(number)
 
 
