@@ -35,6 +35,7 @@ SHAPES: tuple[type, ...] = (
     shapes.TraceShape,
     shapes.RunsShape,
     shapes.DoctorShape,
+    shapes.RulesShape,
     shapes.UsageShape,
 )
 

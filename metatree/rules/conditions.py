@@ -121,11 +121,14 @@ Condition: TypeAlias = "Pattern | Comparison | Negation | Existence | Aggregate"
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """A fact that a production asserts for each of its tokens; it stays as long as something justifies it."""
+    """A fact that a production asserts for each of its tokens."""
 
     id: Expression
     attribute: Expression
     value: Expression
+    lasting: bool = False
+    """False, written `!`: it is justified by the token, and goes with the last that justifies it. True, written `!!`:
+    it stays until somebody retracts it."""
 
     @property
     def terms(self) -> tuple[Expression, Expression, Expression]:
@@ -133,7 +136,7 @@ class Assertion:
         return self.id, self.attribute, self.value
 
     def __str__(self) -> str:
-        return f"(! {' '.join(map(shown, self.terms))})"
+        return f"({'!!' if self.lasting else '!'} {' '.join(map(shown, self.terms))})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
@@ -25,6 +25,7 @@ from metatree.kernel import (
     Policy,
     Record,
     Runner,
+    first_record,
     fold,
 )
 from metatree.rules.conditions import Production
@@ -188,7 +189,7 @@ class ControlShell:
         seed = seed if seed is not None else uuid.uuid4().int % 2**32
         given = self.given(facts, seed=seed, limits=limits)
         with _opened(journal) as kept:
-            first = Record("begin", time.time(), body=given)
+            first = first_record(self.machine, given, time.time())
             folded = fold(
                 self.machine, [first]
             )  # before anything is written: a mistake in the input ends here
@@ -214,7 +215,7 @@ class ControlShell:
         """
         with _opened(journal) as kept:
             records = kept.read(run_id)
-            self._check_same(run_id, records[0].body)
+            self._check_same(run_id, records[0].body["given"])
             folded = fold(self.machine, records)
             if self.machine.ended(folded.state) is not None and not self._goes_on(folded.state, limits):
                 return self._report(folded.state, str(folded.state.ended), "", folded.used, run_id)
@@ -232,13 +233,13 @@ class ControlShell:
 
     def run(self, facts: str | Iterable[Iterable[Any]] = (), **options: Any) -> ShellReport:
         """Do what `arun` does, and wait for it; works inside a running event loop too."""
-        from metatree.search.api import run_apart
+        from metatree.threads import run_apart
 
         return run_apart(lambda: self.arun(facts, **options))
 
     def resume(self, run_id: str, **options: Any) -> ShellReport:
         """Do what `aresume` does, and wait for it."""
-        from metatree.search.api import run_apart
+        from metatree.threads import run_apart
 
         return run_apart(lambda: self.aresume(run_id, **options))
 
@@ -297,15 +298,8 @@ class ControlShell:
     def _policies(self) -> dict[str, Policy]:
         policies = {"look": Policy(attempts=3), "resolve": Policy(attempts=3, timeout_s=120.0)}
         for name, rule in self.rules.items():
-            policy = rule.policy
-            policies[f"fire {name}"] = Policy(
-                policy.attempts,
-                policy.timeout_s,
-                policy.backoff_s,
-                policy.repeatable,
-                policy.external,
-                ("firings", *(c for c in policy.counts if c != "firings")),
-            )
+            counts = dict.fromkeys(("firings", *rule.policy.counts))
+            policies[f"fire {name}"] = replace(rule.policy, counts=tuple(counts))
         return policies
 
     def _look(self, effect: Effect, attempt: Attempt) -> Any:

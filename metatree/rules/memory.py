@@ -314,7 +314,7 @@ class WorkingMemory:
         for values in states.get("withdrawn", ()):
             agenda.to_remove[values] = self._network.event
         for values in agenda.committed:
-            self._apply(agenda.production, values)
+            self._apply(agenda.production, values, again=True)
 
     # What follows -----------------------------------------------------------------------------------------------
 
@@ -368,14 +368,28 @@ class WorkingMemory:
             self._note(agenda.production, values, "withdrawn", holds=True)
             self._withdraw(agenda.production, values)
 
-    def _apply(self, production: Production, values: Values) -> None:
-        for fact in self._truth.conclusions(production, values):
+    def _apply(self, production: Production, values: Values, *, again: bool = False) -> None:
+        """Assert what a production asserts for a token; `again`, after a restart: what was to stay is there already."""
+        lasting = [] if again else self._truth.conclusions(production, values, lasting=True)
+        for fact in lasting:
+            known = fact in self._network.facts
+            if known and fact not in self._truth.derived:
+                continue
+            provenance = {"production": production.name}
+            self._provenance[fact] = provenance
+            if self._keeper is not None:
+                self._keeper.fact(fact, holds=True, provenance=provenance)
+            if known:
+                del self._truth.derived[fact]
+            else:
+                self._assert(fact, derived=True)
+        for fact in self._truth.conclusions(production, values, lasting=False):
             holds = fact in self._network.facts
             if self._truth.justify(fact, (production.name, values), holds=holds):
                 self._assert(fact, derived=True)
 
     def _withdraw(self, production: Production, values: Values) -> None:
-        for fact in self._truth.conclusions(production, values):
+        for fact in self._truth.conclusions(production, values, lasting=False):
             if self._truth.withdraw(fact, (production.name, values)):
                 self._retract(fact, derived=True)
 

@@ -1,7 +1,7 @@
 """A program of facts, productions, schedule and resolver in one text.
 
     (animal a1 -) (a1 species rabbit)                                       facts
-    ((<x> species <s>) -{(species <s> -)} -> (! species <s> -) "gather")     productions
+    ((<x> species <s>) -{(species <s> -)} -> (!! species <s> -) "gather")    productions
     schedule {
         a1 = 0;
         main = a1+;

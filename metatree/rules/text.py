@@ -1,6 +1,8 @@
 """The text form of facts and productions.
 
-    production  ( condition… -> "name" )   or   ( condition… -> (! id attribute value)… "name" )
+    production  ( condition… -> "name" )   or   ( condition… -> assertion… "name" )
+    assertion   (! expression expression expression )   justified by the token
+                (!! expression expression expression )  to stay
     condition   ( term term term )   ( term term term ) as <f>
                 ( expression op expression )          op: = <> < > <= >=
                 -{ condition… }   +{ condition… }
@@ -289,12 +291,12 @@ class Parser:
 
     def _assertion(self) -> Assertion:
         self.take("(")
-        if self.peek().text != "!":
-            self.fail("'!' and the fact to assert")
-        self.take()
+        if self.peek().text not in ("!", "!!"):
+            self.fail("'!' or '!!', and the fact to assert")
+        lasting = self.take().text == "!!"
         parts = (self._expression(), self._expression(), self._expression())
         self.take(")", "')' after the three places of the fact")
-        return Assertion(*parts)
+        return Assertion(*parts, lasting)
 
     def _expression(self) -> Expression:
         """Read a term or arithmetic in brackets; a bracket in the first place of a pattern may also be a fact."""

@@ -40,11 +40,17 @@ class Truth:
         """Forget which productions feed each other."""
         self._recursive = None
 
-    def conclusions(self, production: Production, values: Values) -> list[Fact]:
-        """Return the facts that a production asserts for a token; one whose arithmetic fails is left out."""
+    def conclusions(self, production: Production, values: Values, *, lasting: bool) -> list[Fact]:
+        """Return the facts that a production asserts for a token; one whose arithmetic fails is left out.
+
+        Args:
+            lasting: those that stay, or those that the token justifies.
+        """
         known = dict(zip(self._variables[production.name], values, strict=True))
         found: list[Fact] = []
         for assertion in production.asserts:
+            if assertion.lasting is not lasting:
+                continue
             try:
                 i, a, v = (evaluate(term, known) for term in assertion.terms)
             except NotANumber:

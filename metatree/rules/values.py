@@ -22,7 +22,7 @@ Fact: TypeAlias = tuple[Value, Value, Value]
 
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.)([eE][+-]?\d+)?\Z")
 _SYMBOL = re.compile(r"(?:(?!->)[^\s()<>{}\"#;])+\Z")
-_RESERVED = frozenset({"->", "<-", "as", "from", "=", "<>", "<", ">", "<=", ">=", "-{", "+{", "!"})
+_RESERVED = frozenset({"->", "<-", "as", "from", "=", "<>", "<", ">", "<=", ">=", "-{", "+{", "!", "!!"})
 
 
 def number_of(text: str) -> Number | None:

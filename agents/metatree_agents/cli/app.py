@@ -14,6 +14,7 @@ from metatree_agents.cli.ask import ask, files, find
 from metatree_agents.cli.build import build
 from metatree_agents.cli.doctor import doctor
 from metatree_agents.cli.exits import FAILED, WRONG_USE
+from metatree_agents.cli.rules import rules
 from metatree_agents.cli.runs import resume, runs, trace
 from metatree_agents.cli.show import show
 
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (build, ask, find, files, show, trace, runs, resume, doctor):
+for _command in (build, ask, find, files, show, trace, runs, resume, rules, doctor):
     app.command()(_command)
 
 
