@@ -185,7 +185,6 @@ class Network:
                 f"there is a production {production.name!r} already: remove it first, or name this one otherwise"
             )
         query = compiled(production)
-        plan(query, (), lambda p, known: 0.0)  # aggregates in a circle are an error now, not later
         agenda = Agenda(production, query.variables, eager=eager)
         node = Node(query, agenda)
         for table in _tables(node):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from metatree.errors import UserError
 from metatree.rules.conditions import Aggregate, Comparison, Pattern, own_variables
 from metatree.rules.scopes import Query, View
 
@@ -40,9 +39,6 @@ def plan(
         without: the condition that changed; it needs no step.
         last: an aggregate whose value changed: it comes after every other aggregate that can do without it, so that
             what follows it, and is done for its former and for its present value, is short.
-
-    Raises:
-        UserError: aggregates depend on each other in a circle.
     """
     known = set(bound)
     steps: list[Step] = []
@@ -69,9 +65,7 @@ def plan(
         place_checks()
     while aggregates:
         ready = [v for v in aggregates if known.issuperset(v.key)]
-        if not ready:
-            circle = " ".join(str(v.condition) for v in aggregates)
-            raise UserError(f"these aggregates depend on each other's values: {circle}")
+        assert ready, "aggregates in a circle are refused when a production is compiled"
         best_view = next((v for v in ready if v is not last), ready[0])
         aggregates.remove(best_view)
         steps.append(best_view)

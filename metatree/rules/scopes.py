@@ -84,6 +84,7 @@ def compiled(production: Production) -> Query:
     Raises:
         UserError: a variable is used and no condition gives it a value.
     """
+    _check_circles(production.conditions)
     top = _Scope(list(production.conditions))
     query = _query(production.conditions, [top], production.name)
     known = set(query.variables)
@@ -96,6 +97,25 @@ def compiled(production: Production) -> Query:
                         "outside of a group gives a value to"
                     )
     return query
+
+
+def _check_circles(conditions: Sequence[Condition]) -> None:
+    """Raise UserError when aggregates beside each other need each other's values."""
+    given = {n for c in conditions if isinstance(c, Pattern) for n in bound_by(c)}
+    aggregates = {c.variable: c for c in conditions if isinstance(c, Aggregate) and c.variable not in given}
+    needs = {
+        name: {n for c in one.conditions for n in all_variables(c)} & aggregates.keys() - {name}
+        for name, one in aggregates.items()
+    }
+    while ready := [name for name, needed in needs.items() if not needed & needs.keys()]:
+        for name in ready:
+            del needs[name]
+    if needs:
+        circle = " ".join(str(aggregates[name]) for name in needs)
+        raise UserError(f"these aggregates depend on each other's values: {circle}")
+    for condition in conditions:
+        if isinstance(condition, Negation | Existence | Aggregate):
+            _check_circles(condition.conditions)
 
 
 def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> Query:
