@@ -115,7 +115,7 @@ class _Reader:
         self._defined[name.text] = name
         self._take("=", "'=' after the name")
         word = self._peek()
-        if word.kind in ("number", "text") and self._peek(1).kind == ";":
+        if word.kind == "number" or (word.kind == "text" and self._peek(1).kind == ";"):
             self._at += 1
             production = self._production(word)
             self._symbols[name.text] = production
