@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from metatree.errors import MetatreeError, UserError
 from metatree_agents.cli import screen
 from metatree_agents.cli.exits import FAILED, FOUND, LIMIT, NOTHING
 from metatree_agents.cli.inputs import text_of
@@ -121,12 +122,10 @@ class _Steps:
         if not line:
             self._wanted = False  # nobody is there any more: go on to the end
         elif line.strip().lower().startswith("q"):
-            raise KeyboardInterrupt
+            raise MetatreeError("ended after this cycle")
 
 
 def _draw(program: Program, picture: Path) -> None:
-    from metatree.errors import UserError
-
     if program.schedule is None:
         raise UserError("the program has no schedule, so there is no automaton to draw")
     match picture.suffix:
