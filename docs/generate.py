@@ -36,6 +36,7 @@ SHAPES: tuple[type, ...] = (
     shapes.RunsShape,
     shapes.QuestionsShape,
     shapes.DoctorShape,
+    shapes.RulesShape,
     shapes.UsageShape,
 )
 

@@ -177,4 +177,29 @@ CREATE TABLE board_waiter(
 );
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_TREE, _RUNS, _BOARDS)
+_RULES = """
+-- Stated facts of working memories, in the order of their coming. A place is an integer, a real or a text as it is; a
+-- decimal, a fact or a big integer is a blob of JSON.
+CREATE TABLE fact(
+    number INTEGER PRIMARY KEY,
+    memory TEXT NOT NULL,
+    id NOT NULL,
+    attribute NOT NULL,
+    value NOT NULL,
+    provenance TEXT,
+    UNIQUE(memory, id, attribute, value)
+);
+
+-- Tokens that were dealt with (committed), and those of them that are to be removed (withdrawn). `conditions` is a
+-- checksum of the production's text: tokens of another text mean nothing.
+CREATE TABLE rule_token(
+    memory TEXT NOT NULL,
+    production TEXT NOT NULL,
+    conditions TEXT NOT NULL,
+    token TEXT NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY(memory, production, token, state)
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TREE, _RUNS, _BOARDS, _RULES)

@@ -86,16 +86,10 @@ PUBLIC = {
         load_run resume runs search tool
     """,
     "metatree_agents": "Definition FileToEdit files_to_edit",
-<<<<<<< HEAD
+    "metatree_memory_tools": "build_tree",
     "metatree_routers": """
         EmbeddedComposer EmbeddedDescriber EmbeddedReader EmbeddedRouter EmbeddedToolCaller FileEvidence FoundDefinition
         FoundFile ScriptedRouter TextEvidence embedded_suite rank_files text_evidence
-=======
-    "metatree_memory_tools": "build_tree",
-    "metatree_routers": """
-        EmbeddedComposer EmbeddedDescriber EmbeddedReader EmbeddedRouter EmbeddedToolCaller FoundDefinition FoundFile
-        ScriptedRouter TextEvidence embedded_suite rank_files text_evidence
->>>>>>> shell
     """,
 }
 

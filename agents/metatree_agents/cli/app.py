@@ -15,6 +15,7 @@ from metatree_agents.cli.build import build
 from metatree_agents.cli.doctor import doctor
 from metatree_agents.cli.exits import FAILED, WRONG_USE
 from metatree_agents.cli.questions import answer, questions
+from metatree_agents.cli.rules import rules
 from metatree_agents.cli.runs import resume, runs, trace
 from metatree_agents.cli.show import show
 
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (build, ask, find, files, show, trace, runs, resume, questions, answer, doctor):
+for _command in (build, ask, find, files, show, trace, runs, resume, questions, answer, rules, doctor):
     app.command()(_command)
 
 

@@ -211,6 +211,33 @@ class DoctorShape(TypedDict):
     checks: list[CheckShape]
 
 
+class AgendaShape(TypedDict):
+    """A production with the tokens that hold, how many of them were not dealt with, and how many are to be removed."""
+
+    production: str
+    tokens: list[str]
+    to_add: int
+    to_remove: int
+
+
+class RulesShape(TypedDict):
+    """`metatree rules --json`; `ended` is `matched` for a program without a schedule, whose `state` is null.
+
+    Facts, tokens and values are in the text form of the rules. `why_not` and `answers` are null when nobody asked.
+    """
+
+    ended: str
+    detail: str
+    state: int | None
+    cycles: int
+    facts: list[str]
+    productions: list[AgendaShape]
+    expected: list[str]
+    why_not: str | None
+    answers: list[dict[str, str]] | None
+    trace: list[dict[str, Any]]
+
+
 def usage_shape(usage: Usage) -> UsageShape:
     """Return what a run has used as JSON."""
     return UsageShape(

@@ -1,0 +1,69 @@
+"""Rules: working memory, productions that match it, and a control shell that fires them.
+
+    facts ── productions ── tokens to add and to remove ── knowledge sources ── facts
+                                  schedule, resolver ──────────┘
+
+`WorkingMemory` holds facts as triples and keeps, for each production, the tokens that came and went since they were
+last committed. `ControlShell` fires knowledge sources by them: a `Schedule` says which productions may fire next, a
+resolver picks one, and each firing is an effect of a durable machine.
+"""
+
+from metatree.rules.board import BoardBridge
+from metatree.rules.conditions import Production
+from metatree.rules.control import ControlShell, ShellLimits, ShellReport
+from metatree.rules.explain import Explanation, why_not
+from metatree.rules.kept import open_memory
+from metatree.rules.knowledge import Firing, KnowledgeSource, commit_all, commit_one
+from metatree.rules.memory import Change, RulesDoNotRest, WorkingMemory
+from metatree.rules.program import Program
+from metatree.rules.resolvers import (
+    STOP,
+    AskRouter,
+    First,
+    OverridingSelfTransition,
+    Priority,
+    Recency,
+    Resolver,
+    SelfTransition,
+    StopWhen,
+    Trivial,
+)
+from metatree.rules.schedule import Schedule, ScheduleError
+from metatree.rules.text import RuleSyntaxError, parse_facts, parse_productions
+from metatree.rules.tokens import Agenda, Token
+
+__all__ = [
+    "STOP",
+    "Agenda",
+    "AskRouter",
+    "BoardBridge",
+    "Change",
+    "ControlShell",
+    "Explanation",
+    "Firing",
+    "First",
+    "KnowledgeSource",
+    "OverridingSelfTransition",
+    "Priority",
+    "Production",
+    "Program",
+    "Recency",
+    "Resolver",
+    "RuleSyntaxError",
+    "RulesDoNotRest",
+    "Schedule",
+    "ScheduleError",
+    "SelfTransition",
+    "ShellLimits",
+    "ShellReport",
+    "StopWhen",
+    "Token",
+    "Trivial",
+    "WorkingMemory",
+    "commit_all",
+    "commit_one",
+    "open_memory",
+    "parse_facts",
+    "parse_productions",
+    "why_not",
+]

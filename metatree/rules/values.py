@@ -1,0 +1,182 @@
+"""The values that facts are made of: texts, numbers, and facts themselves.
+
+A symbol is a text that can be written without quotes, so `rabbit` and `"rabbit"` are one value; `"12"` is a text and
+`12` a number. Numbers compare as numbers, whatever their type: 1, 1.0 and Decimal("1.0") are one value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from math import isfinite
+from typing import Any, Final, TypeAlias
+
+from metatree.errors import UserError
+
+Number: TypeAlias = int | float | Decimal
+Value: TypeAlias = "str | int | float | Decimal | tuple[Value, ...]"
+"""A tuple of three is a fact; other tuples come only from `#collect`."""
+Fact: TypeAlias = tuple[Value, Value, Value]
+"""Id, attribute, value."""
+
+_NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.)([eE][+-]?\d+)?\Z")
+_SYMBOL = re.compile(r"(?:(?!->)[^\s()<>{}\"#;])+\Z")
+_RESERVED = frozenset({"->", "<-", "as", "from", "=", "<>", "<", ">", "<=", ">=", "-{", "+{", "!", "!!"})
+
+
+def number_of(text: str) -> Number | None:
+    """Return the number that a text spells: int, Decimal for `1.5`, float with an exponent; None when it is none."""
+    if not _NUMBER.match(text):
+        return None
+    if "e" in text or "E" in text:
+        number = float(text)
+        return number if isfinite(number) else None
+    return Decimal(text) if "." in text else int(text)
+
+
+def checked(value: Any) -> Value:
+    """Return a value as facts hold it: booleans become the symbols `true` and `false`.
+
+    Raises:
+        UserError: it is no text, finite number or fact.
+    """
+    kind = type(value)
+    if kind is str or kind is int:
+        return value  # type: ignore[no-any-return]
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is float or kind is Decimal:
+        if isfinite(value):
+            return value  # type: ignore[no-any-return]
+        raise UserError(f"{value!r} cannot be in a fact: numbers must be finite")
+    if isinstance(value, list | tuple):
+        return tuple(checked(part) for part in value)
+    if isinstance(value, str):  # also members of a StrEnum
+        return str(value)
+    raise UserError(
+        f"{value!r} cannot be in a fact: use a text, an int, a float, a Decimal, or a fact as a tuple of three"
+    )
+
+
+def checked_fact(fact: Iterable[Any]) -> Fact:
+    """Return a fact of checked values; raises UserError when it has not three."""
+    parts = tuple(checked(part) for part in fact)
+    if len(parts) != 3:
+        raise UserError(f"{parts!r} is no fact: a fact is (id, attribute, value)")
+    return parts
+
+
+def is_number(value: object) -> bool:
+    """Say whether a value is a number."""
+    return type(value) in NUMERIC
+
+
+NUMERIC: Final = frozenset({int, float, Decimal})
+
+
+def rank(value: Value) -> tuple[int, Any]:
+    """Return a sort key under which any two values can be compared: numbers, then texts, then facts."""
+    if isinstance(value, str):
+        return 1, value
+    if isinstance(value, tuple):
+        return 2, tuple(rank(part) for part in value)
+    return 0, value
+
+
+def written(value: Value) -> str:
+    """Return a value in the text form; `checked` and the parser give it back.
+
+    Example:
+        >>> written("rabbit"), written("3 apples"), written("12"), written(12), written(("a", "on", "b"))
+        ('rabbit', '"3 apples"', '"12"', '12', '(a on b)')
+    """
+    if isinstance(value, tuple):
+        return f"({' '.join(map(written, value))})"
+    if not isinstance(value, str):
+        return _number_text(value)
+    if value not in _RESERVED and _SYMBOL.match(value) and number_of(value) is None:
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'"{escaped}"'
+
+
+def _number_text(number: Number) -> str:
+    if isinstance(number, Decimal):
+        text = format(number, "f")
+        return text if "." in text else text + ".0"
+    if isinstance(number, float):
+        text = repr(number)
+        # `1.5` is read as a decimal, which is the same number; `0.1` would not be.
+        return text if "e" in text or Decimal(text) == number else text + "e0"
+    return str(number)
+
+
+def to_json(value: Value) -> Any:
+    """Return a value as JSON that `from_json` turns back, types included."""
+    if isinstance(value, Decimal):
+        return {"decimal": str(value)}
+    if isinstance(value, tuple):
+        return [to_json(part) for part in value]
+    return value
+
+
+def from_json(value: Any) -> Value:
+    """Return the value that `to_json` wrote."""
+    if isinstance(value, dict):
+        return Decimal(value["decimal"])
+    if isinstance(value, list):
+        return tuple(from_json(part) for part in value)
+    return checked(value)
+
+
+class NotANumber(ArithmeticError):
+    """Arithmetic met a text, or a division by zero; the test it stands in is not met."""
+
+
+def arithmetic(operator: str, left: Value, right: Value) -> Number:
+    """Apply `+ - * /`; ints stay exact, an int quotient that is whole is an int, a float makes the result a float.
+
+    Raises:
+        NotANumber: an operand is no number, or the divisor is zero.
+    """
+    if not (is_number(left) and is_number(right)):
+        raise NotANumber
+    a: Any = left
+    b: Any = right
+    try:
+        if type(a) is not type(b) and float in (type(a), type(b)):
+            a, b = float(a), float(b)
+        if operator == "+":
+            result = a + b
+        elif operator == "-":
+            result = a - b
+        elif operator == "*":
+            result = a * b
+        elif type(a) is int and type(b) is int:
+            result = a // b if b and a % b == 0 else a / b
+        else:
+            result = a / b
+    except ArithmeticError as exc:
+        raise NotANumber from exc
+    return result  # type: ignore[no-any-return]
+
+
+def compare(operator: str, left: Value, right: Value) -> bool:
+    """Apply `= <> < > <= >=`; an order between a number and a text is never met."""
+    if operator == "=":
+        return left == right
+    if operator == "<>":
+        return left != right
+    a: Any = left
+    b: Any = right
+    try:
+        if operator == "<":
+            return bool(a < b)
+        if operator == ">":
+            return bool(a > b)
+        if operator == "<=":
+            return bool(a <= b)
+        return bool(a >= b)
+    except TypeError:
+        return False

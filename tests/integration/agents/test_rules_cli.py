@@ -1,0 +1,124 @@
+"""`metatree rules`, end to end."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metatree_agents.cli.app import run
+from metatree_agents.cli.shapes import RulesShape
+
+pytestmark = pytest.mark.integration
+
+RIVER = Path(__file__).parents[3] / "examples" / "river_crossing" / "river.rules"
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Rules = Callable[..., Done]
+
+
+@pytest.fixture
+def rules(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Rules:
+    """Return a function that runs the command in this process, on a file or on a text."""
+
+    def run_rules(*arguments: str | Path, text: str | None = None, typed: str = "") -> Done:
+        if text is not None:
+            program = tmp_path / "program.rules"
+            program.write_text(text, encoding="utf-8")
+            arguments = tuple(program if argument == "-" else argument for argument in arguments)
+        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+        code = run(["rules", *map(str, arguments)])
+        out, err = capsys.readouterr()
+        return Done(code, out, err)
+
+    return run_rules
+
+
+def test_a_program_runs_and_prints_what_fires(rules: Rules) -> None:
+    done = rules(RIVER)
+    assert done.returncode == 0, done.stderr
+    assert 'Production "start trip" can add: 4' in done.stdout
+    assert "reached accepting state" in done.stdout
+    assert "(a3 includes a4)" in done.stdout
+
+
+def test_json_trace_and_picture(rules: Rules, tmp_path: Path, conforms: Callable[[Any, Any], None]) -> None:
+    trace, picture = tmp_path / "trace.json", tmp_path / "schedule.dot"
+    done = rules(RIVER, "--json", "--trace", trace, "--picture", picture, "--query", "(<t> includes a4)")
+    shape = json.loads(done.stdout)
+    conforms(shape, RulesShape)
+    assert (shape["ended"], shape["cycles"], shape["answers"]) == ("accepted", 11, [{"t": "a3"}])
+    assert len(json.loads(trace.read_text())["trace"]) == 11
+    assert picture.read_text().startswith("digraph schedule {")
+
+
+def test_stepping_waits_and_can_be_ended(rules: Rules) -> None:
+    done = rules(RIVER, "--step", typed="\n\nq\n")
+    assert done.returncode == 5
+    assert done.stdout.count("Transitioned to state") == 3
+    assert "ended after this cycle" in done.stderr
+    assert rules(RIVER, "--step", typed="\n").returncode == 0, "nobody there any more: it goes on to the end"
+
+
+def test_a_limit_is_kept(rules: Rules) -> None:
+    done = rules(RIVER, "--cycles", "3")
+    assert done.returncode == 3
+    assert "The run ended: limit (cycles)" in done.stdout
+
+
+def test_why_not_says_what_is_missing(rules: Rules) -> None:
+    done = rules("-", "--why-not", "coloured", text='(a on b) ((<x> on <y>) (<x> colour <c>) -> "coloured")')
+    assert done.returncode == 1
+    assert '"coloured" cannot fire: no fact fits: (<x> colour <c>)' in done.stdout
+
+
+def test_a_program_without_a_schedule_is_matched(rules: Rules, conforms: Callable[[Any, Any], None]) -> None:
+    text = '(a on b) ((<x> on <y>) -> "on") ((<x> on <y>) -> (! <y> under <x>) "turn")'
+    done = rules("-", text=text)
+    assert done.returncode == 0
+    assert '"on": 1 token' in done.stdout
+    shape = json.loads(rules("-", "--json", text=text).stdout)
+    conforms(shape, RulesShape)
+    assert shape["ended"] == "matched"
+    assert "(b under a)" in shape["facts"]
+
+
+def test_a_run_that_is_stuck_says_what_it_expected(rules: Rules) -> None:
+    text = (
+        '(a on b)\n((<x> on <y>) -> "on")\n((<x> in <y>) -> "in")\nschedule {\na = 0; b = 1; main = a b;\n}\n'
+    )
+    done = rules("-", text=text)
+    assert done.returncode == 1
+    assert '"in" cannot fire: no fact fits: (<x> in <y>)' in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("(a on b", "line 1, column 8: found the end of the text"),
+        ("(a on b)\nresolver quick\n", "there is no resolver 'quick'"),
+        ("", "the program is empty"),
+    ],
+)
+def test_mistakes_are_one_line(rules: Rules, text: str, says: str) -> None:
+    done = rules("-", text=text)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_picture_needs_a_schedule(rules: Rules, tmp_path: Path) -> None:
+    assert "no schedule" in rules("-", "--picture", tmp_path / "a.dot", text="(a on b)").stderr
+    assert "use .dot or .mmd" in rules(RIVER, "--picture", tmp_path / "a.png").stderr

@@ -1,0 +1,274 @@
+"""Working memory: the life of tokens, truth maintenance, sums that do not drift."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from metatree.errors import UserError
+from metatree.rules import Change, RulesDoNotRest, WorkingMemory
+
+
+def test_tokens_wait_until_they_are_committed() -> None:
+    memory = WorkingMemory()
+    agenda = memory.add_production('((<x> on <y>) -> "on")')
+    memory.state("(a on b) (c on d) (e on f)")
+    first, *rest = agenda.tokens()
+    memory.commit("on", add=[first])
+    assert [dict(agenda.token(v)) for v in agenda.to_add] == [dict(token) for token in rest]
+    memory.commit("on", add=rest)
+    assert not agenda.to_add
+    memory.retract("a", "on", "b")
+    assert list(agenda.to_remove) == [("a", "b")]
+    memory.commit("on", remove=[("a", "b")])
+    assert not agenda.to_remove
+    assert len(agenda) == 2
+
+
+def test_a_token_that_nobody_committed_leaves_no_trace() -> None:
+    memory = WorkingMemory()
+    agenda = memory.add_production('((<x> on <y>) -> "on")')
+    memory.state("(a on b)")
+    memory.retract("a", "on", "b")
+    assert not agenda.to_add
+    assert not agenda.to_remove
+
+
+def test_a_token_derived_again_counts_as_new() -> None:
+    memory = WorkingMemory()
+    agenda = memory.add_production('((<x> on <y>) -> "on")')
+    memory.state("(a on b)")
+    memory.commit("on", add=agenda.tokens())
+    memory.retract("a", "on", "b")
+    memory.add("a", "on", "b")
+    assert list(agenda.to_add) == [("a", "b")]
+    assert list(agenda.to_remove) == [("a", "b")], "what was done for it before is still to be undone"
+    memory.retract("a", "on", "b")
+    assert not agenda.to_add
+    assert list(agenda.to_remove) == [("a", "b")]
+
+
+def test_committing_what_is_not_there_is_an_error_and_commits_nothing() -> None:
+    memory = WorkingMemory()
+    agenda = memory.add_production('((<x> on <y>) -> "on")')
+    memory.state("(a on b)")
+    with pytest.raises(UserError, match="not a token to add"):
+        memory.commit("on", add=[("a", "b"), ("x", "y")])
+    assert list(agenda.to_add) == [("a", "b")]
+
+
+def test_a_justified_fact_goes_with_its_last_justification() -> None:
+    memory = WorkingMemory()
+    memory.add_production('((<x> on <y>) -> (! <y> is covered) "cover")')
+    memory.state("(a on b) (c on b)")
+    memory.retract("a", "on", "b")
+    assert ("b", "is", "covered") in memory
+    assert memory.provenance(("b", "is", "covered")) == {"justified_by": ["(x=c y=b)"]}
+    memory.retract("c", "on", "b")
+    assert ("b", "is", "covered") not in memory
+
+
+def test_a_stated_fact_outlives_its_justifications_and_the_other_way_round() -> None:
+    memory = WorkingMemory()
+    memory.add_production('((<x> on <y>) -> (! <y> is covered) "cover")')
+    memory.state("(a on b) (b is covered)")
+    memory.retract("a", "on", "b")
+    assert ("b", "is", "covered") in memory
+    memory.state("(a on b)")
+    memory.retract("b", "is", "covered")
+    assert ("b", "is", "covered") in memory, "it is justified"
+    assert not memory.retract("b", "is", "covered"), "what is only derived cannot be taken back"
+    memory.retract("a", "on", "b")
+    assert ("b", "is", "covered") not in memory
+
+
+def test_facts_do_not_vouch_for_each_other_in_a_circle() -> None:
+    """Counting alone would keep both of them for ever."""
+    memory = WorkingMemory()
+    memory.add_productions(
+        """
+        ((<x> linked <y>) -> (! <x> reaches <y>) "direct")
+        ((<x> reaches <y>) (<y> linked <z>) -> (! <x> reaches <z>) "further")
+        """
+    )
+    memory.state("(s linked a) (a linked b) (b linked c) (c linked a)")
+    assert ("s", "reaches", "c") in memory
+    memory.retract("s", "linked", "a")
+    assert not memory.query("(s reaches <x>)")
+    assert len(memory.query("(<x> reaches <y>)")) == 9
+
+
+def test_reachability_agrees_with_a_search_under_random_changes() -> None:
+    rng = random.Random(11)
+    memory = WorkingMemory()
+    memory.add_productions(
+        """
+        ((<x> linked <y>) -> (! <x> reaches <y>) "direct")
+        ((<x> reaches <y>) (<y> linked <z>) -> (! <x> reaches <z>) "further")
+        """
+    )
+    links: set[tuple[str, str]] = set()
+    for _ in range(150):
+        link = (rng.choice("abcde"), rng.choice("abcde"))
+        if link in links:
+            links.remove(link)
+            memory.retract(link[0], "linked", link[1])
+        else:
+            links.add(link)
+            memory.add(link[0], "linked", link[1])
+        reached = set(links)
+        while more := {(x, z) for x, y in reached for a, z in links if y == a} - reached:
+            reached |= more
+        assert {(b["x"], b["y"]) for b in memory.query("(<x> reaches <y>)")} == reached
+
+
+def test_what_is_asserted_to_stay_stays() -> None:
+    memory = WorkingMemory()
+    memory.add_production('((<x> on <y>) -{(<y> seen -)} -> (!! <y> seen -) "see")')
+    memory.state("(a on b)")
+    assert ("b", "seen", "-") in memory
+    memory.retract("a", "on", "b")
+    assert ("b", "seen", "-") in memory
+    assert memory.retract("b", "seen", "-")
+
+
+def test_a_controlled_production_asserts_when_it_is_committed() -> None:
+    memory = WorkingMemory()
+    agenda = memory.add_production('((<x> on <y>) -> (! <y> is covered) "cover")', controlled=True)
+    memory.state("(a on b)")
+    assert ("b", "is", "covered") not in memory
+    memory.commit("cover", add=agenda.tokens())
+    assert ("b", "is", "covered") in memory
+    memory.retract("a", "on", "b")
+    assert ("b", "is", "covered") not in memory
+
+
+def test_removing_a_production_takes_what_it_justified() -> None:
+    memory = WorkingMemory()
+    memory.add_production('((<x> on <y>) -> (! <y> is covered) "cover")')
+    memory.state("(a on b)")
+    memory.remove_production("cover")
+    assert ("b", "is", "covered") not in memory
+    with pytest.raises(UserError, match="no production 'cover'"):
+        memory.agenda("cover")
+
+
+def test_productions_without_end_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("metatree.rules.memory.MAX_INFERENCES", 200)
+    memory = WorkingMemory()
+    memory.add_production('((a n <x>) -> (! a n (<x> + 1)) "count up")')
+    with pytest.raises(RulesDoNotRest, match="'count up'"):
+        memory.add("a", "n", 1)
+    memory = WorkingMemory()
+    memory.add_production('((a is <x>) -{(b is <x>)} -> (! b is <x>) "undo itself")')
+    with pytest.raises(RulesDoNotRest, match="'undo itself'"):
+        memory.add("a", "is", 1)
+
+
+def test_watchers_see_what_came_and_went() -> None:
+    memory = WorkingMemory()
+    memory.add_production('((<x> on <y>) -> (! <y> under <x>) "under")')
+    seen: list[Change] = []
+    stop = memory.watch(seen.append)
+    memory.add("a", "on", "b")
+    memory.retract("a", "on", "b")
+    stop()
+    memory.add("c", "on", "d")
+    assert [(c.fact[1], c.asserted, c.derived) for c in seen] == [
+        ("on", True, False),
+        ("under", True, True),
+        ("on", False, False),
+        ("under", False, True),
+    ]
+
+
+def sum_after(values: list[Any], removed: list[Any], function: str = "sum") -> Any:
+    memory = WorkingMemory()
+    memory.add_production(f'((<s> <- #{function}(<v>)) from {{(<x> w <v>)}} -> "s")')
+    for number, value in enumerate(values):
+        memory.add(number, "w", value)
+    for number in removed:
+        memory.retract(number, "w", values[number])
+    found = memory.query(f"(<s> <- #{function}(<v>)) from {{(<x> w <v>)}}")
+    kept = [dict(token) for token in memory.agenda("s").tokens()]
+    assert kept == found
+    assert [type(k["s"]) for k in kept] == [type(f["s"]) for f in found]
+    return kept[0]["s"] if kept else None
+
+
+def test_sums_do_not_drift() -> None:
+    rng = random.Random(3)
+    values = [rng.choice([1e16, 1e-9, 0.1, 3.0, -7e300]) * rng.random() for _ in range(60)]
+    removed = rng.sample(range(60), 57)
+    left = [Fraction(v) for n, v in enumerate(values) if n not in removed]
+    assert sum_after(values, removed) == float(sum(left))
+    assert sum_after([0.1, 0.2, 1e300], [0, 1, 2]) == 0
+    assert sum_after([Decimal("0.1")] * 3, []) == Decimal("0.3")
+    assert sum_after([10**30, 0.5], [1]) == 10**30
+    assert sum_after([Decimal("1.5"), 2, 0.25], []) == 3.75
+
+
+def test_neutral_values_do_not_depend_on_history() -> None:
+    for function, neutral in (
+        ("sum", 0),
+        ("count", 0),
+        ("collect", ()),
+        ("min", None),
+        ("max", None),
+        ("avg", None),
+    ):
+        assert sum_after([], [], function) == neutral
+        assert sum_after([1, 2.5], [0, 1], function) == neutral
+
+
+def test_aggregates_of_numbers_and_texts() -> None:
+    values: list[Any] = [3, "pear", Decimal("1.5"), "apple", 3]
+    assert sum_after(values, [], "sum") == Decimal("7.5")
+    assert sum_after(values, [], "avg") == Decimal("2.5")
+    assert sum_after(values, [], "min") == Decimal("1.5")
+    assert sum_after(values, [], "max") == "pear"
+    assert sum_after(values, [1], "max") == "apple"
+    assert sum_after(values, [], "collect") == (Decimal("1.5"), 3, 3, "apple", "pear")
+
+
+def test_arithmetic_on_texts_is_not_met() -> None:
+    memory = WorkingMemory()
+    memory.state("(a w 1) (b w x) (c w 0.5) (d w 2e0)")
+    assert len(memory.query("(<x> w <a>) (<y> w <b>) ((<a> + <b>) > 0)")) == 9
+    assert memory.query("(<x> w <a>) (<y> w <b>) ((<a> + <b>) = xx)") == []
+    assert memory.query("(<x> w <a>) ((<a> / 0) < 1)") == []
+    assert [b["x"] for b in memory.query("(<x> w <a>) ((<a> / 2) = 1)")] == ["d"]
+    assert [b["x"] for b in memory.query("(<x> w <a>) ((<a> * 3) = 1.5)")] == ["c"]
+
+
+def test_facts_read_back_from_their_text() -> None:
+    memory = WorkingMemory()
+    memory.state('(a w 1) (b w 0.5) (c says "3 apples") ((a on b) since 2020-01-01)')
+    memory.add("d", "w", 0.1)
+    memory.add_production('((<x> w <y>) -> (! <x> has weight) "derive")')
+    again = WorkingMemory()
+    again.state(memory.text())
+    assert list(again) == [fact for fact in memory if not memory.is_derived(fact)]
+
+
+def test_deep_and_wide_rules() -> None:
+    """More conditions than Python allows nested loops."""
+    memory = WorkingMemory()
+    chain = " ".join(f"(<x{n}> next <x{n + 1}>)" for n in range(40))
+    star = " ".join(f"(<y> has <z{n}>) (<z{n}> w <w{n}>) (<w{n}> > 0)" for n in range(25))
+    total = f"(<s> <- #sum(<v>)) from {{(<x> w <v>)}} {star} ((<s> + <w0>) > 1)"
+    memory.add_production(f'({chain} -> "chain")')
+    memory.add_production(f'({total} -> "star")')
+    for n in range(42):
+        memory.add(n, "next", n + 1)
+    assert len(memory.agenda("chain")) == 3
+    memory.retract(20, "next", 21)
+    assert len(memory.agenda("chain")) == 0
+    memory.state("(a has b) (b w 3)")
+    assert [token["s"] for token in memory.agenda("star").tokens()] == [3]
+    memory.state("(c w 4)")
+    assert [token["s"] for token in memory.agenda("star").tokens()] == [7]
