@@ -224,6 +224,16 @@ class Overlay:
                 yield node.id
                 pending.append(node.id)
 
+    def covered(self, node_id: str) -> Iterator[str]:
+        """Yield the ids that the built layer has under a node of its own which a node of the memory layer covers."""
+        if self.built is None or not self.memory.has(node_id) or not self.built.has(node_id):
+            return
+        pending = [node_id]
+        while pending:
+            for _, node in self.built.children(pending.pop()):
+                yield node.id
+                pending.append(node.id)
+
     def count(self) -> int:
         """Return the number of nodes in the tree; all that is deleted and not purged yet is looked through."""
         rows = sum(layer.count() for layer in self._layers())

@@ -652,10 +652,9 @@ class Tree:
         for seq, node_id, row in self._memory.changes(since_memory, memory):
             number = built << 32 | seq
             there = self._overlay.contains(node_id, row=bool(row))
-            if not there:
-                for below in self._overlay.below(node_id):
-                    if not self._overlay.contains(below):
-                        yield number, below, False
+            for below in self._overlay.covered(node_id) if there else self._overlay.below(node_id):
+                if not self._overlay.contains(below):
+                    yield number, below, False
             yield number, node_id, there
 
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[Node, str | None, str]]:

@@ -354,3 +354,13 @@ def test_what_was_deleted_with_a_folder_stays_deleted_when_the_folder_goes(sourc
     tree.refresh()
     assert "n1" not in tree
     check(tree)
+
+
+def test_a_note_in_the_place_of_a_deleted_folder_tells_indexes_what_went_with_it(tree: Tree) -> None:
+    folder = next(node for node in tree.children() if node.kind == "folder")
+    below = [node.id for _, node in tree.walk(folder)][1:]
+    before = tree.sequence
+    tree.delete(folder)
+    tree.add(Node(id=folder.id, title="a note"))
+    told = {node_id: there for _, node_id, there in tree.changes(before)}
+    assert below and told == {folder.id: True, **dict.fromkeys(below, False)}
