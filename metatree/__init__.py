@@ -27,12 +27,12 @@ from metatree.protocols import (
     ToolSpec,
 )
 from metatree.result import Limits, NodeRef, QuestionAnswer, Quote, SearchResult, TraceEntry, Usage
-from metatree.searching.api import aresume, asearch, astream, cancel, load_run, resume, runs, search
 from metatree.tool import Tool, ToolGroup, tool
 from metatree.tree import Tree
 
 if TYPE_CHECKING:
     from metatree.blackboard import Blackboard
+    from metatree.searching.api import aresume, asearch, astream, cancel, load_run, resume, runs, search
     from metatree.settings import Settings
 
 __all__ = [
@@ -85,11 +85,23 @@ __all__ = [
     "tool",
 ]
 
-_LATER = {"Blackboard": "metatree.blackboard", "Settings": "metatree.settings"}
+_SEARCHING = "metatree.searching.api"
+_LATER = {
+    "Blackboard": "metatree.blackboard",
+    "Settings": "metatree.settings",
+    "aresume": _SEARCHING,
+    "asearch": _SEARCHING,
+    "astream": _SEARCHING,
+    "cancel": _SEARCHING,
+    "load_run": _SEARCHING,
+    "resume": _SEARCHING,
+    "runs": _SEARCHING,
+    "search": _SEARCHING,
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what many programs do not use when it is first asked for."""
+    """Import what a program may not use, the search with asyncio above all, when it is first asked for."""
     if name in _LATER:
         from importlib import import_module
 

@@ -26,6 +26,8 @@ from metatree.text import as_text, cut, decode
 from metatree.texts import Texts
 
 if TYPE_CHECKING:
+    import networkx
+
     from metatree.memory_type import Progress
 
 __all__ = ["ROOT", "Tree"]
@@ -656,6 +658,12 @@ class Tree:
                 if not self._overlay.contains(below):
                     yield number, below, False
             yield number, node_id, there
+
+    def to_networkx(self, node: str | Node = ROOT, *, depth: int | None = None) -> networkx.DiGraph:
+        """Return a node and what lies under it as a directed graph; see `metatree.drawing.to_networkx`."""
+        from metatree.drawing import to_networkx
+
+        return to_networkx(self, node, depth=depth)
 
     def texts(self, ids: Iterable[str]) -> Iterator[tuple[Node, str | None, str]]:
         """Yield those of the nodes that are there, in order, each with its parent's id and its content.

@@ -14,7 +14,7 @@ def test_a_graph_has_every_node_once_in_tree_order() -> None:
     graph = to_networkx(tree)
     assert list(graph) == [".", "a", "a1", "a2", "deep", "b"]
     assert networkx.is_arborescence(graph)
-    assert list(to_networkx(tree, "a", depth=1).edges) == [("a", "a1"), ("a", "a2")]
+    assert list(tree.to_networkx("a", depth=1).edges) == [("a", "a1"), ("a", "a2")]
     assert graph.nodes["deep"] == {
         "title": "deep",
         "description": "what deep holds",
