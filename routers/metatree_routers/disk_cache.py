@@ -52,7 +52,11 @@ class DiskCache:
     """
 
     def __init__(
-        self, folder: str | Path | None = None, *, name: str = "answers", size_limit_bytes: int = SIZE_LIMIT_BYTES
+        self,
+        folder: str | Path | None = None,
+        *,
+        name: str = "answers",
+        size_limit_bytes: int = SIZE_LIMIT_BYTES,
     ) -> None:
         self.folder = Path(folder).expanduser() if folder is not None else cache_folder() / name
         self._size_limit_bytes = size_limit_bytes
@@ -120,7 +124,7 @@ def _json_disk() -> type[Any]:
 
 
 def cache_folder() -> Path:
-    """Return the folder for what can be made again: `METATREE_CACHE_DIR`, or `metatree` in the system's place for it."""
+    """Return the folder for what can be made again: `METATREE_CACHE_DIR`, or `metatree` in the system's own."""
     own = os.environ.get("METATREE_CACHE_DIR")
     if own:
         return Path(own).expanduser()

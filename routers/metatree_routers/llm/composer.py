@@ -50,7 +50,9 @@ class LLMComposer:
             open_questions=clipped_questions(request.open_questions, counter, limit // 4),
             context=clipped_context(request.context, counter, limit // 2),
             answers=tuple(
-                replace(a, question=counter.clip(a.question, each // 3), answer=counter.clip(a.answer, each // 2))
+                replace(
+                    a, question=counter.clip(a.question, each // 3), answer=counter.clip(a.answer, each // 2)
+                )
                 for a in request.answers
             ),
         )

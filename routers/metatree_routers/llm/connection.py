@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import logging
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from metatree.errors import BadModelAnswer, MetatreeError, RouterUnavailable
+from metatree.errors import RouterUnavailable
 from metatree.kernel import report_usage
 from metatree_routers.disk_cache import Cache, DiskCache
 from metatree_routers.limiter import Limiter
-from metatree_routers.llm.errors import PromptTooLong, Truncated
+from metatree_routers.llm.errors import PromptTooLong
 from metatree_routers.llm.modes import Dialect, Dialects, Mode
 from metatree_routers.llm.prices import Price, price_of
 from metatree_routers.llm.settings import Settings, settings
@@ -74,7 +72,7 @@ class Connection:
         temperature: float | None = 0.0,
         extra: Mapping[str, Any] | None = None,
         prices: Mapping[str, Price] | None = None,
-        cache: Cache | None | bool = None,
+        cache: Cache | bool | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
         capture_content: bool | None = None,
         counter: TokenCounter | None = None,
@@ -92,7 +90,9 @@ class Connection:
         self._capture_content = capture_content
         self._counter = counter
         self._lock = threading.Lock()
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, Any]] = WeakKeyDictionary()
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, Any]] = (
+            WeakKeyDictionary()
+        )
         self._ever_worked = False
 
     @property
@@ -108,11 +108,9 @@ class Connection:
     @cached_property
     def dialects(self) -> Dialects:
         """How the server wants to be asked, as far as it is known."""
-        cache: Cache | None
-        if self._cache is None or self._cache is True:
-            cache = DiskCache(name="servers")
-        else:
-            cache = self._cache or None
+        cache: Cache | None = DiskCache(name="servers")
+        if self._cache is not None:
+            cache = self._cache if self._cache is not False else None
         first = Dialect(
             bounds=not self.settings.is_openai,
             temperature=not self.settings.reasons,
@@ -143,7 +141,8 @@ class Connection:
         body = {**self._body(messages, max_tokens, dialect), "response_model": form, "max_retries": 0}
         token = _call.set(_Call(form, dialect, max_tokens, task))
         try:
-            return await answered(self._instructed(dialect.mode), self.dialects, dialect, body)
+            answer: F = await answered(self._instructed(dialect.mode), self.dialects, dialect, body)
+            return answer
         finally:
             _call.reset(token)
 
@@ -161,7 +160,9 @@ class Connection:
         """Return a token limit for prompts, lowered to what the server was found to take."""
         return limit if self.context_limit is None else min(limit, self.context_limit)
 
-    def _body(self, messages: Sequence[Mapping[str, Any]], max_tokens: int, dialect: Dialect) -> dict[str, Any]:
+    def _body(
+        self, messages: Sequence[Mapping[str, Any]], max_tokens: int, dialect: Dialect
+    ) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.model, "messages": list(messages)}
         body[dialect.limit] = max_tokens + (REASONING_TOKENS if self.settings.reasons else 0)
         if dialect.temperature and self._temperature is not None:

@@ -121,7 +121,11 @@ class _Work:
     def needed(self, ids: Sequence[str], place: dict[str, int]) -> set[int]:
         """Return the numbers of the batches that hold children of these nodes."""
         return {
-            place[child.id] for node in ids if node in self.tree for child in self.tree.children(node) if child.id in place
+            place[child.id]
+            for node in ids
+            if node in self.tree
+            for child in self.tree.children(node)
+            if child.id in place
         }
 
     async def describe(self, ids: Sequence[str]) -> None:

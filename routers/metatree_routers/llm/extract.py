@@ -66,12 +66,9 @@ def _object_at(text: str, at: int) -> tuple[dict[str, Any] | None, int]:
     try:
         value, end = _DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):
-        end = _closing(text, at)
-        if end is None:
-            return None, at + 1
-        value = _loaded(text[at:end])
-        if not isinstance(value, dict):
-            return None, at + 1
+        closing = _closing(text, at)
+        value = None if closing is None else _loaded(text[at:closing])
+        end = at + 1 if closing is None or value is None else closing
     return (value, end) if isinstance(value, dict) else (None, end)
 
 

@@ -16,6 +16,8 @@ QUESTIONS_SHARE = 0.3
 CONTEXT_SHARE = 0.25
 _CHUNK_LINES = 12
 _MAX_TOKEN_CHARS = 16
+_MANY_CHARS = 5
+"""More characters than a token has on average in prose or code, in any vocabulary in use."""
 _WORD = re.compile(r"[^\W_]{3,}")
 
 
@@ -44,6 +46,9 @@ def menu_prompt(
     made = None
     for detail in DETAILS:
         said = messages(prompts.route, prompts.route_prompt(request, named, detail, errors))
+        surely_more = len(said[1]["content"]) > comfortable * _MANY_CHARS
+        if surely_more and detail is not DETAILS[-1]:
+            continue  # without counting
         made = Menu(said, counter.messages(said))
         if made.tokens <= comfortable:
             return made
@@ -105,14 +110,16 @@ def excerpt(content: str, questions: Sequence[str], counter: TokenCounter, limit
 
     Example:
         >>> count = TokenCounter(lambda text: len(text.split()), exact=True)
-        >>> text = "\\n".join(["head"] + ["filler words here"] * 40 + ["the timeout is ten"] + ["more filler"] * 40)
-        >>> "timeout" in excerpt(text, ["Which timeout?"], count, 60), len(excerpt(text, ["x"], count, 60).split()) <= 60
-        (True, True)
+        >>> text = "\\n".join(["head", *["filler"] * 99, "the timeout is ten", *["filler"] * 99])
+        >>> found = excerpt(text, ["Which timeout?"], count, 40)
+        >>> "timeout" in found, found.startswith("head"), count.text(found) <= 40
+        (True, True, True)
     """
     if len(content) <= limit * _MAX_TOKEN_CHARS and counter.lines(content) <= limit:
         return content
     lines = content.split("\n")
-    chunks = [lines[at : at + _CHUNK_LINES] for at in range(0, len(lines), _CHUNK_LINES)]
+    size = max(1, min(_CHUNK_LINES, limit // 40))
+    chunks = [lines[at : at + size] for at in range(0, len(lines), size)]
     wanted = set(_words(" ".join(questions)))
     found = [set(_words(" ".join(chunk))) & wanted for chunk in chunks]
     rarity = Counter(word for words in found for word in words)
@@ -124,11 +131,11 @@ def excerpt(content: str, questions: Sequence[str], counter: TokenCounter, limit
     for at in order:
         text = "\n".join(chunks[at])
         cost = counter.lines(text) + mark_tokens
-        if cost <= left:
+        share = limit // 3 if at == 0 else left
+        if cost <= share:
             chosen[at] = text
             left -= cost
         elif at == 0 or (score[at] > 0 and left > limit // 8):
-            share = left // 3 if at == 0 else left
             cut = counter.clip(text, share - mark_tokens - text.count("\n"))
             chosen[at] = cut
             left -= counter.lines(cut) + mark_tokens

@@ -1,17 +1,24 @@
 """Forms: what an answer must look like, as pydantic models that read generously and schemas that ask strictly.
 
-Importing this module loads pydantic and instructor, so the other modules import it when a model is first asked.
+Importing this module loads pydantic, so the other modules import it when a model is first asked.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Self
 
-from instructor import ResponseSchema
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from metatree_routers.llm.extract import json_object
 from metatree_routers.llm.labels import NONE, labels
@@ -20,6 +27,8 @@ REASON = 240
 WHY = 120
 ANSWER = 1_500
 QUOTE = 600
+LABEL = 80
+TITLE = 120
 MAX_RULED_OUT = 60
 MAX_ANSWERS = 20
 MAX_NEW_QUESTIONS = 3
@@ -29,25 +38,25 @@ class Formless(ValueError):
     """What a model wrote holds no object at all."""
 
 
-def _clip(most: int) -> Any:
-    """Return a text type that is cut, not rejected, when it is too long, and takes null and numbers for text."""
+def _cut(most: int) -> BeforeValidator:
+    """Cut a text that is too long instead of rejecting it, and take null and numbers for text."""
 
     def cut(value: object) -> object:
         if value is None:
             return ""
-        if isinstance(value, int | float | bool):
+        if isinstance(value, int | float):
             value = str(value)
         return value[:most] if isinstance(value, str) else value
 
-    return Annotated[str, BeforeValidator(cut), Field(max_length=most)]
+    return BeforeValidator(cut)
 
 
-Reason = _clip(REASON)
-Why = _clip(WHY)
-Text = _clip(ANSWER)
-QuoteText = _clip(QUOTE)
-Label = _clip(80)
-Title = _clip(120)
+Reason = Annotated[str, _cut(REASON), Field(max_length=REASON)]
+Why = Annotated[str, _cut(WHY), Field(max_length=WHY)]
+Text = Annotated[str, _cut(ANSWER), Field(max_length=ANSWER)]
+QuoteText = Annotated[str, _cut(QUOTE), Field(max_length=QUOTE)]
+Label = Annotated[str, _cut(LABEL), Field(max_length=LABEL)]
+Title = Annotated[str, _cut(TITLE), Field(max_length=TITLE)]
 
 
 def _listed(value: object) -> object:
@@ -57,21 +66,27 @@ def _listed(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
-class Form(ResponseSchema):
-    """An answer in form. `instructor` asks for its schema and gives it what came."""
+class Form(BaseModel):
+    """An answer in form: gives its schema, and reads what came."""
 
     model_config = ConfigDict(extra="ignore")
     strict: ClassVar[bool] = True
     """Whether the schema keeps to what OpenAI calls strict: all fields required, none besides."""
 
     @classmethod
-    def model_validate_json(cls, json_data: str | bytes | bytearray, **_: Any) -> Self:
-        """Read the object in a text; instructor's wish for strict types is not followed, models err in small ways."""
-        text = json_data if isinstance(json_data, str) else json_data.decode("utf-8", "replace")
-        found = json_object(text, cls.model_fields)
-        if found is None:
-            return cls.model_validate(_NoObject(text))
-        return cls.model_validate(found)
+    def read(cls, text: str) -> Self:
+        """Read the object in a text.
+
+        Raises:
+            ValidationError: there is none (`is_formless`), or it is not in form.
+        """
+        found = json_object(text, cls.fields())
+        return cls.model_validate(_NoObject(text) if found is None else found)
+
+    @classmethod
+    def fields(cls) -> Collection[str]:
+        """Return the names that tell an answer from other objects in a text."""
+        return cls.model_fields
 
     @model_validator(mode="before")
     @classmethod
@@ -81,13 +96,8 @@ class Form(ResponseSchema):
         return value
 
     @classmethod
-    def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Return the schema without references and titles, made once."""
-        return cls.schema_for(True)
-
-    @classmethod
     def schema_for(cls, bounds: bool) -> dict[str, Any]:
-        """Return the schema, with or without bounds on the lengths of texts and lists."""
+        """Return the schema without references and titles, with or without bounds on the lengths of texts and lists."""
         return _schema(cls, bounds)
 
 
@@ -124,28 +134,27 @@ class RouteForm(Form):
         said = value.get("ruled_out")
         if isinstance(said, dict) and "option" not in said:
             said = [{"option": option, "why": why} for option, why in said.items()]
-        return {**value, "ruled_out": said[:MAX_RULED_OUT] if isinstance(said, list) else said}
+        most = next(
+            (m.max_length for m in cls.model_fields["ruled_out"].metadata if hasattr(m, "max_length")), None
+        )
+        return {**value, "ruled_out": said[:most] if isinstance(said, list) else said}
 
 
 @lru_cache(maxsize=512)
 def route_form(count: int) -> type[RouteForm]:
     """Return the form for a menu of so many options: its schema allows their labels and nothing else."""
-    offered = list(labels(count))
-    one = create_model(
-        "RuledOut",
-        __base__=RuledOut,
-        option=(Annotated[Label, Field(json_schema_extra={"enum": list(offered)})], ...),
-        why=(Why, ...),
-    )
+    offered: list[Any] = [*labels(count)]
+    option: Any = Annotated[Label, Field(json_schema_extra={"enum": offered})]
+    choice: Any = Annotated[Label, Field(json_schema_extra={"enum": [*offered, NONE]})]
+    item: Any = create_model("RuledOut", __base__=RuledOut, option=(option, ...))
+    ruled_out: Any = Annotated[
+        list[item], BeforeValidator(_listed), Field(max_length=min(count, MAX_RULED_OUT))
+    ]
     return create_model(
         "Route",
         __base__=RouteForm,
-        reason=(Reason, ""),
-        choice=(Annotated[Label, Field(json_schema_extra={"enum": [*offered, NONE]})], NONE),
-        ruled_out=(
-            Annotated[list[one], BeforeValidator(_listed), Field(max_length=min(count, MAX_RULED_OUT))],  # type: ignore[valid-type]
-            Field(default_factory=list),
-        ),
+        choice=(choice, NONE),
+        ruled_out=(ruled_out, Field(default_factory=list)),
     )
 
 
@@ -160,8 +169,8 @@ class ReadForm(Form):
     answers: Annotated[list[AnswerItem], BeforeValidator(_listed), Field(max_length=MAX_ANSWERS)] = Field(
         default_factory=list
     )
-    new_questions: Annotated[list[Reason], BeforeValidator(_listed), Field(max_length=MAX_NEW_QUESTIONS)] = Field(
-        default_factory=list
+    new_questions: Annotated[list[Reason], BeforeValidator(_listed), Field(max_length=MAX_NEW_QUESTIONS)] = (
+        Field(default_factory=list)
     )
     notes: Reason = ""
 
@@ -206,10 +215,8 @@ def arguments_form(tool: str, schema: str) -> type[Form]:
         strict: ClassVar[bool] = False
 
         @classmethod
-        def model_validate_json(cls, json_data: str | bytes | bytearray, **_: Any) -> Self:
-            text = json_data if isinstance(json_data, str) else json_data.decode("utf-8", "replace")
-            found = json_object(text, wanted.get("properties", {}))
-            return cls.model_validate(_NoObject(text) if found is None else found)
+        def fields(cls) -> Collection[str]:
+            return list(wanted.get("properties", {}))
 
         @classmethod
         def schema_for(cls, bounds: bool) -> dict[str, Any]:
@@ -235,7 +242,7 @@ def is_formless(exc: ValidationError) -> bool:
 
 @lru_cache(maxsize=1024)
 def _schema(form: type[Form], bounds: bool) -> dict[str, Any]:
-    schema = compact_schema(super(Form, form).model_json_schema(), bounds=bounds)
+    schema = compact_schema(form.model_json_schema(), bounds=bounds)
     schema["title"] = form.__name__
     if form.strict:
         _make_strict(schema)
@@ -264,7 +271,7 @@ def compact_schema(schema: Mapping[str, Any], *, bounds: bool = True) -> dict[st
         for key, inner in value.items():
             if key == "properties":
                 kept[key] = {field: walk(one, depth + 1) for field, one in inner.items()}
-            elif key not in _DROPPED and (bounds or key not in _BOUNDS):
+            elif key not in _DROPPED and (key not in _BOUNDS or (bounds and "enum" not in value)):
                 kept[key] = walk(inner, depth + 1)
         return kept
 

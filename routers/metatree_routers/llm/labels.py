@@ -39,7 +39,7 @@ def offered(said: object, options: Sequence[Option]) -> Option | None:
 
     Example:
         >>> menu = [Option("a1", "tokens.py"), Option("a2", "login.py")]
-        >>> [o and o.id for o in (offered("[b]", menu), offered("tokens.py", menu), offered("C", menu), offered(0, menu))]
+        >>> [found and found.id for found in (offered(said, menu) for said in ("[b]", "tokens.py", "C", 0))]
         ['a2', 'a1', None, None]
     """
     if not isinstance(said, str):

@@ -53,7 +53,11 @@ class Recording(httpx2.AsyncBaseTransport):
             raise
         await response.aclose()
         headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
-        answer = {"status": response.status_code, "headers": headers, "text": content.decode("utf-8", "replace")}
+        answer = {
+            "status": response.status_code,
+            "headers": headers,
+            "text": content.decode("utf-8", "replace"),
+        }
         self._append({**line, "answer": answer})
         return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
@@ -70,7 +74,7 @@ class Recording(httpx2.AsyncBaseTransport):
 
 
 class Replay(httpx2.AsyncBaseTransport):
-    """Answers requests from a recording; the same request asked again gets the next of its answers, then the last again.
+    """Answers requests from a recording; a request asked again gets the next of its answers, at last the last again.
 
     Raises:
         UserError: there is no such file, or it is no recording.
@@ -95,7 +99,9 @@ class Replay(httpx2.AsyncBaseTransport):
         with self._lock:
             answers = self._answers.get(key)
             if not answers:
-                raise SettingsError(f"a request is not in the recording {str(self.path)!r}: record the run again")
+                raise SettingsError(
+                    f"a request is not in the recording {str(self.path)!r}: record the run again"
+                )
             line = answers.pop(0) if len(answers) > 1 else answers[0]
         if "dropped" in line:
             raise httpx2.ConnectError(f"dropped when it was recorded ({line['dropped']})", request=request)

@@ -79,7 +79,7 @@ class LLMRouter:
         from metatree_routers.llm.tool_caller import LLMToolCaller
 
         shared: dict[str, Any] = {"connection": self.connection, "prompts": self.prompts}
-        reading = {} if self.read_tokens is None else {"prompt_tokens": self.read_tokens}
+        reading: dict[str, Any] = {} if self.read_tokens is None else {"prompt_tokens": self.read_tokens}
         return Suite(
             self,
             LLMReader(**shared, **reading),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from metatree.errors import BadModelAnswer, MetatreeError
@@ -58,6 +59,7 @@ async def answered(
     from instructor.core import InstructorRetryException
 
     form = body["response_model"]
+    body = {**body, "response_model": _facade(form)}
     ours = _ours.set(True)
     try:
         answer = await send(**body)
@@ -74,6 +76,27 @@ async def answered(
     return answer
 
 
+@lru_cache(maxsize=1024)
+def _facade(form: type[Form]) -> type[Any]:
+    """Return what instructor sees of a form: a class without fields that gives its schema and reads its answers.
+
+    Instructor looks through all classes and fields of a response model four times a call, in more time than all else.
+    Its wish for strict types is not followed: models err in small ways.
+    """
+    from instructor import ResponseSchema
+
+    class Facade(ResponseSchema):
+        @classmethod
+        def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
+            return form.schema_for(True)
+
+        @classmethod
+        def model_validate_json(cls, json_data: Any, **_: Any) -> Any:
+            return form.read(json_data)
+
+    return Facade
+
+
 def _from_text(form: type[Form], completion: Any) -> Form | None:
     """Read an answer that a model wrote as text although it was to call a function."""
     from pydantic import ValidationError
@@ -82,7 +105,7 @@ def _from_text(form: type[Form], completion: Any) -> Form | None:
     if message is None or message.tool_calls or not message.content:
         return None
     try:
-        return form.model_validate_json(message.content)
+        return form.read(message.content)
     except ValidationError:
         return None
 

@@ -38,6 +38,7 @@ class TokenCounter:
         self.exact = exact
         self._count = count
         self._cached = lru_cache(maxsize=16_384)(count)
+        self._rules = lru_cache(maxsize=64)(self.lines)
 
     def text(self, text: str) -> int:
         """Return the number of tokens of a text."""
@@ -45,13 +46,30 @@ class TokenCounter:
         return found if self.exact else math.ceil(found * MARGIN)
 
     def lines(self, text: str) -> int:
-        """Return an upper bound for a text of which most lines come again: each line is counted once and remembered."""
-        total = sum(self._cached(line) + 1 if line else 1 for line in text.split("\n"))
+        """Return an upper bound for a text of which most words come again: each is counted once and remembered.
+
+        No vocabulary in use has tokens that span words, so that a text takes at most what its words take. The first
+        word of a line is counted with the line's end, and indentation in one piece.
+        """
+        count = self._cached
+        total = 0
+        for line in text.split("\n"):
+            bare = line.lstrip(" ")
+            if len(bare) < len(line):
+                total += count(line[: len(line) - len(bare)])
+            first, *words = bare.split(" ")
+            total += count("\n" + first)
+            for word in words:
+                total += count(word) if word else 1
         return total if self.exact else math.ceil(total * MARGIN)
 
     def messages(self, messages: Sequence[dict[str, Any]]) -> int:
         """Return an upper bound for chat messages with what a chat format puts around them."""
-        return sum(PER_MESSAGE + self.lines(str(message["content"])) for message in messages)
+        return sum(
+            PER_MESSAGE
+            + (self._rules if message["role"] == "system" else self.lines)(str(message["content"]))
+            for message in messages
+        )
 
     def clip(self, text: str, most: int) -> str:
         """Return the longest beginning of a text that takes at most so many tokens, with `…` where it was cut."""

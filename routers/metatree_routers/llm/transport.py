@@ -73,7 +73,9 @@ def _for_status(
     if status == 429 or status == 408 or status == 409 or status == 425:
         return RouterUnavailable(told, retry_after_s=_retry_after(exc.response.headers))
     if status >= 500 and status != 501:
-        if dialects.proven or not any(word in both for word in ("schema", "response_format", "tool", "grammar")):
+        if dialects.proven or not any(
+            word in both for word in ("schema", "response_format", "tool", "grammar")
+        ):
             return RouterUnavailable(told, retry_after_s=_retry_after(exc.response.headers))
     elif any(word in both for word in _TOO_LONG) or status == 413:
         return PromptTooLong(told)
@@ -96,7 +98,9 @@ def _about_form(said: str) -> bool:
 
 def _not_found(told: str, both: str, settings: Settings) -> MetatreeError:
     if "model" in both:
-        return UnknownModel(f"{told}; is {settings.model!r} the model's name there? see {settings.shown_url}/models")
+        return UnknownModel(
+            f"{told}; is {settings.model!r} the model's name there? see {settings.shown_url}/models"
+        )
     return NotAModelServer(
         f"{told}; the address of an OpenAI-compatible server usually ends with /v1, and {settings.model!r} must be a"
         " model that it has"
