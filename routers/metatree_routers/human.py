@@ -87,9 +87,10 @@ class HumanRouter:
             threading.Thread(
                 target=self._fetch, args=(self._waiting,), name="metatree-human", daemon=True
             ).start()
+        waiting = self._waiting
         while True:
             with contextlib.suppress(queue.Empty):
-                said = self._waiting.get_nowait()
+                said = waiting.get_nowait()
                 self._waiting = None
                 if isinstance(said, BaseException):
                     raise said

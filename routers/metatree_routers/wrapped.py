@@ -33,8 +33,9 @@ class Part:
         self._inner = inner
         self._pass = through
         self.uses_model: bool = getattr(inner, "uses_model", False)
-        if hasattr(inner, "capacity"):
-            self.capacity = inner.capacity
+        for name in ("capacity", "cache_key"):
+            if hasattr(inner, name):
+                setattr(self, name, getattr(inner, name))
 
     async def route(self, request: RouteRequest) -> RouteDecision:
         decision: RouteDecision = await self._pass("route", self._inner, request)

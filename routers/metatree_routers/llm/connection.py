@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 REASONING_TOKENS = 4_000
 """What a reasoning model may think before it answers, beside the limit of the answer itself."""
-SHRINK = 0.7
+SHRINK = 0.5
 """A prompt that the server found too long is followed by one of this share."""
 
 
@@ -108,9 +108,11 @@ class Connection:
     @cached_property
     def dialects(self) -> Dialects:
         """How the server wants to be asked, as far as it is known."""
-        cache: Cache | None = DiskCache(name="servers")
-        if self._cache is not None:
-            cache = self._cache if self._cache is not False else None
+        cache: Cache | None = None
+        if self._cache is None:
+            cache = DiskCache(name="servers")
+        elif not isinstance(self._cache, bool):
+            cache = self._cache
         first = Dialect(
             bounds=not self.settings.is_openai,
             temperature=not self.settings.reasons,

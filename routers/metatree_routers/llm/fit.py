@@ -43,6 +43,7 @@ def menu_prompt(
     None when even the tersest menu is over the limit.
     """
     named = labels(len(request.options))
+    comfortable = min(comfortable, limit)
     made = None
     for detail in DETAILS:
         said = messages(prompts.route, prompts.route_prompt(request, named, detail, errors))
