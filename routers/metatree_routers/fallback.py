@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from metatree.errors import BadModelAnswer, SettingsError, TransientError
+from metatree.errors import BadModelAnswer, TransientError, UserError
 from metatree.protocols import Router, Suite
 from metatree_routers.wrapped import Wrapper, parts_of
 
@@ -55,7 +55,7 @@ class FallbackRouter(Wrapper):
                 if last or patience > 1:
                     raise
                 failure: Exception = exc
-            except (TransientError, SettingsError) as exc:
+            except (TransientError, UserError) as exc:
                 if last:
                     raise
                 failure = exc

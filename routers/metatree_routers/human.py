@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import TextIO
 
-from metatree.errors import BadModelAnswer, SettingsError
+from metatree.errors import BadModelAnswer, UserError
 from metatree.protocols import RouteDecision, RouteRequest, Suite
 from metatree_routers.llm.labels import labels, offered
 from metatree_routers.wrapped import parts_of
@@ -45,15 +45,15 @@ class HumanRouter:
         return Suite(self, others.reader, others.tool_caller, others.composer, others.describer)
 
     async def route(self, request: RouteRequest) -> RouteDecision:
-        """Ask until an answer fits; raises SettingsError when the person stops, so that the run can be resumed."""
+        """Ask until an answer fits; raises UserError when the person stops, so that the run can be resumed."""
         self._show(request)
         while True:
             try:
                 said = (await self._next_line()).strip()
             except EOFError:
-                raise SettingsError("there is nobody at the terminal: input has ended") from None
+                raise UserError("there is nobody at the terminal: input has ended") from None
             if said.casefold() in ("q", "quit"):
-                raise SettingsError("stopped at the terminal")
+                raise UserError("stopped at the terminal")
             try:
                 return _decision(said, request)
             except BadModelAnswer as exc:

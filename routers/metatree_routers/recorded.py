@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from metatree import errors
-from metatree.errors import BadModelAnswer, MetatreeError, SettingsError, TransientError, UserError
+from metatree.errors import BadModelAnswer, MetatreeError, TransientError, UserError
 from metatree.protocols import Router, Suite
 from metatree_routers.answers_json import answer_from, answer_json, request_json
 from metatree_routers.disk_cache import key_of
@@ -52,8 +52,7 @@ class ReplayedRouter(Part):
     """Answers as a recording does; a request asked again gets the next of its answers, at last the last again.
 
     Raises:
-        UserError: there is no such file, or it is no recording.
-        SettingsError: a request is not in it; a run stops there.
+        UserError: there is no such file, it is no recording, or a request is not in it; a run stops there.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -79,9 +78,7 @@ class ReplayedRouter(Part):
         with self._lock:
             lines = self._lines.get(key)
             if not lines:
-                raise SettingsError(
-                    f"a request to {method} is not in {str(self.path)!r}: record the run again"
-                )
+                raise UserError(f"a request to {method} is not in {str(self.path)!r}: record the run again")
             line = lines.pop(0) if len(lines) > 1 else lines[0]
         if "error" in line:
             raise _error(line["kind"], line["error"])
@@ -90,6 +87,6 @@ class ReplayedRouter(Part):
 
 def _error(kind: str, message: str) -> MetatreeError:
     found = getattr(errors, kind, None)
-    if isinstance(found, type) and issubclass(found, TransientError | BadModelAnswer | SettingsError):
+    if isinstance(found, type) and issubclass(found, TransientError | BadModelAnswer | UserError):
         return found(message)
     return BadModelAnswer(message)

@@ -134,7 +134,7 @@ class Connection:
         Raises:
             BadModelAnswer: the answer has not the form; the message says to the model what is wrong.
             TransientError: the same call may work later.
-            SettingsError: no call will work before the settings are mended.
+            UserError: no call will work before the settings are mended.
             RequestRejected: the server will not take this request.
         """
         from metatree_routers.llm.structured import answered

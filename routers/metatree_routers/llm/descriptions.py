@@ -11,7 +11,7 @@ from metatree.errors import BadModelAnswer, MetatreeError, TransientError, UserE
 from metatree.kernel import report_usage
 from metatree.node import Node
 from metatree.protocols import Describer, DescribeRequest, Description
-from metatree.search.api import run_apart
+from metatree.threads import run_apart
 from metatree.tree import Tree
 from metatree_routers.disk_cache import key_of
 
@@ -74,7 +74,7 @@ async def adescribe_tree(
 
     Raises:
         UnknownNode: there is no such node.
-        SettingsError: the model cannot be used as it is set up; what was described is kept.
+        UserError: the model cannot be used as it is set up; what was described is kept.
     """
     if batch < 1:
         raise UserError(f"batch={batch}: use 1 or more")

@@ -8,7 +8,7 @@
     ├── RouterUnavailable (metatree.errors)  429, 5xx, timeouts, dropped connections
     ├── DialectChanged                    the server does not take this form; the next attempt uses another
     └── PromptTooLong                     over the model's context; the next prompt is shorter
-    SettingsError (metatree.errors)       the run stops and can be resumed once the settings are mended
+    UserError (metatree.errors)           the run stops and can be resumed once the settings are mended
     ├── BadKey                            401, 403
     ├── UnknownModel                      404
     ├── OutOfCredit                       the account has nothing left
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from metatree.errors import BadModelAnswer, MetatreeError, SettingsError, TransientError
+from metatree.errors import BadModelAnswer, MetatreeError, TransientError, UserError
 
 SERVER = "the model server"
 
@@ -54,19 +54,19 @@ class RequestRejected(MetatreeError):
     status: int
 
 
-class BadKey(SettingsError):
+class BadKey(UserError):
     """The server does not accept the key."""
 
 
-class UnknownModel(SettingsError):
+class UnknownModel(UserError):
     """The server has no such model."""
 
 
-class OutOfCredit(SettingsError):
+class OutOfCredit(UserError):
     """The account that the key belongs to has nothing left."""
 
 
-class NotAModelServer(SettingsError):
+class NotAModelServer(UserError):
     """What answers at this address is not an OpenAI-compatible server."""
 
 

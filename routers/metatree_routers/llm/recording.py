@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from metatree.errors import SettingsError, UserError
+from metatree.errors import UserError
 from metatree_routers.disk_cache import key_of
 
 _KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms")
@@ -77,8 +77,7 @@ class Replay(httpx2.AsyncBaseTransport):
     """Answers requests from a recording; a request asked again gets the next of its answers, at last the last again.
 
     Raises:
-        UserError: there is no such file, or it is no recording.
-        SettingsError: a request is not in it; a run stops there.
+        UserError: there is no such file, it is no recording, or a request is not in it; a run stops there.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -99,9 +98,7 @@ class Replay(httpx2.AsyncBaseTransport):
         with self._lock:
             answers = self._answers.get(key)
             if not answers:
-                raise SettingsError(
-                    f"a request is not in the recording {str(self.path)!r}: record the run again"
-                )
+                raise UserError(f"a request is not in the recording {str(self.path)!r}: record the run again")
             line = answers.pop(0) if len(answers) > 1 else answers[0]
         if "dropped" in line:
             raise httpx2.ConnectError(f"dropped when it was recorded ({line['dropped']})", request=request)
