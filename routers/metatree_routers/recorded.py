@@ -9,7 +9,7 @@ from typing import Any
 
 from metatree import errors
 from metatree.errors import BadModelAnswer, MetatreeError, TransientError, UserError
-from metatree.protocols import Router, Suite
+from metatree.protocols import Router, RouteRequest, Suite
 from metatree_routers.answers_json import answer_from, answer_json, request_json
 from metatree_routers.disk_cache import key_of
 from metatree_routers.wrapped import Part, Wrapper
@@ -29,6 +29,13 @@ class RecordedRouter(Wrapper):
         super().__init__(inner)
         self.path = Path(path).expanduser()
         self._lock = threading.Lock()
+        if hasattr(self.parts.router, "capacity"):
+            self.capacity = self._capacity
+
+    def _capacity(self, request: RouteRequest) -> int:
+        found: int = self.parts.router.capacity(request)  # type: ignore[attr-defined]
+        self._append({"method": "capacity", "request": request_json(request), "answer": found})
+        return found
 
     async def through(self, method: str, part: Any, request: Any) -> Any:
         line: dict[str, Any] = {"method": method, "request": request_json(request)}
@@ -61,8 +68,10 @@ class ReplayedRouter(Part):
         self._lock = threading.Lock()
         self._lines: dict[str, list[dict[str, Any]]] = {}
         try:
-            for text in filter(None, self.path.read_text(encoding="utf-8").splitlines()):
+            for text in filter(None, self.path.read_text(encoding="utf-8").split("\n")):
                 line = json.loads(text)
+                if line["method"] == "capacity":
+                    self.capacity = self._capacity
                 self._lines.setdefault(key_of(line["method"], line["request"]), []).append(line)
         except OSError as exc:
             raise UserError(f"the recording {str(path)!r} cannot be read: {exc}") from exc
@@ -73,16 +82,22 @@ class ReplayedRouter(Part):
         """Return all five parts, each from the recording."""
         return Suite(self, self, self, self, self)
 
+    def _capacity(self, request: RouteRequest) -> int:
+        return int(self._next("capacity", request)["answer"])
+
     async def _replay(self, method: str, part: Any, request: Any) -> Any:
-        key = key_of(method, json.loads(json.dumps(request_json(request), ensure_ascii=False)))
+        line = self._next(method, request)
+        if "error" in line:
+            raise _error(line["kind"], line["error"])
+        return answer_from(method, line["answer"])
+
+    def _next(self, method: str, request: Any) -> dict[str, Any]:
+        key = key_of(method, json.loads(json.dumps(request_json(request))))
         with self._lock:
             lines = self._lines.get(key)
             if not lines:
                 raise UserError(f"a request to {method} is not in {str(self.path)!r}: record the run again")
-            line = lines.pop(0) if len(lines) > 1 else lines[0]
-        if "error" in line:
-            raise _error(line["kind"], line["error"])
-        return answer_from(method, line["answer"])
+            return lines.pop(0) if len(lines) > 1 else lines[0]
 
 
 def _error(kind: str, message: str) -> MetatreeError:

@@ -85,7 +85,7 @@ class Replay(httpx2.AsyncBaseTransport):
         self._lock = threading.Lock()
         self._answers: dict[str, list[dict[str, Any]]] = {}
         try:
-            lines = self.path.read_text(encoding="utf-8").splitlines()
+            lines = self.path.read_text(encoding="utf-8").split("\n")
             for line in map(json.loads, filter(None, lines)):
                 self._answers.setdefault(_key(line["method"], line["url"], line["body"]), []).append(line)
         except OSError as exc:
