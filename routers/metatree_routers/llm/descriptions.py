@@ -79,7 +79,8 @@ async def adescribe_tree(
     if batch < 1:
         raise UserError(f"batch={batch}: use 1 or more")
     work = _Work(tree, describer, which or _wanted, max_calls)
-    nodes = [node.id for node in _children_first(tree, tree.get(under if under is not None else tree.root))]
+    top = tree.get(under if under is not None else tree.root)
+    nodes = work.look_through([node.id for node in _children_first(tree, top)])
     batches = [nodes[at : at + batch] for at in range(0, len(nodes), batch)]
     place = {node: number for number, ids in enumerate(batches) for node in ids}
     done = [asyncio.Event() for _ in batches]
@@ -117,6 +118,22 @@ class _Work:
         self._describer = describer
         self._which = which
         self._max_calls = max_calls
+        self.basis: dict[str, str] = {}
+        """Node id -> hash of what it is described from: its own text and all that lies below it.
+
+        Descriptions that are written here are no part of it, or a parent would be described anew after its children.
+        """
+
+    def look_through(self, ids: Sequence[str]) -> list[str]:
+        """Note what each node is described from, children before their parents; return those that are there."""
+        below: dict[str, list[str]] = {}
+        for node, parent, text in self.tree.texts(ids):
+            given = "" if self._which(node) else node.description
+            basis = key_of(node.kind, node.title, given, text, below.pop(node.id, []))
+            self.basis[node.id] = basis
+            if parent is not None:
+                below.setdefault(parent, []).append(basis)
+        return [node for node in ids if node in self.basis]
 
     def needed(self, ids: Sequence[str], place: dict[str, int]) -> set[int]:
         """Return the numbers of the batches that hold children of these nodes."""
@@ -138,12 +155,11 @@ class _Work:
             if not self._which(node):
                 self.report.kept += 1
                 continue
-            text = self._text(node)
-            basis = key_of(node.kind, node.title, text)
+            basis = self.basis[node_id]
             if node.description and node.provenance.get(MARK) == basis:
                 self.report.unchanged += 1
             else:
-                due.append((node, DescribeRequest(text, node), basis))
+                due.append((node, DescribeRequest(self._text(node), node), basis))
         if not due:
             return
         try:
@@ -159,7 +175,7 @@ class _Work:
 
     async def _ask(self, requests: list[DescribeRequest]) -> Sequence[Description | None]:
         many = getattr(self._describer, "describe_many", None)
-        if many is not None and len(requests) > 1:
+        if many is not None:
             said: Sequence[Description | None] = await self._tried(lambda: many(requests))
             return said
         found: list[Description | None] = []

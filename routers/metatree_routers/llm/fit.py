@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from metatree.protocols import ReadRequest, RouteRequest
 from metatree_routers.llm.labels import labels
-from metatree_routers.llm.prompts import DETAILS, Message, Prompts, messages
+from metatree_routers.llm.prompts import DETAILS, TITLE, Detail, Message, Prompts, messages
 from metatree_routers.llm.tokens import TokenCounter
 
 QUESTIONS_SHARE = 0.3
@@ -46,14 +46,23 @@ def menu_prompt(
     comfortable = min(comfortable, limit)
     made = None
     for detail in DETAILS:
+        if at_least(request, detail) > comfortable and detail is not DETAILS[-1]:
+            continue  # without making and counting it
         said = messages(prompts.route, prompts.route_prompt(request, named, detail, errors))
-        surely_more = len(said[1]["content"]) > comfortable * _MANY_CHARS
-        if surely_more and detail is not DETAILS[-1]:
-            continue  # without counting
         made = Menu(said, counter.messages(said))
         if made.tokens <= comfortable:
             return made
     return made if made is not None and made.tokens <= limit else None
+
+
+def at_least(request: RouteRequest, detail: Detail = DETAILS[-1]) -> int:
+    """Return a number of tokens that a menu is bound to take, from its characters alone."""
+    chars = 0
+    for option in request.options:
+        chars += min(len(option.title), TITLE) + min(len(option.description), detail.description) + 4
+        if detail.hints and option.hints and len(request.options) <= detail.hinted:
+            chars += sum(min(len(hint), detail.hint) for hint in option.hints[: detail.hints])
+    return chars // _MANY_CHARS
 
 
 def how_many_fit(

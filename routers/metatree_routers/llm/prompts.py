@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from metatree.protocols import ComposeRequest, DescribeRequest, Option, ReadRequest, RouteRequest, ToolRequest
 
@@ -94,6 +95,7 @@ ZERO_WIDTH = "\u200b"
 _MARK = re.compile(r"<(?=[\s/]*data\b)", re.IGNORECASE)
 
 
+@lru_cache(maxsize=65_536)
 def line(text: str, most: int) -> str:
     """Return a text on one line, of at most so many characters, that cannot leave the data around it."""
     text = " ".join(text.split())

@@ -8,7 +8,7 @@ from metatree.errors import BadModelAnswer
 from metatree.protocols import RouteDecision, RouteRequest, Suite
 from metatree_routers.llm.connection import Connection
 from metatree_routers.llm.errors import PromptTooLong, for_the_model
-from metatree_routers.llm.fit import Menu, clipped_route, how_many_fit, menu_prompt
+from metatree_routers.llm.fit import Menu, at_least, clipped_route, how_many_fit, menu_prompt
 from metatree_routers.llm.labels import NONE, offered
 from metatree_routers.llm.prompts import Prompts
 
@@ -91,13 +91,16 @@ class LLMRouter:
     def capacity(self, request: RouteRequest) -> int:
         """Return how many of the options, from the first, fit one prompt.
 
-        A menu at two levels is held to the comfortable size: it is there to save calls, not to fill the prompt.
+        A menu at two levels is held to the comfortable size, all or nothing: it is there to save calls, not to fill
+        the prompt.
         """
         limit = self._limit()
         if self._is_wider(request):
             limit = min(limit, self.comfortable_tokens)
-        menu = self._menu(request, limit)
-        if menu is not None:
+            if at_least(request) <= limit and self._menu(request, limit) is not None:
+                return len(request.options)
+            return 0
+        if self._menu(request, limit) is not None:
             return len(request.options)
         return how_many_fit(
             clipped_route(request, self.connection.counter, limit),

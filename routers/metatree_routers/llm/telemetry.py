@@ -47,13 +47,17 @@ class CallSpan:
 
 
 @lru_cache(maxsize=1)
+def _there() -> bool:
+    return find_spec("opentelemetry") is not None and find_spec("opentelemetry.trace") is not None
+
+
 def _tracer() -> Any:
-    if find_spec("opentelemetry") is None:
+    if not _there():
         return None
-    try:
-        from opentelemetry import trace
-    except ImportError:
-        return None
+    from opentelemetry import trace
+
+    if type(trace.get_tracer_provider()).__name__ in ("ProxyTracerProvider", "NoOpTracerProvider"):
+        return None  # no SDK is set up: not even empty spans are made
     return trace.get_tracer("metatree")
 
 
