@@ -130,7 +130,8 @@ def calls_and_tokens(url: str) -> None:
             right_ones += found.answer == f"C{number:03d}" and bool(found.answers[0].sources[0].quote)
         print(
             f"1,000 leaves, {name:14}  verified {right_ones}/{len(sample)}"
-            f"   calls median {statistics.median(calls):.0f} max {max(calls)}   prompt tokens median {statistics.median(tokens):.0f} max {max(tokens)}"
+            f"   calls median {statistics.median(calls):.0f} max {max(calls)}"
+            f"   prompt tokens median {statistics.median(tokens):.0f} max {max(tokens)}"
         )
 
 

@@ -129,7 +129,7 @@ class _Work:
         below: dict[str, list[str]] = {}
         for node, parent, text in self.tree.texts(ids):
             given = "" if self._which(node) else node.description
-            basis = key_of(node.kind, node.title, given, text, below.pop(node.id, []))
+            basis = key_of(node.kind, given, text, below.pop(node.id, []))
             self.basis[node.id] = basis
             if parent is not None:
                 below.setdefault(parent, []).append(basis)
