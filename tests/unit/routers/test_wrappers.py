@@ -190,7 +190,9 @@ def test_a_search_goes_on_with_the_next_router() -> None:
 @pytest.mark.integration
 def test_errors_are_replayed_as_they_were(tmp_path: Any) -> None:
     path = tmp_path / "r.jsonl"
-XX    recorded = RecordedRouter(inner, path)
+    failures = [RouterUnavailable("down"), BadModelAnswer("no form"), UserError("no key"), KeyError("?")]
+    inner = ScriptedRouter([*failures, "a"])
+    recorded = RecordedRouter(inner, path)
     kinds = [RouterUnavailable, BadModelAnswer, UserError, KeyError]
     for kind in kinds:
         with pytest.raises(kind):
