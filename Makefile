@@ -3,13 +3,14 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+MODEL := .venv-model
 # The name holds the checksum of pyproject.toml, so changed requirements are installed and nothing is done otherwise.
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed-$(shell cksum < benchmarks/peers/requirements.txt | cut -d' ' -f1)
 
-.PHONY: help setup demo test check format docs soak bench bench-peers clean
+.PHONY: help setup demo test test-model check format docs soak bench bench-peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +26,10 @@ demo: $(STAMP) ## build the tree of a well-known package, ask it a question, lis
 
 test: $(STAMP) ## run the tests
 	@$(BIN)/python -m pytest
+
+test-model: $(STAMP) ## run the tests that need a real model: a small one, downloaded once, on loopback
+	@$(BIN)/python .ci/model "$(MODEL)"
+	@$(BIN)/python -m pytest tests/model -m model
 
 check: $(STAMP) ## format, lint, types, layers, docs; all of them, whatever the first says
 	@failed=; \
@@ -58,4 +63,4 @@ $(PEERS_STAMP): $(STAMP)
 	@rm -f $(PEERS)/.installed-* && touch $@
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(PEERS) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) $(PEERS) $(MODEL) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

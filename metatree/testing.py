@@ -21,6 +21,9 @@ from metatree.protocols import (
     RouteRequest,
     ToolRequest,
 )
+from metatree.testing_server import ModelRequest as ModelRequest
+from metatree.testing_server import ModelServer as ModelServer
+from metatree.testing_server import Reply as Reply
 from metatree.tree import ROOT, Tree
 
 Said = str | None | RouteDecision | Exception

@@ -34,14 +34,20 @@ def no_model_requests(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     monkeypatch.setattr(socket.socket, "connect", guarded)
 
 
+_BY_REQUEST = {
+    "live": "needs a real model and a key: run `pytest -m live`",
+    "model": "needs the small real model of `make test-model`",
+}
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave `live` tests out unless they are asked for: `pytest -m live`."""
-    if "live" in (config.option.markexpr or ""):
-        return
-    skip = pytest.mark.skip(reason="needs a real model and a key: run `pytest -m live`")
-    for item in items:
-        if "live" in item.keywords:
-            item.add_marker(skip)
+    """Leave tests out that are run by request only, with `-m live` or `-m model`."""
+    for mark, reason in _BY_REQUEST.items():
+        if mark in (config.option.markexpr or ""):
+            continue
+        for item in items:
+            if mark in item.keywords:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def ask(
     from metatree import Blackboard, search
     from metatree import ask_person as person
     from metatree_agents.cli.answers import answer_lines, with_sources
-    from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched
+    from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched, with_hints
     from metatree_agents.cli.shapes import ask_shape
     from metatree_agents.cli.trees import ready_tree
 
@@ -80,7 +80,7 @@ def ask(
                 fallbacks=[person] if ask_person else [],
                 blackboard=Blackboard(opened) if ask_person else None,
                 wait=wait,
-                **parts,
+                **with_hints(parts, opened),
             )
         result = with_sources(result, k)
         if json:
@@ -113,7 +113,7 @@ def find(
     """
     from metatree import search
     from metatree_agents.cli.answers import node_lines
-    from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched
+    from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched, with_hints
     from metatree_agents.cli.shapes import find_shape
     from metatree_agents.cli.trees import ready_tree
 
@@ -131,7 +131,7 @@ def find(
             limits=limits_of(max_calls, max_seconds),
             run_id=run_id,
             on_event=progress,
-            **parts,
+            **with_hints(parts, opened),
         )
     if json:
         screen.write_json(find_shape(result))

@@ -18,19 +18,21 @@ from metatree_agents.cli.shapes import CheckShape, DoctorShape
 from metatree_agents.cli.trees import has_tree, place_of
 
 _PACKAGES = ("pydantic", "openai", "instructor", "networkx", "diskcache", "numpy", "PyStemmer", "wordllama")
-_KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "METATREE_ROUTER")
+_KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "METATREE_MODEL", "METATREE_ROUTER")
 _SMALL_DISK = 200_000_000
 
 
 def doctor(
     source: options.Source = None,
     tree: options.TreePath = None,
+    router: options.Router = None,
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> int:
     """Check the installation and the tree: versions, the embedded model, SQLite, the tree's state, disk, keys.
 
-    Keys are named, their values never shown.
+    A language model that --router or the environment names is asked one small question. Keys are named, their
+    values never shown.
 
     \b
     Example: metatree doctor --source ~/src/requests
@@ -44,6 +46,7 @@ def doctor(
         _checked("tree", lambda: _tree(place)),
         _checked("disk", lambda: _disk(place)),
         _checked("keys", _keys),
+        _checked("language model", lambda: _model(router)),
     ]
     ok = all(check["ok"] for check in checks)
     if json:
@@ -143,6 +146,22 @@ def _disk(place: Path) -> str:
 def _keys() -> str:
     present = [name for name in _KEYS if os.environ.get(name)]
     return f"set: {', '.join(present)}" if present else "none set; the embedded router needs none"
+
+
+def _model(router: str | None) -> str:
+    """Ask the model one small question, as a search would."""
+    from metatree.errors import MetatreeError
+    from metatree_agents.cli.searching import router_of_environment
+
+    named, _, model = (router or router_of_environment() or "").partition("/")
+    if named != "openai":
+        return "none named: use --router openai/MODEL, or METATREE_MODEL; OPENAI_BASE_URL for your own server"
+    from metatree_routers.llm.check import check_model
+
+    try:
+        return check_model(model or None)
+    except MetatreeError as error:
+        raise _Bad(str(error)) from error
 
 
 def _nearest_folder(place: Path) -> Path:

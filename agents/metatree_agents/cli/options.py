@@ -25,7 +25,12 @@ Start = Annotated[
 ]
 Router = Annotated[
     str | None,
-    typer.Option("--router", metavar="NAME", help="Router that chooses the way; `embedded` by default."),
+    typer.Option(
+        "--router",
+        metavar="NAME",
+        help="Router that chooses the way: `embedded`, `openai/MODEL`, `human`; by default METATREE_ROUTER,"
+        " the model in METATREE_MODEL, or `embedded`.",
+    ),
 ]
 Count = Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many to list.")]
 Context = Annotated[

@@ -114,7 +114,7 @@ def resume(
     from metatree import resume as go_on
     from metatree_agents.cli.answers import answer_lines, node_lines
     from metatree_agents.cli.inputs import text_of
-    from metatree_agents.cli.searching import ended, limits_of, suite_parts, watched
+    from metatree_agents.cli.searching import ended, limits_of, suite_parts, watched, with_hints
     from metatree_agents.cli.shapes import ask_shape, find_shape
     from metatree_agents.cli.trees import existing_tree
 
@@ -130,7 +130,7 @@ def resume(
                 answers=answers,
                 limits=limits_of(max_calls, max_seconds),
                 on_event=progress,
-                **parts,
+                **with_hints(parts, opened),
             )
         nodes_only = _run(opened, run).given["returns"] == "nodes"
         if json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from metatree_agents.cli.traces import path_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from metatree import Limits, SearchResult
+    from metatree import Limits, SearchResult, Tree
     from metatree.protocols import Suite
 
 
@@ -48,9 +49,13 @@ def limits_of(max_calls: int | None, max_seconds: float | None) -> Limits | None
 def suite_parts(name: str | None) -> dict[str, Any]:
     """Return the parts that think, as arguments of `search`, for the name of a router.
 
+    Args:
+        name: None for `METATREE_ROUTER`, else the model in `METATREE_MODEL`, else the embedded router.
+
     Raises:
         UserError: no router has this name; the message lists those that are installed.
     """
+    name = name or router_of_environment()
     if name is None:
         return {}
     # A router's name may say more after a slash, such as the model that it calls.
@@ -66,6 +71,21 @@ def suite_parts(name: str | None) -> dict[str, Any]:
         "composer": suite.composer,
         "describer": suite.describer,
     }
+
+
+def router_of_environment() -> str | None:
+    """Return the router that the environment names, None when it names none."""
+    return os.environ.get("METATREE_ROUTER") or ("openai" if os.environ.get("METATREE_MODEL") else None)
+
+
+def with_hints(parts: dict[str, Any], tree: Tree) -> dict[str, Any]:
+    """Return the parts with the evidence of a tree, whose index is built now if it is not yet.
+
+    A router that asks a model works without, but hints from the evidence save it calls.
+    """
+    if not parts or "text" not in plugins.available(plugins.EVIDENCE):
+        return parts
+    return {**parts, "evidence": plugins.load(plugins.EVIDENCE, "text")(tree, required=True)}
 
 
 @contextmanager

@@ -1,0 +1,311 @@
+"""The connection to one model of one server: one pool of connections, one limit, one account of what it cost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from metatree.errors import RouterUnavailable
+from metatree.kernel import report_usage
+from metatree_routers.disk_cache import Cache, DiskCache
+from metatree_routers.limiter import Limiter
+from metatree_routers.llm.errors import PromptTooLong
+from metatree_routers.llm.modes import Dialect, Dialects, Mode
+from metatree_routers.llm.prices import Price, price_of
+from metatree_routers.llm.settings import Settings, settings
+from metatree_routers.llm.telemetry import model_call
+from metatree_routers.llm.tokens import TokenCounter, counter_for
+from metatree_routers.llm.transport import check_completion, error_for
+
+if TYPE_CHECKING:
+    import httpx2
+    from openai import AsyncOpenAI
+    from openai.types.chat import ChatCompletion
+
+    from metatree_routers.llm.forms import Form
+
+    F = TypeVar("F", bound=Form)
+
+REASONING_TOKENS = 4_000
+"""What a reasoning model may think before it answers, beside the limit of the answer itself."""
+SHRINK = 0.5
+"""A prompt that the server found too long is followed by one of this share."""
+
+
+class Connection:
+    """Calls one model; safe to share between searches, event loops and threads.
+
+    Every call is one request: the SDK's and instructor's own retries are off, the kernel retries and counts.
+
+    Args:
+        model: its name on the server; `openai/` before it is taken off once. None asks `METATREE_MODEL`.
+        base_url: None asks `OPENAI_BASE_URL`, then it is OpenAI's own.
+        api_key: None asks `OPENAI_API_KEY`.
+        concurrency: how many calls may be under way at once, over all loops and threads.
+        timeout_s: for one call.
+        temperature: None sends none.
+        extra: more fields of the request's body, such as `{"reasoning_effort": "low"}`.
+        prices: more prices by model, before the list's.
+        cache: remembers how the server wants to be asked; None for the user's cache folder, False for nowhere.
+        transport: what sends requests instead of the network: a `Recording`, a `Replay`, a mock.
+        capture_content: whether spans hold prompts and answers; None asks OpenTelemetry's environment variable.
+        counter: counts tokens; None finds one for the model.
+
+    Raises:
+        UserError: no model is named, or the address is none.
+        BadKey: OpenAI's own API is meant, and there is no key.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        concurrency: int = 64,
+        timeout_s: float = 60.0,
+        temperature: float | None = 0.0,
+        extra: Mapping[str, Any] | None = None,
+        prices: Mapping[str, Price] | None = None,
+        cache: Cache | bool | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        capture_content: bool | None = None,
+        counter: TokenCounter | None = None,
+    ) -> None:
+        self.settings: Settings = settings(model, base_url, api_key)
+        self.limiter = Limiter(concurrency)
+        self.timeout_s = timeout_s
+        self.price: Price | None = price_of(self.settings.model, prices)
+        self.context_limit: int | None = None
+        """The most tokens that a prompt may have, once the server found one too long."""
+        self._temperature = temperature
+        self._extra = dict(extra or {})
+        self._cache = cache
+        self._transport = transport
+        self._capture_content = capture_content
+        self._counter = counter
+        self._lock = threading.Lock()
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, Any]] = (
+            WeakKeyDictionary()
+        )
+        self._ever_worked = False
+
+    @property
+    def model(self) -> str:
+        """The model's name on the server."""
+        return self.settings.model
+
+    @cached_property
+    def counter(self) -> TokenCounter:
+        """Counts tokens as this model does, or never less."""
+        return self._counter or counter_for(self.model)
+
+    @cached_property
+    def dialects(self) -> Dialects:
+        """How the server wants to be asked, as far as it is known."""
+        cache: Cache | None = None
+        if self._cache is None:
+            cache = DiskCache(name="servers")
+        elif not isinstance(self._cache, bool):
+            cache = self._cache
+        first = Dialect(
+            bounds=not self.settings.is_openai,
+            temperature=not self.settings.reasons,
+            limit="max_completion_tokens" if self.settings.is_openai else "max_tokens",
+        )
+        return Dialects(self.settings.shown_url, self.model, first=first, cache=cache)
+
+    async def ask(
+        self, form: type[F], messages: Sequence[Mapping[str, Any]], *, max_tokens: int, task: str
+    ) -> F:
+        """Ask for an answer in form.
+
+        Args:
+            form: the class of the answer.
+            messages: the conversation.
+            max_tokens: bound of the answer.
+            task: what it is for: `route`, `read`, `fill`, `compose` or `describe`.
+
+        Raises:
+            BadModelAnswer: the answer has not the form; the message says to the model what is wrong.
+            TransientError: the same call may work later.
+            UserError: no call will work before the settings are mended.
+            RequestRejected: the server will not take this request.
+        """
+        from metatree_routers.llm.structured import answered
+
+        dialect = self.dialects.current
+        body = {**self._body(messages, max_tokens, dialect), "response_model": form, "max_retries": 0}
+        token = _call.set(_Call(form, dialect, max_tokens, task))
+        try:
+            answer: F = await answered(self._instructed(dialect.mode), self.dialects, dialect, body)
+            return answer
+        finally:
+            _call.reset(token)
+
+    async def text(self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, task: str) -> str:
+        """Ask for a text; raises as `ask` does."""
+        dialect = self.dialects.current
+        token = _call.set(_Call(None, dialect, max_tokens, task))
+        try:
+            completion = await self._create(**self._body(messages, max_tokens, dialect))
+        finally:
+            _call.reset(token)
+        return (completion.choices[0].message.content or "").strip()
+
+    def fits(self, limit: int) -> int:
+        """Return a token limit for prompts, lowered to what the server was found to take."""
+        return limit if self.context_limit is None else min(limit, self.context_limit)
+
+    def _body(
+        self, messages: Sequence[Mapping[str, Any]], max_tokens: int, dialect: Dialect
+    ) -> dict[str, Any]:
+        body: dict[str, Any] = {"model": self.model, "messages": list(messages)}
+        body[dialect.limit] = max_tokens + (REASONING_TOKENS if self.settings.reasons else 0)
+        if dialect.temperature and self._temperature is not None:
+            body["temperature"] = self._temperature
+        return {**body, **self._extra}
+
+    def _instructed(self, mode: Mode) -> Any:
+        made = self.__dict__.setdefault("_made", {})
+        if mode not in made:
+            from metatree_routers.llm.structured import instructed
+
+            made[mode] = instructed(self._create, mode)
+        return made[mode]
+
+    async def _create(self, **body: Any) -> ChatCompletion:
+        """Send one request, report what it used, and see that what came can be an answer."""
+        call = _call.get()
+        assert call is not None
+        if call.form is not None:
+            from metatree_routers.llm.structured import shaped
+
+            body = shaped(body, call.form, call.dialect)
+        with model_call(
+            task=call.task,
+            model=self.model,
+            base_url=self.settings.base_url,
+            max_tokens=call.max_tokens,
+            temperature=body.get("temperature"),
+            content=self._capture_content,
+        ) as span:
+            span.sent(body["messages"])
+            async with self.limiter.slot():
+                completion = await self._send(body, call.dialect)
+            message = completion.choices[0].message if getattr(completion, "choices", None) else None
+            said = _said(message)
+            tokens_in, tokens_out = self._report(completion, body, said)
+            span.answered(
+                response_id=getattr(completion, "id", None) or "",
+                model=getattr(completion, "model", None) or self.model,
+                finish=completion.choices[0].finish_reason if message is not None else None,
+                tokens_in=tokens_in,
+                tokens_out=tokens_out,
+                text=said,
+            )
+            check_completion(completion, self.settings, ever_worked=self._ever_worked)
+            self._ever_worked = True
+            return completion
+
+    async def _send(self, body: dict[str, Any], dialect: Dialect) -> ChatCompletion:
+        import openai
+        from openai.types.chat import ChatCompletion
+
+        client = await self._client()
+        try:
+            # `chat.completions.create` looks through the whole prompt for types to transform, in more time than all
+            # else together; the body is plain JSON here.
+            return await client.post("/chat/completions", body=body, cast_to=ChatCompletion)
+        except openai.OpenAIError as exc:
+            error = error_for(exc, self.settings, self.dialects, dialect)
+        except ValueError as exc:  # a body that is no JSON, under a header that says it is
+            error = RouterUnavailable(
+                f"the model server at {self.settings.shown_url} answered what is no JSON ({type(exc).__name__})"
+            )
+            raise error from exc
+        if isinstance(error, PromptTooLong):
+            self.context_limit = int(self.counter.messages(body["messages"]) * SHRINK)
+        if isinstance(error, RouterUnavailable) and error.retry_after_s:
+            self.limiter.hold(error.retry_after_s)
+        raise error
+
+    def _report(self, completion: Any, body: Mapping[str, Any], said: str) -> tuple[int, int]:
+        """Report what a call used, estimated where the server does not say."""
+        usage = getattr(completion, "usage", None)
+        tokens_in = getattr(usage, "prompt_tokens", None)
+        tokens_out = getattr(usage, "completion_tokens", None)
+        if tokens_in is None:
+            tokens_in = self.counter.messages(body["messages"])
+        if tokens_out is None:
+            tokens_out = self.counter.text(said)
+        details = getattr(usage, "prompt_tokens_details", None)
+        cached = getattr(details, "cached_tokens", None) or 0
+        amounts: dict[str, float] = {"tokens_in": tokens_in, "tokens_out": tokens_out}
+        if cached:
+            amounts["tokens_cached"] = cached
+        if self.price is not None:
+            amounts["cost_usd"] = float(self.price.of(tokens_in, tokens_out, cached=cached))
+        report_usage(**amounts)
+        return tokens_in, tokens_out
+
+    async def _client(self) -> AsyncOpenAI:
+        """Return the client of the running loop; it is closed when the loop shuts its generators down."""
+        loop = asyncio.get_running_loop()
+        found = self._clients.get(loop)
+        if found is None:
+            opened = self._open()
+            client = await anext(opened)
+            with self._lock:
+                found = self._clients.setdefault(loop, (client, opened))
+        return found[0]
+
+    async def _open(self) -> AsyncIterator[AsyncOpenAI]:
+        import httpx2
+        from openai import AsyncOpenAI
+
+        options: dict[str, Any] = {}
+        if self._transport is not None:
+            for_loop = getattr(self._transport, "for_loop", None)
+            options["transport"] = for_loop() if for_loop is not None else self._transport
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=self.limiter.concurrency)
+        client = AsyncOpenAI(
+            api_key=self.settings.api_key,
+            base_url=self.settings.base_url,
+            max_retries=0,
+            timeout=self.timeout_s,
+            http_client=httpx2.AsyncClient(timeout=self.timeout_s, limits=limits, **options),
+        )
+        try:
+            yield client
+        finally:
+            await client.close()
+
+
+class _Call:
+    """What `_create` must know of a call besides its body, which passes through instructor."""
+
+    __slots__ = ("dialect", "form", "max_tokens", "task")
+
+    def __init__(self, form: Any, dialect: Dialect, max_tokens: int, task: str) -> None:
+        self.form = form
+        self.dialect = dialect
+        self.max_tokens = max_tokens
+        self.task = task
+
+
+_call: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("metatree_model_call", default=None)
+
+
+def _said(message: Any) -> str:
+    if message is None:
+        return ""
+    calls = getattr(message, "tool_calls", None)
+    if calls:
+        return str(calls[0].function.arguments)
+    return message.content or ""

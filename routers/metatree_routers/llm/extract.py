@@ -1,0 +1,107 @@
+"""Find the JSON object in what a model wrote: bare, in a code fence, behind its thoughts, or with small slips."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import warnings
+from collections.abc import Collection, Iterator
+from typing import Any
+
+_THOUGHTS = re.compile(r".*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+_DECODER = json.JSONDecoder(strict=False)
+MAX_CHARS = 200_000
+_MAX_TRIES = 64
+_WRAPPERS = ("arguments", "parameters", "answer", "response", "result")
+
+
+def json_object(text: str, fields: Collection[str] = ()) -> dict[str, Any] | None:
+    """Return the object that a model meant as its answer, None when there is none.
+
+    Of several, it is the last with one of the fields, else the last: what comes before may be repeated from the prompt.
+
+    Example:
+        >>> json_object('Sure! ```json\\n{"choice": "A",}\\n``` I hope this helps.')
+        {'choice': 'A'}
+        >>> json_object("No idea.") is None
+        True
+    """
+    text = _THOUGHTS.sub("", text[:MAX_CHARS]).strip()
+    found = [*_objects(text)]
+    if not found:
+        return None
+    fitting = [value for value in found if any(name in value for name in fields)]
+    chosen = (fitting or found)[-1]
+    if fields and not fitting:
+        for name in _WRAPPERS:
+            inner = chosen.get(name)
+            if isinstance(inner, str):
+                inner = _loaded(inner)
+            if isinstance(inner, dict) and any(field in inner for field in fields):
+                return inner
+    return chosen
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    whole = _loaded(text)
+    if isinstance(whole, dict):
+        yield whole
+        return
+    if isinstance(whole, list) and len(whole) == 1 and isinstance(whole[0], dict):
+        yield whole[0]
+        return
+    at, tries = text.find("{"), 0
+    while at >= 0 and tries < _MAX_TRIES:
+        tries += 1
+        value, end = _object_at(text, at)
+        if value is not None:
+            yield value
+        at = text.find("{", end)
+
+
+def _object_at(text: str, at: int) -> tuple[dict[str, Any] | None, int]:
+    """Return the object that begins at a place and where to go on; mend small slips when it is not JSON as it is."""
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        closing = _closing(text, at)
+        value = None if closing is None else _loaded(text[at:closing])
+        end = at + 1 if closing is None or value is None else closing
+    return (value, end) if isinstance(value, dict) else (None, end)
+
+
+def _closing(text: str, at: int) -> int | None:
+    """Return the place behind the brace that closes the one at `at`."""
+    depth, inside, escaped = 0, False, False
+    for place in range(at, len(text)):
+        char = text[place]
+        if escaped:
+            escaped = False
+        elif char == "\\":
+            escaped = True
+        elif char == '"':
+            inside = not inside
+        elif not inside and char in "{}":
+            depth += 1 if char == "{" else -1
+            if depth == 0:
+                return place + 1
+    return None
+
+
+def _loaded(text: str) -> Any:
+    """Read JSON, JSON with commas too many, or a Python literal."""
+    for attempt in (text, _TRAILING_COMMA.sub(r"\1", text)):
+        try:
+            return json.loads(attempt, strict=False)
+        except (ValueError, RecursionError):
+            continue
+    if text[:1] not in "{[" or len(text) > 20_000:
+        return None
+    try:
+        with warnings.catch_warnings():  # about escapes in a text that is no program
+            warnings.simplefilter("ignore")
+            return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None

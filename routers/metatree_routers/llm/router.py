@@ -1,0 +1,170 @@
+"""A router that asks a language model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from metatree.errors import BadModelAnswer
+from metatree.protocols import RouteDecision, RouteRequest, Suite
+from metatree_routers.llm.connection import Connection
+from metatree_routers.llm.errors import PromptTooLong, for_the_model
+from metatree_routers.llm.fit import Menu, at_least, clipped_route, how_many_fit, menu_prompt
+from metatree_routers.llm.labels import NONE, offered
+from metatree_routers.llm.prompts import Prompts
+
+PROMPT_TOKENS = 2_000
+COMFORTABLE_TOKENS = 600
+ANSWER_TOKENS = 500
+UNSAID = "the model gave no reason"
+
+
+class LLMRouter:
+    """Asks a model on an OpenAI-compatible server which option to take.
+
+    Only what was offered can be chosen: options go by labels, and an answer that names none of them is shown back to
+    the model as an error. Long menus come in groups, short ones at two levels (`capacity`).
+
+    Args:
+        model: its name; None asks `METATREE_MODEL`. `openai/` before it is taken off once.
+        connection: one that is shared with other parts; then `model` and `options` are not given.
+        prompts: your own words.
+        prompt_tokens: a prompt never takes more.
+        comfortable_tokens: a menu says no more about its options than fits these.
+        read_tokens: a reader's prompt never takes more.
+        options: see `Connection`: `base_url`, `api_key`, `concurrency`, `timeout_s`, `prices`, `transport`, …
+
+    Raises:
+        UserError: no model is named, or the address is none.
+        BadKey: OpenAI's own API is meant, and there is no key.
+
+    Example:
+        >>> LLMRouter("openai/qwen3:8b", base_url="http://localhost:11434/v1")
+        LLMRouter('qwen3:8b', base_url='http://localhost:11434/v1')
+    """
+
+    uses_model = True
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        connection: Connection | None = None,
+        prompts: Prompts | None = None,
+        prompt_tokens: int = PROMPT_TOKENS,
+        comfortable_tokens: int = COMFORTABLE_TOKENS,
+        read_tokens: int | None = None,
+        **options: Any,
+    ) -> None:
+        self.connection = connection or Connection(model, **options)
+        self.prompts = prompts or Prompts()
+        self.prompt_tokens = prompt_tokens
+        self.comfortable_tokens = min(comfortable_tokens, prompt_tokens)
+        self.read_tokens = read_tokens
+        self._last: tuple[RouteRequest, int, Menu | None] | None = None
+
+    def __repr__(self) -> str:
+        told = self.connection.settings
+        return f"LLMRouter({told.model!r}, base_url={told.shown_url!r})"
+
+    @property
+    def cache_key(self) -> str:
+        """What answers depend on besides the request: model, server and prompts."""
+        return f"{self.connection.model} {self.connection.settings.shown_url} {self.prompts.version}"
+
+    def suite(self) -> Suite:
+        """Return this router with a reader, a tool caller, a composer and a describer over the same connection."""
+        from metatree_routers.llm.composer import LLMComposer
+        from metatree_routers.llm.describer import LLMDescriber
+        from metatree_routers.llm.reader import LLMReader
+        from metatree_routers.llm.tool_caller import LLMToolCaller
+
+        shared: dict[str, Any] = {"connection": self.connection, "prompts": self.prompts}
+        reading: dict[str, Any] = {} if self.read_tokens is None else {"prompt_tokens": self.read_tokens}
+        return Suite(
+            self,
+            LLMReader(**shared, **reading),
+            LLMToolCaller(**shared),
+            LLMComposer(**shared),
+            LLMDescriber(**shared),
+        )
+
+    def capacity(self, request: RouteRequest) -> int:
+        """Return how many of the options, from the first, fit one prompt.
+
+        A menu at two levels is held to the comfortable size, all or nothing: it is there to save calls, not to fill
+        the prompt.
+        """
+        limit = self._limit()
+        if self._is_wider(request):
+            limit = min(limit, self.comfortable_tokens)
+            if at_least(request) <= limit and self._menu(request, limit) is not None:
+                return len(request.options)
+            return 0
+        if self._menu(request, limit) is not None:
+            return len(request.options)
+        return how_many_fit(
+            clipped_route(request, self.connection.counter, limit),
+            self.prompts,
+            self.connection.counter,
+            comfortable=self.comfortable_tokens,
+            limit=limit,
+        )
+
+    async def route(self, request: RouteRequest) -> RouteDecision:
+        menu = self._menu(request, self._limit())
+        if menu is None:
+            raise PromptTooLong(
+                f"the model server takes prompts of {self._limit()} tokens, too few for these options"
+            )
+        from metatree_routers.llm.forms import route_form
+
+        cut = sum("cut off" in error for error in request.errors)
+        answer = await self.connection.ask(
+            route_form(len(request.options)),
+            menu.messages,
+            max_tokens=ANSWER_TOKENS * (1 + cut),
+            task="route",
+        )
+        return self._decision(request, answer)
+
+    def _decision(self, request: RouteRequest, answer: Any) -> RouteDecision:
+        unviable: dict[str, str] = {}
+        for item in answer.ruled_out:
+            option = offered(item.option, request.options)
+            if option is not None:
+                unviable[option.id] = item.why or answer.reason or UNSAID
+        said = answer.choice.strip()
+        reason = answer.reason or UNSAID
+        if said.casefold().strip("\"'[]().") in (NONE, "", "null", "n/a"):
+            return RouteDecision(None, unviable, reason)
+        chosen = offered(said, request.options)
+        if chosen is None:
+            if unviable:
+                return RouteDecision(None, unviable, reason)
+            raise BadModelAnswer(f"{said[:60]!r} is none of the labels offered; name one of them, or none")
+        unviable.pop(chosen.id, None)
+        return RouteDecision(chosen.id, unviable, reason)
+
+    def _limit(self) -> int:
+        return self.connection.fits(self.prompt_tokens)
+
+    @staticmethod
+    def _is_wider(request: RouteRequest) -> bool:
+        return any(option.parent is not None and option.score is None for option in request.options)
+
+    def _menu(self, request: RouteRequest, limit: int) -> Menu | None:
+        """Make the prompt of a request, once: `capacity` and then `route` are asked with the same one."""
+        last = self._last
+        if last is not None and last[0] is request and last[1] == limit:
+            return last[2]
+        errors = for_the_model(request.errors)
+        menu = menu_prompt(
+            clipped_route(request, self.connection.counter, limit),
+            self.prompts,
+            self.connection.counter,
+            comfortable=self.comfortable_tokens,
+            limit=limit,
+            errors=errors,
+        )
+        self._last = (request, limit, menu)
+        return menu

@@ -1,0 +1,123 @@
+"""`--router openai/MODEL`, `METATREE_MODEL`, and what `doctor` says of a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metatree_agents.cli.app import run
+
+from metatree.testing_server import HTML, ModelServer, status
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A folder with two files."""
+    folder = tmp_path / "source"
+    folder.mkdir()
+    (folder / "tokens.py").write_text('"""Tokens of a login."""\n\nTTL = 3600  # tokens live for one hour\n')
+    (folder / "draw.py").write_text('"""Draw circles."""\n\n\ndef circle(): ...\n')
+    return folder
+
+
+@pytest.mark.parametrize("by", ["--router", "METATREE_MODEL", "METATREE_ROUTER"])
+def test_ask_goes_through_the_model_that_is_named(
+    serve: Callable[..., ModelServer],
+    right_model: Any,
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    by: str,
+) -> None:
+    server = serve(right_model("tokens.py", "TTL"), models=["stub/model"])
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    arguments = ["ask", "How long do tokens live?", "--source", str(source), "--json"]
+    if by == "--router":
+        arguments += ["--router", "openai/stub/model"]
+    else:
+        monkeypatch.setenv(by, "stub/model" if by == "METATREE_MODEL" else "openai/stub/model")
+    assert run(arguments) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["answer"] == "one hour"
+    assert said["answers"][0]["sources"][0]["quote"] == "TTL = 3600"
+    assert said["usage"]["model_calls"] == len(server.requests) > 0
+    assert said["usage"]["tokens_in"] > 0
+
+
+def test_a_wrong_key_ends_with_one_line_that_says_so(
+    serve: Callable[..., ModelServer],
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server = serve(api_key="right")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-one")
+    assert run(["ask", "How long do tokens live?", "--source", str(source), "--router", "openai/m"]) == 5
+    captured = capsys.readouterr()
+    assert "check OPENAI_API_KEY" in captured.err
+    assert "sk-wrong-one" not in captured.err + captured.out
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    ("router", "says"), [("openai/m", "OPENAI_API_KEY"), ("openai", "no model is named")]
+)
+def test_settings_that_are_missing_are_wrong_use(
+    source: Path, capsys: pytest.CaptureFixture[str], router: str, says: str
+) -> None:
+    assert run(["ask", "q", "--source", str(source), "--router", router]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_doctor_finds_out_how_a_model_answers(
+    serve: Callable[..., ModelServer],
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server = serve({"choice": "A"}, modes=("json",))
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    assert run(["doctor", "--source", str(source), "--router", "openai/stub"]) == 0
+    said = next(line for line in capsys.readouterr().out.splitlines() if "language model" in line)
+    assert "in the mode json, after 3 calls" in said
+    assert run(["doctor", "--source", str(source), "--router", "openai/stub"]) == 0
+    assert "after" not in capsys.readouterr().out.rpartition("language model")[2], "it was remembered"
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (status(401, "Incorrect API key provided"), "check OPENAI_API_KEY"),
+        (status(404, "model 'stub' not found", kind="model_not_found"), "is 'stub' the model's name there?"),
+        (status(404, "404 page not found"), "usually ends with /v1"),
+        (HTML, "usually ends with /v1"),
+        (status(503, "the model is loading"), "the model is loading"),
+        ("hello", "no JSON object"),
+    ],
+)
+def test_doctor_says_what_is_wrong(
+    serve: Callable[..., ModelServer],
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    reply: Any,
+    says: str,
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", serve(reply).url)
+    monkeypatch.setenv("METATREE_MODEL", "stub")
+    assert run(["doctor", "--source", str(source), "--json"]) == 5
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert not checks["language model"]["ok"]
+    assert says in checks["language model"]["detail"]
+
+
+def test_doctor_asks_nobody_when_no_model_is_named(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", "--source", str(source), "--json"]) == 0
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert "none named" in checks["language model"]["detail"]

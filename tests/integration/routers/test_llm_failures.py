@@ -1,0 +1,271 @@
+"""Whatever a model server does wrong has its typed error or its retry, and is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from metatree_routers.llm import LLMRouter
+from metatree_routers.llm.errors import (
+    BadKey,
+    EmptyAnswer,
+    NotAModelServer,
+    OutOfCredit,
+    PromptTooLong,
+    Refused,
+    RequestRejected,
+    Truncated,
+    UnknownModel,
+)
+
+from metatree import Limits, Tree, search
+from metatree.errors import BadModelAnswer, RouterUnavailable, UserError
+from metatree.testing_server import (
+    DROP,
+    EMPTY,
+    HTML,
+    REFUSAL,
+    ModelServer,
+    Reply,
+    hang,
+    status,
+    truncated,
+)
+
+pytestmark = pytest.mark.integration
+Serve = Callable[..., ModelServer]
+RouterFor = Callable[..., LLMRouter]
+RequestOf = Callable[..., Any]
+
+FINE = {"reason": "fits", "choice": "B", "ruled_out": []}
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "says"),
+    [
+        (truncated(), Truncated, "cut off"),
+        (REFUSAL, Refused, "cannot help"),
+        (Reply("{}", finish="content_filter"), Refused, "filter"),
+        (EMPTY, EmptyAnswer, "empty"),
+        ("I would go for the second one.", BadModelAnswer, "no JSON object"),
+        ({"reason": "x", "choice": "Z", "ruled_out": []}, BadModelAnswer, "'Z' is none of the labels"),
+        ({"reason": "x"}, BadModelAnswer, "choice"),
+        ({"choice": ["A"]}, BadModelAnswer, "choice"),
+        (status(401, "Incorrect API key provided"), BadKey, "OPENAI_API_KEY"),
+        (status(403, "no access"), BadKey, "403"),
+        (status(404, "The model `stub` does not exist", kind="model_not_found"), UnknownModel, "'stub'"),
+        (status(404, "Not Found"), NotAModelServer, "/v1"),
+        (status(429, "slow down"), RouterUnavailable, "429"),
+        (status(429, "You exceeded your current quota", kind="insufficient_quota"), OutOfCredit, "credit"),
+        (status(402, "Insufficient balance"), OutOfCredit, "402"),
+        (status(500, "oops"), RouterUnavailable, "500"),
+        (status(503, "loading the model"), RouterUnavailable, "503"),
+        (
+            status(400, "maximum context length is 512 tokens", kind="context_length_exceeded"),
+            PromptTooLong,
+            "512",
+        ),
+        (status(400, "content_filter: blocked"), Refused, "filter"),
+        (DROP, RouterUnavailable, "cannot be reached"),
+        (HTML, NotAModelServer, "no chat completion"),
+        (Reply(raw="{not json"), RouterUnavailable, "no JSON"),
+        (Reply(raw='{"hello": "world"}'), NotAModelServer, "no chat completion"),
+    ],
+)
+def test_each_failure_has_its_error(
+    serve: Serve, router_for: RouterFor, request_of: RequestOf, reply: Any, error: type[Exception], says: str
+) -> None:
+    server = serve(reply)
+    with pytest.raises(error, match=None) as caught:
+        asyncio.run(router_for(server).route(request_of("a.py", "b.py")))
+    assert type(caught.value) is error
+    assert says in str(caught.value)
+    assert len(server.requests) == 1, "one effect is one request"
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    router = LLMRouter("m", base_url="http://127.0.0.1:9/v1", cache=False)
+    from metatree import Node, Option, RouteRequest
+
+    request = RouteRequest(("q",), "", Node("n", "n"), (Option("a", "a"), Option("b", "b")))
+    with pytest.raises(RouterUnavailable, match=r"127\.0\.0\.1:9/v1 cannot be reached"):
+        asyncio.run(router.route(request))
+
+
+def test_an_answer_that_comes_too_late_is_a_timeout(
+    serve: Serve, router_for: RouterFor, request_of: RequestOf
+) -> None:
+    server = serve(hang(5))
+    with pytest.raises(RouterUnavailable, match="did not answer in time"):
+        asyncio.run(router_for(server, timeout_s=0.1).route(request_of("a.py", "b.py")))
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("7", 7.0), ("0.5", 0.5), ("nonsense", None), (None, None)])
+def test_retry_after_is_passed_on(
+    serve: Serve, router_for: RouterFor, request_of: RequestOf, said: str | None, seconds: float | None
+) -> None:
+    server = serve(status(429, "slow down", retry_after=said))
+    with pytest.raises(RouterUnavailable) as caught:
+        asyncio.run(router_for(server).route(request_of("a.py", "b.py")))
+    assert caught.value.retry_after_s == seconds
+
+
+def test_retry_after_may_be_a_date(serve: Serve, router_for: RouterFor, request_of: RequestOf) -> None:
+    from email.utils import formatdate
+
+    server = serve(status(503, "later", retry_after=formatdate(time.time() + 20, usegmt=True)))
+    with pytest.raises(RouterUnavailable) as caught:
+        asyncio.run(router_for(server).route(request_of("a.py", "b.py")))
+    assert caught.value.retry_after_s is not None
+    assert 15 < caught.value.retry_after_s <= 20
+
+
+def test_a_bad_answer_is_shown_back_and_each_attempt_is_counted(
+    serve: Serve, router_for: RouterFor, tree: Tree, right_model: Any
+) -> None:
+    server = serve(right_model("Auth", "tokens.py"))
+    server.then("no idea", {"reason": "x", "choice": "Q", "ruled_out": []})
+    found = search("How long do tokens live?", tree=tree, router=router_for(server), evidence=False)
+    assert found.ended == "answered"
+    assert "there is no JSON object" in server.requests[1].user
+    assert "'Q' is none of the labels offered" in server.requests[2].user
+    assert found.usage.failed_attempts == 2
+    assert found.usage.model_calls == len(server.requests)
+    assert found.usage.tokens_in > sum(len(r.user) for r in server.requests) / 4
+
+
+def test_after_bad_answers_the_evidence_decides_and_the_trace_says_so(
+    serve: Serve, router_for: RouterFor, tree: Tree
+) -> None:
+    server = serve("never any JSON")
+    found = search("q", tree=tree, router=router_for(server), evidence=False, returns="nodes", k=1)
+    routes = [entry for entry in found.trace if entry.event == "route"]
+    assert [entry.data["by"] for entry in routes[:2]] == ["nobody", "evidence"]
+    assert "has not the form" in routes[0].reason
+    assert found.usage.model_calls == len(server.requests) == found.usage.failed_attempts
+
+
+def test_server_errors_are_not_shown_to_the_model(
+    serve: Serve, router_for: RouterFor, tree: Tree, right_model: Any
+) -> None:
+    server = serve(right_model("Auth", "tokens.py")).then(status(503, "restarting now", retry_after="0.01"))
+    found = search("How long do tokens live?", tree=tree, router=router_for(server), evidence=False)
+    assert found.ended == "answered"
+    assert server.requests[0].user == server.requests[1].user
+    assert found.usage.failed_attempts == 1
+
+
+def test_an_answer_cut_off_gets_more_room_the_next_time(
+    serve: Serve, router_for: RouterFor, tree: Tree, right_model: Any
+) -> None:
+    server = serve(right_model("Auth", "tokens.py")).then(truncated())
+    search("How long do tokens live?", tree=tree, router=router_for(server), evidence=False)
+    first, second = server.requests[:2]
+    assert second.body["max_tokens"] == 2 * first.body["max_tokens"]
+    assert "use fewer words" in second.user
+
+
+@pytest.mark.parametrize("reply", [status(401, "Incorrect API key"), status(404, "model not found")])
+def test_wrong_settings_stop_the_run_and_resume_goes_on(
+    serve: Serve, router_for: RouterFor, tree: Tree, right_model: Any, reply: Any
+) -> None:
+    from metatree import resume
+
+    server = serve(reply)
+    router = router_for(server)
+    stopped = search("How long do tokens live?", tree=tree, router=router, evidence=False, run_id="r")
+    assert stopped.ended == "failed"
+    assert type(stopped.detail) is str and ("BadKey" in stopped.detail or "UnknownModel" in stopped.detail)
+    assert len(server.requests) == 1, "it is not asked again and again"
+    server.answer = right_model("Auth", "tokens.py")
+    found = resume("r", tree=tree, router=router, evidence=False)
+    assert (found.ended, found.answer) == ("answered", "one hour")
+
+
+def test_a_prompt_too_long_for_the_server_is_followed_by_shorter_ones(
+    serve: Serve, router_for: RouterFor, request_of: RequestOf
+) -> None:
+    def small(request: Any) -> Any:
+        if len(request.user) > 3_200:
+            return status(400, "the request exceeds the available context size (1024 tokens)")
+        return FINE
+
+    server = serve(small)
+    router = router_for(server, comfortable_tokens=2_000)
+    request = request_of(*(f"file_{n}.py with a long title" for n in range(50)))
+    assert router.capacity(request) == 50
+    with pytest.raises(PromptTooLong):
+        asyncio.run(router.route(request))
+    fits = router.capacity(request)
+    assert 2 <= fits < 50
+    shorter = replace(request, options=request.options[:fits])
+    assert asyncio.run(router.route(shorter)).choice == "id-1"
+
+
+def test_a_rejected_request_is_no_retry_for_ever(
+    serve: Serve, router_for: RouterFor, request_of: RequestOf
+) -> None:
+    server = serve(FINE)
+    router = router_for(server)
+    asyncio.run(router.route(request_of("a.py", "b.py")))
+    server.then(status(400, "unknown field `logit_bias`"))
+    with pytest.raises(RequestRejected, match="logit_bias"):
+        asyncio.run(router.route(request_of("a.py", "b.py")))
+
+
+def test_a_busy_server_holds_back_all_calls(
+    serve: Serve, router_for: RouterFor, request_of: RequestOf
+) -> None:
+    server = serve(FINE).then(status(429, "slow down", retry_after="0.3"))
+    router = router_for(server)
+
+    async def run() -> float:
+        with pytest.raises(RouterUnavailable):
+            await router.route(request_of("a.py", "b.py"))
+        began = time.monotonic()
+        await router.route(request_of("a.py", "b.py"))
+        return time.monotonic() - began
+
+    assert asyncio.run(run()) > 0.25
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url", "says"),
+    [
+        (None, None, "no model is named"),
+        ("openai/", None, "no model is named"),
+        ("m", "localhost:80", "no address"),
+    ],
+)
+def test_settings_are_checked_when_the_router_is_made(
+    model: str | None, base_url: str | None, says: str
+) -> None:
+    with pytest.raises(UserError, match=says):
+        LLMRouter(model, base_url=base_url)
+
+
+def test_openai_itself_needs_a_key() -> None:
+    with pytest.raises(UserError, match="OPENAI_API_KEY"):
+        LLMRouter("openai/gpt-4o-mini")
+
+
+def test_limits_are_kept_to_the_call(serve: Serve, router_for: RouterFor, tree: Tree) -> None:
+    server = serve("no JSON")
+    found = search("q", tree=tree, router=router_for(server), evidence=False, limits=Limits(model_calls=4))
+    assert (found.ended, found.detail) == ("limit", "model_calls")
+    assert len(server.requests) == found.usage.model_calls == 4
+
+
+def test_nothing_is_logged_about_bad_answers(
+    serve: Serve, router_for: RouterFor, request_of: RequestOf, caplog: pytest.LogCaptureFixture
+) -> None:
+    """instructor logs failures as errors, with the model's words in them."""
+    with pytest.raises(BadModelAnswer):
+        asyncio.run(router_for(serve("SECRET words")).route(request_of("a.py", "b.py")))
+    with pytest.raises(RouterUnavailable):
+        asyncio.run(router_for(serve(status(500))).route(request_of("a.py", "b.py")))
+    assert [record.name for record in caplog.records if record.name.startswith("instructor")] == []
