@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from metatree.testing import ScriptedRouter
     from metatree_routers.cached import CachedRouter
-    from metatree_routers.fallback import FallbackRouter
-    from metatree_routers.human import HumanRouter
-    from metatree_routers.limited import LimitedRouter
-    from metatree_routers.llm.descriptions import describe_tree
-    from metatree_routers.llm.router import LLMRouter
-    from metatree_routers.recorded import RecordedRouter
-    from metatree_routers.recorded import ReplayedRouter
     from metatree_routers.composer import EmbeddedComposer
     from metatree_routers.describer import EmbeddedDescriber
     from metatree_routers.embedded import embedded_suite
     from metatree_routers.evidence import TextEvidence, text_evidence
+    from metatree_routers.fallback import FallbackRouter
     from metatree_routers.files import FileEvidence, FoundDefinition, FoundFile, rank_files
+    from metatree_routers.human import HumanRouter
+    from metatree_routers.limited import LimitedRouter
+    from metatree_routers.llm.descriptions import describe_tree
+    from metatree_routers.llm.router import LLMRouter
     from metatree_routers.reader import EmbeddedReader
+    from metatree_routers.recorded import RecordedRouter, ReplayedRouter
     from metatree_routers.router import EmbeddedRouter
     from metatree_routers.tool_caller import EmbeddedToolCaller
 

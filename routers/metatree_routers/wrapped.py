@@ -17,7 +17,7 @@ from metatree.protocols import (
     Suite,
     ToolRequest,
 )
-from metatree.search.parts import whole_suite
+from metatree.searching.parts import whole_suite
 
 Through = Callable[[str, Any, Any], Awaitable[Any]]
 """Is given the method's name, the part that is wrapped and the request, and returns the answer."""
