@@ -88,8 +88,9 @@ PUBLIC = {
     "metatree_agents": "Definition FileToEdit files_to_edit",
     "metatree_memory_tools": "build_tree",
     "metatree_routers": """
-        EmbeddedComposer EmbeddedDescriber EmbeddedReader EmbeddedRouter EmbeddedToolCaller FileEvidence FoundDefinition
-        FoundFile ScriptedRouter TextEvidence embedded_suite rank_files text_evidence
+        CachedRouter EmbeddedComposer EmbeddedDescriber EmbeddedReader EmbeddedRouter EmbeddedToolCaller
+        FallbackRouter FileEvidence FoundDefinition FoundFile HumanRouter LLMRouter LimitedRouter RecordedRouter
+        ReplayedRouter ScriptedRouter TextEvidence describe_tree embedded_suite rank_files text_evidence
     """,
 }
 

@@ -239,9 +239,11 @@ def test_places_survive_cancellations_on_many_loops() -> None:
             with lock:
                 at_once += 1
                 most = max(most, at_once)
-            await asyncio.sleep(0.001)
-            with lock:
-                at_once -= 1
+            try:
+                await asyncio.sleep(0.001)
+            finally:
+                with lock:
+                    at_once -= 1
 
     async def several() -> None:
         tasks = [asyncio.create_task(use(number)) for number in range(40)]
