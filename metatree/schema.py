@@ -154,7 +154,7 @@ CREATE TABLE item(
 );
 CREATE INDEX item_changed ON item(board, changed);
 -- Choosing what goes into a prompt reads this index alone.
-CREATE INDEX item_section ON item(board, section, removed, pinned, number, tokens);
+CREATE INDEX item_section ON item(board, section, removed, number, pinned, tokens);
 
 -- Images of boards; the bytes lie beside the store, under the same name.
 CREATE TABLE image(

@@ -348,7 +348,7 @@ class Rows:
             condition += " AND number < ?"
             values.append(before)
         rows = self.store.rows(
-            f"SELECT {_COLUMNS} FROM item WHERE board = ? AND removed = 0{condition}"
+            f"SELECT {_COLUMNS} FROM item{_plan(which)} WHERE board = ? AND removed = 0{condition}"
             f" ORDER BY number {'DESC' if newest else ''} LIMIT ?",
             (self.board, *values, _LARGEST if limit is None else limit),
         )
@@ -428,6 +428,16 @@ class Rows:
     def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise UserError("this board was opened before the process forked: open it again in the child")
+
+
+def _plan(which: Filter) -> str:
+    """Return how SQLite is to find items in their order.
+
+    The indexes have them in order only within one section. For several, SQLite would sort the whole board at each
+    page of a listing, where reading the table in its own order ends with the page.
+    """
+    one_section = which.sections is not None and len(which.sections) == 1
+    return "" if one_section or which.ids is not None else " NOT INDEXED"
 
 
 def _item(row: tuple[Any, ...]) -> Item:

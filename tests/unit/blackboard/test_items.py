@@ -285,3 +285,31 @@ def test_items_are_read_as_triples() -> None:
 def test_unknown_filter_is_refused() -> None:
     with pytest.raises(UserError, match="'runn'"):
         Blackboard().items(runn="r")  # type: ignore[call-arg]
+
+
+def test_listings_read_items_in_their_order_without_sorting_the_board(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    board = Blackboard()
+    board.add_many("facts", [{"n": n} for n in range(50)])
+    store = board._share.store
+    asked: list[tuple[str, Any]] = []
+    rows = store.rows
+
+    def recorded(sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+        asked.append((sql, values))
+        return rows(sql, values)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "rows", recorded)
+        board.items(limit=1, newest=True)
+        board.items("facts", limit=1, newest=True)
+        board.items("facts", limit=1, newest=True, pinned=False)
+        board.items(sections=["facts", "requests"], limit=1)
+        board.find("3")
+        board.changes(limit=1)
+    listings = [(sql, values) for sql, values in asked if "ORDER BY" in sql]
+    assert len(listings) >= 7
+    for sql, values in listings:
+        plan = str(rows(f"EXPLAIN QUERY PLAN {sql}", values))
+        assert "TEMP B-TREE" not in plan or "AND id " in sql, (sql, plan)
