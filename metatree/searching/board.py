@@ -104,10 +104,10 @@ class BoardLink:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             seen = self.board.version
+            asked = self.board.open_questions(run=self._run)  # before the answers: one may come in between
             if self.answers(pending):
                 return True
             left = None if deadline is None else deadline - time.monotonic()
-            asked = self.board.open_questions(run=self._run)
             if not asked or (left is not None and left <= 0):
                 return False
             await self.board.await_change(seen, left)

@@ -191,6 +191,20 @@ def test_run_in_this_process_goes_on_when_the_answer_comes() -> None:
     assert (result.ended, result.answer) == ("answered", "forty-two")
 
 
+def test_answer_that_comes_while_the_run_looks_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    board, tree = Blackboard(), small_tree()
+    look = Blackboard.open_questions
+
+    def answered_just_before(self: Blackboard, **which: Any) -> Any:
+        for question in look(board):
+            board.answer(question.id, "forty-two")
+        return look(self, **which)
+
+    monkeypatch.setattr(Blackboard, "open_questions", answered_just_before)
+    result = asked(board, tree, wait=20.0)
+    assert (result.ended, result.answer) == ("answered", "forty-two")
+
+
 def test_every_question_is_waited_for() -> None:
     board, tree = Blackboard(), small_tree()
 
