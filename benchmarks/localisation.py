@@ -23,6 +23,7 @@ import tempfile
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -91,7 +92,7 @@ class Checkout:
             "GIT_WORK_TREE": str(self.folder),
         }
 
-    def _git(self, *arguments: str) -> bytes:
+    def _git(self, *arguments: str, check: bool = True) -> bytes:
         command = [
             "git",
             "--git-dir",
@@ -103,12 +104,19 @@ class Checkout:
             *arguments,
         ]
         return subprocess.run(
-            command, env=self._environment, cwd=self.folder, capture_output=True, check=True
+            command, env=self._environment, cwd=self.folder, capture_output=True, check=check
         ).stdout
 
     def move_to(self, commit: str) -> dict[str, str]:
         """Write the files of a commit; return the blob id of each Python file that is no test."""
-        self._git("read-tree", "--reset", "-u", commit)
+        before = self._git("ls-files", "-z").split(b"\0")
+        self._git("read-tree", "--reset", commit)
+        gone = set(before) - set(self._git("ls-files", "-z").split(b"\0"))
+        for name in gone:
+            with suppress(OSError):
+                (self.folder / os.fsdecode(name)).unlink()
+        # Goes on past what a mirror lacks, such as large data files; `read-tree -u` would not.
+        self._git("checkout-index", "--all", "--force", "--index", "--quiet", check=False)
         blobs = {}
         for entry in self._git("ls-tree", "-r", "-z", commit).decode("utf-8", "replace").split("\0"):
             if entry:
