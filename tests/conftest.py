@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import types
 import typing
@@ -13,6 +14,10 @@ import pytest
 
 for _name in [name for name in os.environ if name.startswith("METATREE_")]:
     del os.environ[_name]
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would ignore it, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 

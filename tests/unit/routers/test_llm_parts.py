@@ -105,7 +105,9 @@ def test_the_count_by_lines_is_never_less_than_the_tokenizer_says(text: str) -> 
     assert counter_for("llama-2-7b").lines(text) >= len(_llama().encode(text, add_special_tokens=False).ids)
 
 
-@pytest.mark.parametrize("file", ["README.md", "metatree/searching/machine.py", "docs/cli.md", "pyproject.toml"])
+@pytest.mark.parametrize(
+    "file", ["README.md", "metatree/searching/machine.py", "docs/cli.md", "pyproject.toml"]
+)
 def test_the_count_by_lines_is_close_for_prose_and_code(file: str) -> None:
     text = (ROOT / file).read_text()
     exact = len(_llama().encode(text, add_special_tokens=False).ids)
