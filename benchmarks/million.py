@@ -1,8 +1,9 @@
 """A tree of a million nodes: how fast it opens and steps, and what memory it takes.
 
-    python benchmarks/million.py [--nodes N] [--keep FILE]
+    python benchmarks/million.py [--nodes N] [--keep FILE]      # a made tree, branching 10
+    python benchmarks/million.py --folder DIR                   # one built from the files of a folder
 
-The tree has branching 10. Opening and stepping happen in a fresh process, so that nothing is warm but the disk.
+Opening and stepping happen in a fresh process, so that nothing is warm but the disk.
 A step is the listing of a node, the decision of a router that knows the way, or a read; steps are timed one by one
 over many searches for random leaves. Goals: open in less than 100 ms, 99 % of the steps in less than 1 ms, less than
 300 MB of memory added.
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from metatree import Answer, Limits, Node, Reading, ReadRequest, RouteDecision, RouteRequest, Tree, search
@@ -82,7 +84,28 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measure(path: Path, count: int) -> None:
+def build(folder: Path, out: Path) -> None:
+    from metatree_memory_tools import build_tree
+
+    began = time.monotonic()
+    with build_tree(folder, out=out) as tree:
+        count = len(tree)
+    size_mb = sum(file.stat().st_size for file in out.iterdir()) / 1e6
+    print(f"{'built':24}{count:>12,} nodes in {time.monotonic() - began:.1f} s, {size_mb:.0f} MB", flush=True)
+    print(f"{'peak memory':24}{peak_mb():>12.0f} MB", flush=True)
+
+
+def leaves_of(tree: Tree, rng: random.Random) -> Iterator[str]:
+    """Yield random leaves with content, by random walks from the root."""
+    while True:
+        node = tree.get(tree.root)
+        while children := tree.children(node):
+            node = rng.choice(children)
+        if node.has_content:
+            yield node.id
+
+
+def measure(path: Path) -> None:
     before_mb = peak_mb()
     began = time.perf_counter()
     tree = Tree.open(path)
@@ -91,8 +114,8 @@ def measure(path: Path, count: int) -> None:
     rng = random.Random(1)
     journal = Timed()
     limits = Limits(seconds=None)
-    for _ in range(SEARCHES):
-        leaf = f"n{rng.randrange(count // 10, count)}"
+    targets = list(islice(leaves_of(tree, rng), SEARCHES))
+    for leaf in targets:
         guide = Guide({*tree.ancestors(leaf), leaf}, leaf)
         found = search(
             "q", tree=tree, router=guide, reader=guide, evidence=False, journal=journal, limits=limits
@@ -105,10 +128,10 @@ def measure(path: Path, count: int) -> None:
     print(f"{'memory added':24}{peak_mb() - before_mb:>12.0f} MB   (goal 300)")
     edits = []
     for number in range(300):
-        target = f"n{rng.randrange(count // 20)}"
+        one, other = rng.choice(targets), rng.choice(targets)
         began = time.perf_counter()
-        tree.add(Node(f"edit{number}", "an edit", content="x"), parent=target)
-        tree.move(f"edit{number}", f"n{rng.randrange(count // 20)}")
+        tree.add(Node(f"edit{number}", "an edit", content="x"), parent=one)
+        tree.move(f"edit{number}", other)
         tree.delete(f"edit{number}")
         edits.append((time.perf_counter() - began) * 1e3)
     print(f"{'insert, move and delete':24}{statistics.median(edits):>12.3f} ms   together, median")
@@ -119,16 +142,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Open, step and memory of a tree of a million nodes")
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--keep", type=Path, help="keep the tree in this file, and use it when it is there")
+    parser.add_argument("--folder", type=Path, help="build the tree from the files of this folder")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure is not None:
-        measure(arguments.measure, arguments.nodes)
+        measure(arguments.measure)
         return
     with tempfile.TemporaryDirectory() as folder:
         path = arguments.keep or Path(folder) / "million.db"
-        if not path.exists():
+        if arguments.folder is not None:
+            path = arguments.keep or Path(folder) / "built"
+            build(arguments.folder, path)
+        elif not path.exists():
             make(path, arguments.nodes)
-        command = [sys.executable, __file__, "--measure", str(path), "--nodes", str(arguments.nodes)]
+        command = [sys.executable, __file__, "--measure", str(path)]
         subprocess.run(command, check=True)
 
 
