@@ -62,7 +62,7 @@ class Triples(Protocol):
         ...
 
     def update(self, item_id: str, data: Any) -> object:
-        """Change what an item says."""
+        """Change what an item says; raises UserError when there is none of this id."""
         ...
 
     def remove(self, item_id: str) -> None:
@@ -163,8 +163,10 @@ class BoardBridge:
             if self._tokens.get(name) == data:
                 continue
             item = f"{run_id}:tokens:{name}"
-            self.board.add("tokens", data, id=item, **about)
-            self.board.update(item, data)
+            try:
+                self.board.update(item, data)
+            except UserError:  # it is not there yet
+                self.board.add("tokens", data, id=item, **about)
             self._tokens[name] = data
 
 

@@ -407,7 +407,7 @@ def narrated(entry: Mapping[str, Any]) -> list[str]:
         if entry[count]
     ]
     lines = [f"Transitions can fire: {names}", f'Production "{entry["production"]}" can {", ".join(waiting)}']
-    lines += entry["notes"]
+    lines += entry["notes"] or [f"Asserted {fact}" for fact in entry["asserted"]]
     lines += [f"Failed: {error}" for error in entry["errors"]]
     return [*lines, f"Transitioned to state {entry['state_after']}"]
 
