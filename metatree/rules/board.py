@@ -140,7 +140,7 @@ class BoardBridge:
         now = {
             fact: f"{run_id}:fact:{memory.event_of(fact)}"
             for fact in memory
-            if not (memory.provenance(fact) or {}).get("board")
+            if memory.is_derived(fact) or not (memory.provenance(fact) or {}).get("board")
         }
         for fact, item in self._shown.items():
             if now.get(fact) != item:
