@@ -49,7 +49,7 @@ class Triples(Protocol):
 
     @property
     def changes(self) -> Callable[..., Iterable[BoardItem]]:
-        """`changes(since, sections=…)`: the items that were added, changed or removed after a version, in this order."""
+        """`changes(since, sections=…)`: the items added, changed or removed after a version, in this order."""
         ...
 
     @property

@@ -20,7 +20,9 @@ def test_the_examples_of_the_page_run() -> None:
 
 
 def test_the_program_of_the_example_runs() -> None:
-    program = Program.parse((ROOT / "examples" / "river_crossing" / "river.rules").read_text(encoding="utf-8"))
+    program = Program.parse(
+        (ROOT / "examples" / "river_crossing" / "river.rules").read_text(encoding="utf-8")
+    )
     report = program.shell().run(program.facts, seed=program.seed)
     assert (report.ended, report.cycles) == ("accepted", 11)
 
