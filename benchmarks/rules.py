@@ -181,12 +181,13 @@ def our_manners(count: int) -> dict[str, float]:
     for fact in guests(count):
         memory.add(*fact)
     find, path = memory.agenda("find seating"), memory.agenda("make path")
+    place = find.variables.index("n")
     state, seats = "assign", 1
     for fact in (("s1", "seat", 1), ("s1", "guest", "g0"), ("s1", "path", "g0"), ("s1", "done", "yes")):
         memory.add(*fact)
     memory.add("context", "state", state)
     while seats < count:
-        token = find.token(next(reversed(find.to_add)))
+        token = find.token(max(find.to_add, key=lambda values: values[place]))  # beside the last guest
         seats += 1
         seat = f"s{seats}"
         memory.retract("context", "state", "assign")

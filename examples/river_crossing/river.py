@@ -148,12 +148,13 @@ def crossing(expert: Expert | None = None, **options: Any) -> ControlShell:
 
 def expert_of_choice() -> Expert:
     """Return the model that METATREE_MODEL names, or the table."""
-    model = os.environ.get("METATREE_MODEL")
-    if not model:
+    if not os.environ.get("METATREE_MODEL"):
         return TableExpert()
     from metatree_agents.knowledge import ModelExpert
 
-    return ModelExpert(model)
+    return ModelExpert(
+        "openai"
+    )  # any server that speaks its protocol, and the model that METATREE_MODEL names
 
 
 def main() -> int:

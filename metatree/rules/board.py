@@ -7,7 +7,7 @@ An item is read as triples `(item relation value)`, so a production can react to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from metatree.errors import UserError
@@ -45,28 +45,36 @@ class BoardItem(Protocol):
 class Triples(Protocol):
     """What a blackboard must be able to do: yield triples and changes, and take items."""
 
-    def changes(self, since: int = 0, *, sections: Sequence[str]) -> Iterable[BoardItem]:
-        """Return the items that were added, changed or removed after a version, in this order."""
+    # Callables, since a method whose keywords are spelled out fits no other description of keywords.
+
+    @property
+    def changes(self) -> Callable[..., Iterable[BoardItem]]:
+        """`changes(since, sections=…)`: the items added, changed or removed after a version, in this order."""
         ...
 
-    def triples(self, item: str) -> Iterable[tuple[str, str, Any]]:
-        """Yield what an item says."""
+    @property
+    def triples(self) -> Callable[..., Iterable[tuple[str, str, Any]]]:
+        """`triples(item=…)`: what an item says."""
         ...
 
-    def add(self, section: str, data: Any, **about: Any) -> object:
-        """Add an item; one whose id is there already is not added again."""
+    @property
+    def add(self) -> Callable[..., object]:
+        """`add(section, data, id=…, agent=…, run=…)`: add an item; the same one under its id is added once."""
         ...
 
-    def add_trajectories(self, trajectories: Any, **about: Any) -> object:
-        """Add a step of what an agent did."""
+    @property
+    def add_trajectories(self) -> Callable[..., object]:
+        """`add_trajectories(data, id=…, …)`: add a step of what an agent did."""
         ...
 
-    def update(self, item_id: str, data: Any) -> object:
-        """Change what an item says."""
+    @property
+    def update(self) -> Callable[..., object]:
+        """`update(item_id, data)`: change what an item says; raises UserError when there is none of this id."""
         ...
 
-    def remove(self, item_id: str) -> None:
-        """Remove an item."""
+    @property
+    def remove(self) -> Callable[..., object]:
+        """`remove(item_id)`: remove an item."""
         ...
 
 
@@ -140,7 +148,7 @@ class BoardBridge:
         now = {
             fact: f"{run_id}:fact:{memory.event_of(fact)}"
             for fact in memory
-            if not (memory.provenance(fact) or {}).get("board")
+            if memory.is_derived(fact) or not (memory.provenance(fact) or {}).get("board")
         }
         for fact, item in self._shown.items():
             if now.get(fact) != item:
@@ -163,8 +171,10 @@ class BoardBridge:
             if self._tokens.get(name) == data:
                 continue
             item = f"{run_id}:tokens:{name}"
-            self.board.add("tokens", data, id=item, **about)
-            self.board.update(item, data)
+            try:
+                self.board.update(item, data)
+            except UserError:  # it is not there yet
+                self.board.add("tokens", data, id=item, **about)
             self._tokens[name] = data
 
 

@@ -64,10 +64,9 @@ class ShellLimits:
     cycles: int | None = 1000
     firings: int | None = 10_000
     """Calls of logic, failed attempts included."""
-    model_calls: int | None = 200
-    """Calls that knowledge sources report as made to a model."""
     tokens: int | None = 1_000_000
-    """Prompt and completion tokens together."""
+    """Prompt and completion tokens together, of models that knowledge sources ask."""
+    cost_usd: float | None = None
     seconds: float | None = 600.0
 
 
@@ -366,7 +365,7 @@ class _Fire:
 
 
 def _bounds(limits: ShellLimits) -> dict[str, float]:
-    names = ("firings", "model_calls", "tokens", "seconds")
+    names = ("firings", "tokens", "cost_usd", "seconds")
     return {name: getattr(limits, name) for name in names if getattr(limits, name) is not None}
 
 
@@ -407,7 +406,7 @@ def narrated(entry: Mapping[str, Any]) -> list[str]:
         if entry[count]
     ]
     lines = [f"Transitions can fire: {names}", f'Production "{entry["production"]}" can {", ".join(waiting)}']
-    lines += entry["notes"]
+    lines += entry["notes"] or [f"Asserted {fact}" for fact in entry["asserted"]]
     lines += [f"Failed: {error}" for error in entry["errors"]]
     return [*lines, f"Transitioned to state {entry['state_after']}"]
 

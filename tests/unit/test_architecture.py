@@ -85,6 +85,13 @@ PUBLIC = {
         ToolRequest ToolSpec TraceEntry Tree Usage UserError aresume asearch ask_person astream cancel
         load_run resume runs search tool
     """,
+    "metatree.rules": """
+        Agenda AskRouter BoardBridge Change ControlShell Explanation Firing First KnowledgeSource
+        OverridingSelfTransition Priority Production Program Recency Resolver RuleSyntaxError
+        RulesDoNotRest STOP Schedule ScheduleError SelfTransition ShellLimits ShellReport StopWhen
+        Token Trivial WorkingMemory commit_all commit_one open_memory parse_facts parse_productions
+        why_not
+    """,
     "metatree_agents": "Definition FileToEdit files_to_edit",
     "metatree_memory_tools": "build_tree",
     "metatree_routers": """

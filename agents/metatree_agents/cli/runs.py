@@ -68,7 +68,7 @@ def runs(
             RunShape(
                 run=each.run_id,
                 machine=each.machine,
-                questions=list(each.given["questions"]),
+                questions=list(each.given.get("questions", ())),
                 ended=each.ended,
                 began_at=_iso(each.began_at),
                 updated_at=_iso(each.updated_at),
@@ -165,7 +165,7 @@ def _waiting_question(tree: Tree, run: str) -> str:
 
 
 def _questions(run: RunInfo, width: int = 100) -> str:
-    line = screen.visible(" ".join(" / ".join(run.given["questions"]).split()))
+    line = screen.visible(" ".join(" / ".join(run.given.get("questions", ())).split()))
     return line if len(line) <= width else line[: width - 1] + "…"
 
 

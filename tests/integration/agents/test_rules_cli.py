@@ -14,6 +14,8 @@ import pytest
 from metatree_agents.cli.app import run
 from metatree_agents.cli.shapes import RulesShape
 
+from metatree.rules import Program
+
 pytestmark = pytest.mark.integration
 
 RIVER = Path(__file__).parents[3] / "examples" / "river_crossing" / "river.rules"
@@ -122,3 +124,15 @@ def test_mistakes_are_one_line(rules: Rules, text: str, says: str) -> None:
 def test_a_picture_needs_a_schedule(rules: Rules, tmp_path: Path) -> None:
     assert "no schedule" in rules("-", "--picture", tmp_path / "a.dot", text="(a on b)").stderr
     assert "use .dot or .mmd" in rules(RIVER, "--picture", tmp_path / "a.png").stderr
+
+
+def test_runs_of_a_control_shell_are_listed_with_those_of_searches(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["build", "."]) == 0
+    program = Program.parse(RIVER.read_text(encoding="utf-8"))
+    journal = project / ".metatree" / "memory.db"
+    program.shell().run(program.facts, seed=1, run_id="crossing", journal=journal)
+    capsys.readouterr()
+    assert run(["runs"]) == 0
+    assert "crossing" in capsys.readouterr().out

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from metatree.errors import UserError
 from metatree.rules import BoardBridge, ControlShell, Firing, KnowledgeSource, WorkingMemory
 
 
@@ -27,6 +28,7 @@ class SmallBoard:
         self.version = 0
 
     def put(self, section: str, data: dict[str, Any], id: str, agent: str = "user") -> None:  # noqa: A002
+        assert id not in self.items or self.items[id].data == data, "another item has this id"
         if id not in self.items or self.items[id].removed:
             self.version += 1
             self.items[id] = Item(id, section, data, agent, self.version)
@@ -38,6 +40,8 @@ class SmallBoard:
         self.add("trajectories", trajectories, **about)
 
     def update(self, item_id: str, data: Any) -> None:
+        if item_id not in self.items:
+            raise UserError(f"no item {item_id!r}")
         self.version += 1
         self.items[item_id].data |= data
         self.items[item_id].changed = self.version

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from metatree.errors import BadModelAnswer, RunExists, UserError
-from metatree.kernel import MemoryJournal, Policy, fold
+from metatree.kernel import MemoryJournal, Policy, fold, report_usage
 from metatree.protocols import RouteDecision
 from metatree.rules import (
     AskRouter,
@@ -174,6 +174,21 @@ def test_limits_end_a_run_and_it_goes_on_from_there() -> None:
 def test_a_limit_on_firings_is_kept_to_the_call() -> None:
     report = ControlShell([kitchen()], schedule=SCHEDULE).run(FACTS, seed=0, limits=ShellLimits(firings=2))
     assert (report.ended, report.detail, report.used["firings"]) == ("limit", "firings", 2)
+
+
+def test_tokens_that_a_source_reports_count_against_the_limit() -> None:
+    source = kitchen("cut serve")
+
+    @source.fires("cook")
+    def cook(firing: Firing) -> None:
+        report_usage(tokens_in=60, tokens_out=5)
+        firing.commit(firing.to_add[0])
+        firing.add(firing.to_add[0]["x"], "is", "cooked")
+
+    limits = ShellLimits(tokens=100)
+    report = ControlShell([source], schedule=SCHEDULE, resolver=First()).run(FACTS, seed=0, limits=limits)
+    assert (report.ended, report.detail) == ("limit", "tokens")
+    assert report.used["tokens_in"] == 120
 
 
 def test_a_run_cut_anywhere_ends_the_same_and_repeats_nothing() -> None:
