@@ -99,6 +99,10 @@ PUBLIC = {
         FallbackRouter FileEvidence FoundDefinition FoundFile HumanRouter LLMRouter LimitedRouter RecordedRouter
         ReplayedRouter ScriptedRouter TextEvidence describe_tree embedded_suite rank_files text_evidence
     """,
+    "metatree_routers.llm": """
+        Connection Described LLMComposer LLMDescriber LLMReader LLMRouter LLMToolCaller PRICES Price Prompts Recording
+        Replay adescribe_tree describe_tree openai_suite
+    """,
 }
 
 
