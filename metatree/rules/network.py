@@ -19,74 +19,35 @@ product they hold what nobody asked for (7 GB for a thousand animals and their t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, Final
 
 from metatree.errors import UserError
-from metatree.rules.aggregates import GROUPS, NEUTRAL, Group
+from metatree.rules.aggregates import NEUTRAL
 from metatree.rules.alpha import Alpha, Places, Shape
 from metatree.rules.conditions import Aggregate, Existence, Pattern, Production, Var
-from metatree.rules.emit import Code, Writer, computed, names_of
+from metatree.rules.emit import Code, Writer
+from metatree.rules.handlers import FactHandler, Handler, ViewHandler
 from metatree.rules.plan import Plan, plan
-from metatree.rules.scopes import Query, View, compiled
+from metatree.rules.scopes import View, compiled
 from metatree.rules.tokens import Agenda
-from metatree.rules.values import Fact, Value
+from metatree.rules.values import Fact
+from metatree.rules.views import (
+    Node,
+    Table,
+    absorb_groups,
+    rank_of,
+    settle_counts,
+    settle_groups,
+    table_of,
+    tables_of,
+)
 
 _REPLAN_FACTOR: Final = 4
 _FIRST_REPLAN: Final = 64
 _GUESS: Final = {0: 1000.0, 1: 4.0, 2: 1.0}
 """Facts for each combination of so many known places, when there are none yet to be counted."""
-
-
-class Table:
-    """A view at work."""
-
-    __slots__ = (
-        "appear",
-        "change",
-        "compute",
-        "counts",
-        "groups",
-        "names",
-        "owner",
-        "pending",
-        "query",
-        "rank",
-        "values",
-        "vanish",
-        "view",
-    )
-
-    def __init__(self, view: View, owner: Node) -> None:
-        self.view = view
-        self.owner = owner
-        self.rank = -view.depth
-        """Deeper views come first; of one depth, negations and existences before aggregates, which cost more."""
-        self.counts: dict[Any, int] = {}
-        """Negation, existence: key -> how many combinations there are; only keys that have some."""
-        self.groups: dict[Any, Group] = {}
-        self.values: dict[Any, Value] = {}
-        """Aggregate: key -> its value, for keys that have combinations."""
-        self.pending: Any = [] if view.function else {}
-        self.query = Node(view.query, self)
-        self.appear = self.vanish = self.change = _unwired
-        self.names = names_of(view.condition.expression) if isinstance(view.condition, Aggregate) else []
-        expression = view.condition.expression if isinstance(view.condition, Aggregate) else None
-        plain = expression is None or isinstance(expression, Var)
-        self.compute = None if plain or expression is None else computed(expression, self.names)
-
-
-class Node:
-    """A query at work: its memories, its tables, and where its combinations go."""
-
-    __slots__ = ("alphas", "query", "sink", "tables")
-
-    def __init__(self, query: Query, sink: Table | Agenda) -> None:
-        self.query = query
-        self.sink = sink
-        self.alphas: dict[Pattern, Alpha] = {}
-        self.tables = {id(view): Table(view, self) for view in query.views}
 
 
 class Network:
@@ -109,7 +70,7 @@ class Network:
         self._hits: Callable[[Any, Any, Any], tuple[Alpha, ...]] = lambda f0, f1, f2: ()
         self._dirty: list[Table] = []
         self._replan_at = _FIRST_REPLAN
-        self._handlers: list[_Handler] = []
+        self._handlers: list[Handler] = []
 
     # Facts ------------------------------------------------------------------------------------------------------
 
@@ -156,13 +117,13 @@ class Network:
         dirty = self._dirty
         while dirty:
             if len(dirty) > 1:
-                dirty.sort(key=_rank, reverse=True)
+                dirty.sort(key=rank_of, reverse=True)
             table = dirty.pop()
             if table.pending:
                 if table.view.function:
-                    _settle_groups(table, event)
+                    settle_groups(table, event)
                 else:
-                    _settle_counts(table, event)
+                    settle_counts(table, event)
 
     # Productions ------------------------------------------------------------------------------------------------
 
@@ -187,11 +148,11 @@ class Network:
         query = compiled(production)
         agenda = Agenda(production, query.variables, eager=eager)
         node = Node(query, agenda)
-        for table in _tables(node):
+        for table in tables_of(node):
             self._attach(table.query)
             self._fill(table.query)
             if table.view.function:
-                _absorb_groups(table)
+                absorb_groups(table)
             else:
                 table.counts.update(table.pending)
                 table.pending.clear()
@@ -213,7 +174,7 @@ class Network:
             raise UserError(
                 f"there is no production {name!r}: there are {', '.join(map(repr, self._nodes)) or 'none'}"
             )
-        for one in (*(table.query for table in _tables(node)), node):
+        for one in (*(table.query for table in tables_of(node)), node):
             self._detach(one)
         self._drop_indexes()
         return self.agendas.pop(name)
@@ -227,10 +188,10 @@ class Network:
         for number, pattern in enumerate(node.query.patterns):
             alpha = node.alphas[pattern]
             for handlers, adds in ((alpha.on_add, True), (alpha.on_remove, False)):
-                self._handlers.append(_FactHandler(self, node, number, handlers, adds=adds))
+                self._handlers.append(FactHandler(self, node, number, handlers, adds=adds))
         for table in node.tables.values():
             names = ("change",) if table.view.function else ("appear", "vanish")
-            self._handlers += [_ViewHandler(self, node, table, name) for name in names]
+            self._handlers += [ViewHandler(self, node, table, name) for name in names]
 
     def _detach(self, node: Node) -> None:
         for handler in self._handlers:
@@ -291,7 +252,7 @@ class Network:
         return Writer(
             self.facts,
             lambda pattern: node.alphas[pattern],
-            lambda view: _lookup(node.tables[id(view)]),
+            lambda view: table_of(node.tables[id(view)]),
             lambda view: NEUTRAL[view.function] if view.function else None,
         )
 
@@ -428,114 +389,6 @@ class Network:
         self._drop_indexes()
 
 
-class _Enough(Exception):
-    """As many tokens as were asked for."""
-
-
-class _Handler:
-    """A function for one kind of change of one query: written ahead, compiled when first called."""
-
-    __slots__ = ("code", "network", "node", "order")
-
-    def __init__(self, network: Network, node: Node) -> None:
-        self.network = network
-        self.node = node
-        self.order = self._order()
-        self.code = self._code()
-
-    def replan(self) -> None:
-        """Write the function again if another order of steps is better now."""
-        order = self._order()
-        if order != self.order:
-            self.order = order
-            self.code = self._code()
-            self._put(self._first)
-
-    def _first(self, *arguments: Any) -> None:
-        made = self.code.compiled()
-        self._put(made)
-        made(*arguments)
-
-    def _order(self) -> Plan:
-        raise NotImplementedError
-
-    def _code(self) -> Code:
-        raise NotImplementedError
-
-    def _put(self, function: Callable[..., None]) -> None:
-        raise NotImplementedError
-
-    def remove(self) -> None:
-        """Take the function out of use."""
-
-
-class _FactHandler(_Handler):
-    """For facts that fit one pattern."""
-
-    __slots__ = ("adds", "current", "handlers", "number")
-
-    def __init__(self, network: Network, node: Node, number: int, handlers: list[Any], *, adds: bool) -> None:
-        self.number = number
-        self.handlers = handlers
-        self.adds = adds
-        super().__init__(network, node)
-        self.current: Callable[..., None] = self._first
-        handlers.append(self.current)
-
-    def _order(self) -> Plan:
-        return self.network.fact_plan(self.node, self.number)
-
-    def _code(self) -> Code:
-        return self.network.fact_code(self.node, self.number, self.order, adds=self.adds)
-
-    def _put(self, function: Callable[..., None]) -> None:
-        self.handlers[self.handlers.index(self.current)] = function
-        self.current = function
-
-    def remove(self) -> None:
-        self.handlers.remove(self.current)
-
-
-class _ViewHandler(_Handler):
-    """For keys of one view."""
-
-    __slots__ = ("name", "table")
-
-    def __init__(self, network: Network, node: Node, table: Table, name: str) -> None:
-        self.table = table
-        self.name = name
-        super().__init__(network, node)
-        self._put(self._first)
-
-    def _order(self) -> Plan:
-        return self.network.view_plan(self.node, self.table)
-
-    def _code(self) -> Code:
-        return self.network.view_code(self.node, self.table, self.order, self.name)
-
-    def _put(self, function: Callable[..., None]) -> None:
-        setattr(self.table, self.name, function)
-
-
-def _unwired(*_: Any) -> None:
-    raise AssertionError("a view changed before its query was connected")
-
-
-def _rank(table: Table) -> tuple[int, bool]:
-    return table.rank, bool(table.view.function)
-
-
-def _lookup(table: Table) -> dict[Any, Any]:
-    return table.values if table.view.function else table.counts
-
-
-def _tables(node: Node) -> Iterator[Table]:
-    """Yield all tables of a query, those that lie deepest first."""
-    for table in node.tables.values():
-        yield from _tables(table.query)
-        yield table
-
-
 def _constants(shape: Shape) -> Any:
     values = tuple(shape.constants.values())
     return values[0] if len(values) == 1 else values
@@ -555,65 +408,5 @@ def _unpack(writer: Writer, view: View) -> None:
         writer.line(f"{', '.join(names)} = key")
 
 
-def _settle_counts(table: Table, event: int) -> None:
-    pending = list(table.pending.items())
-    table.pending.clear()
-    counts = table.counts
-    for key, change in pending:
-        old = counts.get(key, 0)
-        now = old + change
-        if now:
-            counts[key] = now
-            if not old:
-                table.appear(key, event)
-        elif old:
-            del counts[key]
-            table.vanish(key, event)
-
-
-def _settle_groups(table: Table, event: int) -> None:
-    assert table.view.function
-    neutral = NEUTRAL[table.view.function]
-    values, change = table.values, table.change
-    before: dict[Any, Value | None] = {}
-    for key in _apply_groups(table):
-        if key not in before:
-            before[key] = values.get(key, neutral)
-    for key, old in before.items():
-        group = table.groups[key]
-        if group.size:
-            new = group.result()
-        else:
-            new = neutral
-            del table.groups[key]
-        if group.size and new is not None:
-            values[key] = new
-        else:
-            values.pop(key, None)
-        if new != old:
-            change(key, old, new, event)
-
-
-def _absorb_groups(table: Table) -> None:
-    """Take in what a fresh join gave, without telling anybody."""
-    for key in dict.fromkeys(_apply_groups(table)):
-        result = table.groups[key].result()
-        if result is not None:
-            table.values[key] = result
-
-
-def _apply_groups(table: Table) -> list[Any]:
-    """Put pending values into their groups, or take them out; return the keys."""
-    assert table.view.function
-    pending = list(table.pending)
-    table.pending.clear()
-    groups, make = table.groups, GROUPS[table.view.function]
-    for key, value, sign in pending:
-        group = groups.get(key)
-        if group is None:
-            group = groups[key] = make()
-        if sign > 0:
-            group.add(value)
-        else:
-            group.remove(value)
-    return [key for key, _, _ in pending]
+class _Enough(Exception):
+    """As many tokens as were asked for."""

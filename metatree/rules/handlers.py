@@ -1,0 +1,98 @@
+"""Handlers: the functions that bring one query up to date after one kind of change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from metatree.rules.emit import Code
+from metatree.rules.plan import Plan
+from metatree.rules.views import Node, Table
+
+if TYPE_CHECKING:
+    from metatree.rules.network import Network
+
+
+class Handler:
+    """A function for one kind of change of one query: written ahead, compiled when first called."""
+
+    __slots__ = ("code", "network", "node", "order")
+
+    def __init__(self, network: Network, node: Node) -> None:
+        self.network = network
+        self.node = node
+        self.order = self._order()
+        self.code = self._code()
+
+    def replan(self) -> None:
+        """Write the function again if another order of steps is better now."""
+        order = self._order()
+        if order != self.order:
+            self.order = order
+            self.code = self._code()
+            self._put(self._first)
+
+    def _first(self, *arguments: Any) -> None:
+        made = self.code.compiled()
+        self._put(made)
+        made(*arguments)
+
+    def _order(self) -> Plan:
+        raise NotImplementedError
+
+    def _code(self) -> Code:
+        raise NotImplementedError
+
+    def _put(self, function: Callable[..., None]) -> None:
+        raise NotImplementedError
+
+    def remove(self) -> None:
+        """Take the function out of use."""
+
+
+class FactHandler(Handler):
+    """For facts that fit one pattern."""
+
+    __slots__ = ("adds", "current", "handlers", "number")
+
+    def __init__(self, network: Network, node: Node, number: int, handlers: list[Any], *, adds: bool) -> None:
+        self.number = number
+        self.handlers = handlers
+        self.adds = adds
+        super().__init__(network, node)
+        self.current: Callable[..., None] = self._first
+        handlers.append(self.current)
+
+    def _order(self) -> Plan:
+        return self.network.fact_plan(self.node, self.number)
+
+    def _code(self) -> Code:
+        return self.network.fact_code(self.node, self.number, self.order, adds=self.adds)
+
+    def _put(self, function: Callable[..., None]) -> None:
+        self.handlers[self.handlers.index(self.current)] = function
+        self.current = function
+
+    def remove(self) -> None:
+        self.handlers.remove(self.current)
+
+
+class ViewHandler(Handler):
+    """For keys of one view."""
+
+    __slots__ = ("name", "table")
+
+    def __init__(self, network: Network, node: Node, table: Table, name: str) -> None:
+        self.table = table
+        self.name = name
+        super().__init__(network, node)
+        self._put(self._first)
+
+    def _order(self) -> Plan:
+        return self.network.view_plan(self.node, self.table)
+
+    def _code(self) -> Code:
+        return self.network.view_code(self.node, self.table, self.order, self.name)
+
+    def _put(self, function: Callable[..., None]) -> None:
+        setattr(self.table, self.name, function)
