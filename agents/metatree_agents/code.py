@@ -87,9 +87,11 @@ def locate(
     """List the files to edit as `files_to_edit` does, with the search that found them: its trace and its cost."""
     from metatree_routers import FileEvidence, TextEvidence
 
-    from metatree import search
+    from metatree import Tree, search
     from metatree.searching.parts import find_evidence
 
+    if not isinstance(tree, Tree):
+        raise UserError(f"tree={tree!r}: give a Tree, from Tree.open(path) or build_tree(path)")
     if not issue.strip():
         raise UserError("the issue is empty: give its title and text")
     evidence = evidence or find_evidence(tree, required=True)

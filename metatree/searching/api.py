@@ -110,6 +110,10 @@ async def asearch(
         ['a1']
     """
     limits = limits or Limits()
+    if not isinstance(tree, Tree):
+        raise UserError(f"tree={tree!r}: give a Tree, from Tree.open(path) or build_tree(path)")
+    if not isinstance(limits, Limits):
+        raise UserError(f"limits={limits!r}: give Limits(…)")
     asked = _questions(questions)
     kinds = accepted_kinds(accept)
     if returns not in ("answer", "nodes"):

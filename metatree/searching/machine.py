@@ -28,6 +28,7 @@ from metatree.searching.state import (
     Mark,
     Part,
     SearchState,
+    Tally,
     ToolVisit,
     Waiting,
 )
@@ -88,7 +89,14 @@ class SearchMachine:
         state.steps += 1
         waiting = state.waiting.pop(event.effect)
         frame = state.frames[waiting.frame]
-        handle = getattr(self, f"_on_{waiting.effect.kind}")
+        kind = waiting.effect.kind
+        tally = state.tallies.setdefault(kind, Tally())
+        if event.error is None:
+            tally.done += 1
+        else:
+            tally.failed += 1
+            tally.error = event.error
+        handle = getattr(self, f"_on_{kind}")
         effects: list[Effect] = handle(state, frame, waiting.effect, event)
         return effects
 
@@ -337,6 +345,9 @@ class SearchMachine:
         if event.error is not None:
             _note(state, frame, "read", place["node"], f"it could not be read: {event.error}", useful=False)
             return self._after_reading(state, frame, f"it could not be read: {event.error}")
+        if event.value.get("unread"):
+            state.unread += 1
+            state.why_unread = event.value["notes"]
         state.readings[place["key"]] = event.value
         return self._apply_reading(state, frame, place, event.value, known=False)
 
@@ -502,6 +513,9 @@ class SearchMachine:
     def _end_run(self, state: SearchState) -> None:
         still_open = any(f.open for f in state.frames.values() if f.parent is None)
         state.ended = "exhausted" if still_open else "answered"
+        reads = state.tallies.get("read", Tally())
+        if still_open and reads.failed and reads.done == state.unread:
+            state.ended = "failed"  # nobody has read anything, so nothing is known of what the tree says
 
     # Node-level fallback: the tools of a node ------------------------------------------------------------------
 

@@ -38,9 +38,28 @@ def result_of(
         trace=trace_of(state.trace),
         usage=usage_of(used),
         ended=cast(Ended, ended),
-        detail=detail,
+        detail=detail or _troubles(state),
         run_id=run_id,
     )
+
+
+def _troubles(state: SearchState) -> str:
+    """Say which parts failed and what could not be read, so that a dead router does not look like a poor tree."""
+    said = []
+    for kind, who, then in (
+        ("route", "the router", "; the order by evidence decided"),
+        ("read", "the reader", ""),
+        ("compose", "the composer", "; the answers stand one under the other"),
+    ):
+        tally = state.tallies.get(kind)
+        if tally is not None and tally.failed:
+            calls = tally.done + tally.failed
+            said.append(
+                f"{who} failed at {tally.failed} of {calls} requests{then} (last error: {tally.error})"
+            )
+    if state.unread:
+        said.append(f"{state.unread} nodes could not be read (the last: {state.why_unread})")
+    return "; ".join(said)
 
 
 def trace_of(entries: Sequence[Mapping[str, Any]]) -> tuple[TraceEntry, ...]:

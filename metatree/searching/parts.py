@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from metatree import plugins
+from metatree.errors import UserError
 from metatree.protocols import (
     Composer,
     ComposeRequest,
@@ -57,7 +58,20 @@ def whole_suite(
     composer: Composer | None,
     describer: Describer | None,
 ) -> Suite:
-    """Fill in what was not given: from the router's own `suite()` when it has one, else the embedded parts."""
+    """Fill in what was not given: from the router's own `suite()` when it has one, else the embedded parts.
+
+    Raises:
+        UserError: something given is not what its protocol asks for.
+    """
+    for part, name, method in (
+        (router, "router", "route"),
+        (reader, "reader", "read"),
+        (tool_caller, "tool_caller", "fill"),
+        (composer, "composer", "compose"),
+        (describer, "describer", "describe"),
+    ):
+        if part is not None:
+            require(part, name, method)
     own = getattr(router, "suite", None)
     if callable(own):
         others: Suite = own()
@@ -71,6 +85,15 @@ def whole_suite(
         composer or others.composer,
         describer or others.describer,
     )
+
+
+def require(part: object, name: str, method: str) -> None:
+    """Raise a UserError unless a part is an object with the method that its protocol asks for."""
+    if isinstance(part, type):
+        raise UserError(f"{name} is the class {part.__name__}: give an object of it, {part.__name__}(…)")
+    function = getattr(part, method, None)
+    if not callable(function):
+        raise UserError(f"{name} must have a method {method!r}, and {part!r} has none")
 
 
 def find_evidence(tree: Tree, *, required: bool) -> Evidence | None:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from metatree.errors import LeaseLost, UserError
-from metatree.fallback import Fallback, _AskPerson
+from metatree.fallback import Fallback, _AskPerson, ask_person
 from metatree.kernel import Effect, Folded, Journal, Runner
 from metatree.node import Node
 from metatree.protocols import Composer, Describer, Evidence, Reader, Router, ToolCaller
@@ -18,7 +18,7 @@ from metatree.searching.board import BoardLink
 from metatree.searching.machine import SearchMachine
 from metatree.searching.menu import MenuMaker
 from metatree.searching.outcome import result_of, trace_of
-from metatree.searching.parts import find_evidence, whole_suite
+from metatree.searching.parts import find_evidence, require, whole_suite
 from metatree.searching.state import SearchState
 from metatree.searching.toolbox import Permit, Toolbox
 from metatree.searching.world import World
@@ -65,6 +65,11 @@ class Search:
         run_id: str,
     ) -> None:
         suite = whole_suite(router, reader, tool_caller, composer, describer)
+        for number, fallback in enumerate(fallbacks):
+            if fallback is not ask_person and not callable(fallback):
+                raise UserError(f"fallbacks[{number}] is {fallback!r}: give a function, or ask_person")
+        if evidence:
+            require(evidence, "evidence", "score")
         self.tree = tree
         self.limits = limits
         self.concurrency = concurrency

@@ -127,6 +127,16 @@ class Waiting:
 
 
 @dataclass(slots=True)
+class Tally:
+    """How the effects of one kind have come out."""
+
+    done: int = 0
+    failed: int = 0
+    error: str = ""
+    """The last error."""
+
+
+@dataclass(slots=True)
 class SearchState:
     """All that a run knows."""
 
@@ -142,6 +152,12 @@ class SearchState:
     collected: list[Collected] = field(default_factory=list)
     trace: list[dict[str, Any]] = field(default_factory=list)
     composed: str | None = None
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    """Kind of effect -> how they came out."""
+    unread: int = 0
+    """Reads for which there was nothing to show: the source had changed, or was gone."""
+    why_unread: str = ""
+    """The last reason."""
     opened: int = 0
     """Questions that reads have opened."""
     created: int = 0

@@ -221,7 +221,13 @@ def _changed(exc: UnknownNode) -> TransientError:
     return TransientError(f"the tree changed: {exc}", retry_after_s=0.01)
 
 
-_READ_NOTHING: dict[str, Any] = {"answers": [], "new_questions": [], "notes": "", "useful": False}
+_READ_NOTHING: dict[str, Any] = {
+    "answers": [],
+    "new_questions": [],
+    "notes": "",
+    "useful": False,
+    "unread": True,
+}
 
 
 def model_policy(part: object, *counts: str, timeout_s: float, needed: bool = False) -> Policy:
