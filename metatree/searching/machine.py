@@ -21,6 +21,8 @@ from typing import Any
 from metatree.kernel import Effect, Event, Outcome, Signal
 from metatree.searching.facts import context_of, facts_for, fold_question, join, part_json
 from metatree.searching.state import (
+    UNVIABLE,
+    VISITED,
     Collected,
     Fact,
     Frame,
@@ -29,16 +31,14 @@ from metatree.searching.state import (
     Part,
     SearchState,
     Tally,
-    ToolVisit,
-    Waiting,
 )
+from metatree.searching.steps import collecting, effect_of, note
+from metatree.searching.tool_walk import ToolWalk
 
-VISITED = "visited"
-UNVIABLE = "unviable"
 A_PERSON = "a person"
 
 
-class SearchMachine:
+class SearchMachine(ToolWalk):
     """Implements `metatree.kernel.Machine` for searches.
 
     `begin` is given: `questions`, `context`, `returns` (`answer` or `nodes`), `k`, `trail` (ids from the root to the
@@ -74,7 +74,7 @@ class SearchMachine:
         for group in groups:
             frame = Frame(len(state.frames), list(group), list(given["trail"]), open=list(group))
             state.frames[frame.id] = frame
-            _note(state, frame, "frame", frame.trail[-1], "", questions=group)
+            note(state, frame, "frame", frame.trail[-1], "", questions=group)
             effects += self._list(state, frame)
         return state, effects
 
@@ -103,7 +103,7 @@ class SearchMachine:
     # Descending ------------------------------------------------------------------------------------------------
 
     def _list(self, state: SearchState, frame: Frame) -> list[Effect]:
-        return _effect(state, frame, "list", node=frame.trail[-1], marks=frame.marks)
+        return effect_of(state, frame, "list", node=frame.trail[-1], marks=frame.marks)
 
     def _on_list(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
         node = frame.trail[-1]
@@ -112,7 +112,7 @@ class SearchMachine:
             return self._leave(state, frame, event.error or "it is no longer in the tree")
         frame.options = value["children"]
         frame.has_tools = value["tools"]
-        if _collecting(state):
+        if collecting(state):
             if value["accept"] and node not in frame.read and frame.trail == state.given["trail"]:
                 frame.read[node] = state.steps  # the start node itself may be what is looked for
                 return self._route(state, frame, [node])
@@ -136,7 +136,7 @@ class SearchMachine:
             frame.marks[node] = Mark(VISITED, "it lies above", state.steps, frame.trail[-1])
             return self._list(state, frame)
         frame.trail.append(node)
-        _note(state, frame, "enter", node, reason)
+        note(state, frame, "enter", node, reason)
         return self._list(state, frame)
 
     def _leave(self, state: SearchState, frame: Frame, reason: str) -> list[Effect]:
@@ -151,7 +151,7 @@ class SearchMachine:
         self, state: SearchState, frame: Frame, node: str, kind: str, reason: str, menu: str | None
     ) -> None:
         frame.marks[node] = Mark(kind, reason, state.steps, menu)
-        _note(state, frame, "mark", node, reason, mark=kind)
+        note(state, frame, "mark", node, reason, mark=kind)
 
     # Routing ---------------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class SearchMachine:
         callable_: Iterable[str] = (),
         jumps: bool = True,
     ) -> list[Effect]:
-        return _effect(
+        return effect_of(
             state,
             frame,
             "route",
@@ -181,8 +181,8 @@ class SearchMachine:
 
     def _on_route(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
         if event.error is not None:
-            _note(state, frame, "route", frame.trail[-1], f"the router failed: {event.error}", by="nobody")
-            return _effect(state, frame, "rank", **{**effect.payload, "jumps": False})
+            note(state, frame, "route", frame.trail[-1], f"the router failed: {event.error}", by="nobody")
+            return effect_of(state, frame, "rank", **{**effect.payload, "jumps": False})
         if "split" in event.value:
             if frame.knockout is None:
                 frame.knockout = Knockout([])
@@ -226,7 +226,7 @@ class SearchMachine:
             if frame.looked_twice:
                 ruled_out = {}  # as for a whole menu
         knockout.unviable.update(ruled_out)
-        _note(
+        note(
             state,
             frame,
             "route",
@@ -243,9 +243,9 @@ class SearchMachine:
     def _enter_or_collect(self, state: SearchState, frame: Frame, knockout: Knockout) -> list[Effect]:
         """Go on with the only winner of all groups."""
         winner, value = knockout.winners[0], knockout.last
-        if _collecting(state) and value is not None and value["choice"] == winner and value["accept"]:
+        if collecting(state) and value is not None and value["choice"] == winner and value["accept"]:
             return self._collect(state, frame, winner, value)
-        if _collecting(state) and value is None:
+        if collecting(state) and value is None:
             return self._route(state, frame, [winner], jumps=False)
         return self._enter(state, frame, winner, "the only one left of its groups")
 
@@ -274,7 +274,7 @@ class SearchMachine:
         if choice is not None and frame.looked_twice and not effect.payload["tools"]:
             unviable = {}  # a second look is for routers that are wrong: beside a choice, nothing is ruled out
         here = frame.trail[-1]
-        _note(
+        note(
             state,
             frame,
             "route",
@@ -296,7 +296,7 @@ class SearchMachine:
             self._mark(state, frame, node, UNVIABLE, why or reason, here)
         if choice is None:
             return self._list(state, frame)
-        if _collecting(state) and value["accept"]:
+        if collecting(state) and value["accept"]:
             return self._collect(state, frame, choice, value)
         return self._enter(state, frame, choice, reason)
 
@@ -304,7 +304,7 @@ class SearchMachine:
         reason = value["reason"] or value["hint"]
         if all(node != found.id for found in state.collected):
             state.collected.append(Collected(node, value["title"], value["score"], reason))
-            _note(state, frame, "collect", node, reason, score=value["score"])
+            note(state, frame, "collect", node, reason, score=value["score"])
         if len(state.collected) >= state.given["k"]:
             return self._finish(state, frame, "answered")
         if node == frame.trail[-1]:
@@ -330,7 +330,7 @@ class SearchMachine:
         known = state.readings.get(key)
         if known is not None:
             return self._apply_reading(state, frame, place, known, known=True)
-        return _effect(
+        return effect_of(
             state,
             frame,
             "read",
@@ -343,7 +343,7 @@ class SearchMachine:
     def _on_read(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
         place = {name: effect.payload[name] for name in ("node", "title", "version", "content", "key")}
         if event.error is not None:
-            _note(state, frame, "read", place["node"], f"it could not be read: {event.error}", useful=False)
+            note(state, frame, "read", place["node"], f"it could not be read: {event.error}", useful=False)
             return self._after_reading(state, frame, f"it could not be read: {event.error}")
         if event.value.get("unread"):
             state.unread += 1
@@ -357,7 +357,7 @@ class SearchMachine:
         node, title = place["node"], place["title"]
         useful = value["useful"]
         why = "useful" if useful else value["notes"] or "nothing here answers"
-        _note(state, frame, "read", node, why, answers=value["answers"], useful=useful, known=known)
+        note(state, frame, "read", node, why, answers=value["answers"], useful=useful, known=known)
         for answer in value["answers"]:
             self._take(state, frame, answer, node, title)
         if value["notes"] and useful and not known:
@@ -394,7 +394,7 @@ class SearchMachine:
         if all((known.text, known.question) != (fact.text, fact.question) for known in frame.facts):
             frame.learned = True
         frame.facts.append(fact)
-        _note(state, frame, "fact", fact.node, fact.text, question=fact.question)
+        note(state, frame, "fact", fact.node, fact.text, question=fact.question)
 
     # Nested questions ------------------------------------------------------------------------------------------
 
@@ -431,7 +431,7 @@ class SearchMachine:
             elif state.opened >= state.limits["questions"]:
                 dropped = f"more than {state.limits['questions']} questions were opened"
             if dropped:
-                _note(state, frame, "dropped", place["node"], dropped, question=question)
+                note(state, frame, "dropped", place["node"], dropped, question=question)
                 continue
             state.opened += 1
             to_ask.append(question)
@@ -447,7 +447,7 @@ class SearchMachine:
                 open=list(to_ask),
             )
             state.frames[nested.id] = nested
-            _note(state, nested, "frame", place["node"], "questions that came up", questions=to_ask)
+            note(state, nested, "frame", place["node"], "questions that came up", questions=to_ask)
             return self._list(state, nested)
         if learned:
             return self._read_again(state, frame, place)
@@ -463,7 +463,7 @@ class SearchMachine:
             parts = [p for p in frame.parts if p.question == question]
             if parts or fold_question(question) not in state.answered:
                 state.answered[fold_question(question)] = parts
-        _note(state, frame, "end", None, ended, open=list(frame.open))
+        note(state, frame, "end", None, ended, open=list(frame.open))
         if frame.parent is None:
             return self._finish_run(state, frame)
         parent = state.frames[frame.parent]
@@ -484,14 +484,14 @@ class SearchMachine:
         roots = [f for f in state.frames.values() if f.parent is None]
         if any(f.ended is None for f in roots):
             return []
-        if _collecting(state):
+        if collecting(state):
             state.ended = "answered" if state.collected or frame.parts else "exhausted"
             return []
         order = {fold_question(question): number for number, question in enumerate(state.given["questions"])}
         parts = sorted((p for f in roots for p in f.parts), key=lambda p: order[fold_question(p.question)])
         answers = [part_json(p) for p in parts]
         if len({fold_question(a["question"]) for a in answers}) > 1:
-            return _effect(
+            return effect_of(
                 state,
                 frame,
                 "compose",
@@ -506,7 +506,7 @@ class SearchMachine:
     def _on_compose(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
         if event.error is None:
             state.composed = event.value["text"]
-        _note(state, frame, "compose", None, event.error or "")
+        note(state, frame, "compose", None, event.error or "")
         self._end_run(state)
         return []
 
@@ -517,173 +517,35 @@ class SearchMachine:
         if still_open and reads.failed and reads.done == state.unread:
             state.ended = "failed"  # nobody has read anything, so nothing is known of what the tree says
 
-    # Node-level fallback: the tools of a node ------------------------------------------------------------------
-
-    def _use_tools(self, state: SearchState, frame: Frame) -> list[Effect]:
-        """Walk the tool tree of a node whose content and children did not answer, or leave it."""
-        node = frame.trail[-1]
-        if _collecting(state) or not frame.has_tools:
-            return self._leave(state, frame, "nothing left below")
-        frame.tools = visit = frame.visits.setdefault(node, ToolVisit(node, [""]))
-        return self._list_tools(state, frame, visit)
-
-    def _list_tools(self, state: SearchState, frame: Frame, visit: ToolVisit) -> list[Effect]:
-        may_create = state.created < state.limits["nodes_created"]
-        return _effect(
-            state,
-            frame,
-            "tools",
-            node=visit.node,
-            at=visit.path[-1],
-            marks=visit.marks,
-            may_create=may_create,
-        )
-
-    def _on_tools(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
-        visit = frame.tools
-        assert visit is not None
-        options = [] if event.error is not None else event.value["options"]
-        if not options:
-            here = visit.path.pop() if len(visit.path) > 1 else ""
-            if here:
-                visit.marks[here] = Mark(VISITED, "nothing left below", state.steps, visit.path[-1])
-                return self._list_tools(state, frame, visit)
-            frame.tools = None
-            return self._leave(state, frame, "neither its content nor its tools answer")
-        if len(options) == 1:
-            return self._enter_tool(state, frame, visit, options[0], options[0] in event.value["callable"])
-        return self._route(state, frame, options, tools=True, callable_=event.value["callable"], jumps=False)
-
-    def _enter_tool(
-        self, state: SearchState, frame: Frame, visit: ToolVisit, tool: str, is_callable: bool
-    ) -> list[Effect]:
-        if not is_callable:
-            visit.path.append(tool)
-            return self._list_tools(state, frame, visit)
-        visit.tool = tool
-        return _effect(
-            state,
-            frame,
-            "fill",
-            node=visit.node,
-            tool=tool,
-            questions=list(frame.open),
-            context=context_of(state, frame),
-        )
-
-    def _on_fill(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
-        visit = frame.tools
-        assert visit is not None
-        if event.error is not None:
-            return self._tool_done(state, frame, visit, UNVIABLE, f"no arguments: {event.error}")
-        visit.arguments = event.value["arguments"]
-        return self._call(state, frame, visit)
-
-    def _call(
-        self, state: SearchState, frame: Frame, visit: ToolVisit, *, again: bool = False
-    ) -> list[Effect]:
-        return _effect(
-            state, frame, "call", node=visit.node, tool=visit.tool, arguments=visit.arguments, again=again
-        )
-
-    def _tool_done(
-        self, state: SearchState, frame: Frame, visit: ToolVisit, kind: str, reason: str
-    ) -> list[Effect]:
-        visit.marks[visit.tool] = Mark(kind, reason, state.steps, visit.path[-1])
-        _note(state, frame, "tool", visit.node, reason, tool=visit.tool, arguments=visit.arguments, mark=kind)
-        return self._list_tools(state, frame, visit)
-
-    def _on_call(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
-        visit = frame.tools
-        assert visit is not None
-        if event.error_kind == "in_doubt":
-            asked = json.dumps(visit.arguments, ensure_ascii=False, sort_keys=True)
-            doubt = f"A call of {visit.tool} with {asked} was interrupted and may have happened."
-            question = f"{doubt} Call it again? (yes/no)"
-            return _effect(state, frame, "ask", question=question, about="call")
-        if event.error is not None:
-            return self._tool_done(state, frame, visit, UNVIABLE, f"it failed: {event.error}")
-        value = event.value
-        visit.marks[visit.tool] = Mark(VISITED, "called", state.steps, visit.path[-1])
-        found = "missed_node" if value["reused"] else "tool"
-        reason = "this call was made before" if value["reused"] else "called"
-        made = value.get("node")
-        where = made["id"] if made else visit.node
-        _note(
-            state, frame, found, where, reason, tool=visit.tool, arguments=visit.arguments, call=value["call"]
-        )
-        if made is None:
-            if not value["text"].strip():
-                return self._list_tools(state, frame, visit)
-            return self._read(state, frame, visit.node, visit.tool, "", content=value["text"])
-        if made.get("kept"):  # it is in the tree already
-            return self._enter_made(state, frame, visit, made)
-        if state.created >= state.limits["nodes_created"]:  # by a search beside this one
-            return self._tool_done(state, frame, visit, UNVIABLE, "no more nodes may be made")
-        if not made["title"] or not made["description"]:
-            return _effect(state, frame, "describe", parent=visit.node, node=made, questions=list(frame.open))
-        return _effect(state, frame, "insert", parent=visit.node, node=made)
-
-    def _on_describe(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
-        visit = frame.tools
-        assert visit is not None
-        made = dict(effect.payload["node"])
-        said = (
-            event.value
-            if event.error is None
-            else {"title": visit.tool, "description": f"made by {visit.tool}"}
-        )
-        made["title"] = made["title"] or said["title"]
-        made["description"] = made["description"] or said["description"]
-        return _effect(state, frame, "insert", parent=visit.node, node=made)
-
-    def _on_insert(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
-        visit = frame.tools
-        assert visit is not None
-        if event.value.get("gone"):
-            return self._tool_done(state, frame, visit, UNVIABLE, "the node it worked on is no longer there")
-        state.created += 1
-        _note(state, frame, "create", event.value["id"], f"made by {visit.tool}", parent=visit.node)
-        return self._enter_made(state, frame, visit, event.value)
-
-    def _enter_made(
-        self, state: SearchState, frame: Frame, visit: ToolVisit, made: dict[str, Any]
-    ) -> list[Effect]:
-        node = made["id"]
-        if node in frame.marks or node in frame.trail:
-            return self._list_tools(state, frame, visit)
-        frame.tools = None  # its other tools come when the search is back
-        frame.trail.append(node)
-        _note(state, frame, "enter", node, f"made by {visit.tool}")
-        return self._list(state, frame)
-
     # At the root with nothing left -----------------------------------------------------------------------------
 
     def _exhausted(self, state: SearchState, frame: Frame) -> list[Effect]:
-        if frame.learned and frame.restarts < state.limits["restarts"] and not _collecting(state):
+        if frame.learned and frame.restarts < state.limits["restarts"] and not collecting(state):
             frame.restarts += 1
             frame.learned = False
             frame.marks = {}
             frame.read, frame.visits = {}, {}
-            _note(state, frame, "restart", None, "something was learned since it began")
+            note(state, frame, "restart", None, "something was learned since it began")
             return self._from_root(state, frame)
         if self._may_look_twice(state, frame):
             frame.looked_twice = True
             cleared = _clear_unviable(frame)
-            _note(
+            note(
                 state, frame, "second_look", None, "what was ruled out is offered once more", cleared=cleared
             )
             return self._from_root(state, frame)
         chain: list[str] = state.given["fallbacks"]
-        if frame.fallback < len(chain) and not (_collecting(state) and state.collected):
+        if frame.fallback < len(chain) and not (collecting(state) and state.collected):
             index = frame.fallback
             frame.fallback += 1
-            _note(state, frame, "fallback", None, f"the tree is exhausted: fallback {index + 1}", index=index)
+            note(state, frame, "fallback", None, f"the tree is exhausted: fallback {index + 1}", index=index)
             if chain[index] == "person":
                 return [
-                    e for q in frame.open for e in _effect(state, frame, "ask", question=q, about="question")
+                    e
+                    for q in frame.open
+                    for e in effect_of(state, frame, "ask", question=q, about="question")
                 ]
-            return _effect(
+            return effect_of(
                 state,
                 frame,
                 "fallback",
@@ -695,7 +557,7 @@ class SearchMachine:
         return self._finish(state, frame, "exhausted")
 
     def _may_look_twice(self, state: SearchState, frame: Frame) -> bool:
-        if not state.given["second_look"] or frame.looked_twice or (_collecting(state) and state.collected):
+        if not state.given["second_look"] or frame.looked_twice or (collecting(state) and state.collected):
             return False
         return any(mark.kind == UNVIABLE for mark in frame.marks.values())
 
@@ -706,23 +568,23 @@ class SearchMachine:
 
     def _on_fallback(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
         if event.error is not None:
-            _note(state, frame, "fallback", None, f"it failed: {event.error}", index=effect.payload["index"])
+            note(state, frame, "fallback", None, f"it failed: {event.error}", index=effect.payload["index"])
             return self._exhausted(state, frame)
         for answer in event.value["answers"]:
             self._take(state, frame, answer, "", "")
         made = event.value["nodes"]
         if event.value["left_out"]:
             why = f"no more nodes may be made: {event.value['left_out']} left out"
-            _note(state, frame, "dropped", None, why, index=effect.payload["index"])
+            note(state, frame, "dropped", None, why, index=effect.payload["index"])
         for node in made:
             state.created += 1
             opened = [above for above in node["trail"] if frame.marks.pop(above, None) is not None]
-            _note(state, frame, "create", node["id"], "made by a fallback", opened=opened)
-            if _collecting(state) and node["accept"] and len(state.collected) < state.given["k"]:
+            note(state, frame, "create", node["id"], "made by a fallback", opened=opened)
+            if collecting(state) and node["accept"] and len(state.collected) < state.given["k"]:
                 state.collected.append(Collected(node["id"], node["title"], 1.0, "made by a fallback"))
-                _note(state, frame, "collect", node["id"], "made by a fallback", score=1.0)
+                note(state, frame, "collect", node["id"], "made by a fallback", score=1.0)
                 frame.marks[node["id"]] = Mark(VISITED, "collected", state.steps, None)
-        done = len(state.collected) >= state.given["k"] if _collecting(state) else not frame.open
+        done = len(state.collected) >= state.given["k"] if collecting(state) else not frame.open
         if done:
             return self._finish(state, frame, "answered")
         return self._from_root(state, frame) if made else self._exhausted(state, frame)
@@ -730,9 +592,7 @@ class SearchMachine:
     def _on_ask(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
         said = "" if event.error is not None else str(event.value["answer"] or "").strip()
         question = effect.payload["question"]
-        _note(
-            state, frame, "person", None, "answered" if said else "declined", question=question, answer=said
-        )
+        note(state, frame, "person", None, "answered" if said else "declined", question=question, answer=said)
         if effect.payload["about"] == "call":
             visit = frame.tools
             assert visit is not None
@@ -745,23 +605,6 @@ class SearchMachine:
         if any(w.frame == frame.id for w in state.waiting.values()):
             return []  # other questions of this frame are still with the person
         return self._exhausted(state, frame) if frame.open else self._finish(state, frame, "answered")
-
-
-def _effect(state: SearchState, frame: Frame, kind: str, **payload: Any) -> list[Effect]:
-    effect = Effect(state.next_effect, kind, payload)
-    state.next_effect += 1
-    state.waiting[effect.id] = Waiting(frame.id, effect)
-    return [effect]
-
-
-def _note(state: SearchState, frame: Frame, event: str, node: str | None, reason: str, **data: Any) -> None:
-    state.trace.append(
-        {"step": state.steps, "frame": frame.id, "event": event, "node": node, "reason": reason, "data": data}
-    )
-
-
-def _collecting(state: SearchState) -> bool:
-    return bool(state.given["returns"] == "nodes")
 
 
 def _folded(questions: Iterable[str]) -> set[str]:

@@ -7,6 +7,9 @@ from typing import Any
 
 from metatree.kernel import Effect
 
+VISITED = "visited"
+UNVIABLE = "unviable"
+
 
 @dataclass(slots=True)
 class Mark:
