@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metatree.errors import UserError
-from metatree.protocols import Suite
+from metatree.protocols import Evidence, Suite
 from metatree_routers.composer import EmbeddedComposer
 from metatree_routers.describer import EmbeddedDescriber
 from metatree_routers.reader import EmbeddedReader
@@ -11,10 +11,11 @@ from metatree_routers.router import EmbeddedRouter
 from metatree_routers.tool_caller import EmbeddedToolCaller
 
 
-def embedded_suite(spec: str = "embedded") -> Suite:
+def embedded_suite(spec: str = "embedded", *, evidence: Evidence | None = None) -> Suite:
     """Return the embedded parts; the entry point `metatree.routers: embedded`.
 
     Args:
+        evidence: that of the tree, if the reader is to know which words are common there: a `TextEvidence`.
         spec: `embedded`, or `embedded/words` for words alone, without static embeddings.
 
     Raises:
@@ -26,7 +27,7 @@ def embedded_suite(spec: str = "embedded") -> Suite:
     embeddings = option != "words"
     return Suite(
         router=EmbeddedRouter(embeddings=embeddings),
-        reader=EmbeddedReader(embeddings=embeddings),
+        reader=EmbeddedReader(embeddings=embeddings, is_common=getattr(evidence, "is_common", None)),
         tool_caller=EmbeddedToolCaller(),
         composer=EmbeddedComposer(),
         describer=EmbeddedDescriber(),

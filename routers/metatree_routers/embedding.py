@@ -52,7 +52,7 @@ class StaticEmbedder:
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return (n, 256) float32 vectors of length 1; a text without tokens gives zeros."""
         encoded = self._tokenizer.encode_batch_fast(
-            [text[:MAX_CHARS] for text in texts], add_special_tokens=False
+            [_encodable(text[:MAX_CHARS]) for text in texts], add_special_tokens=False
         )
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         for row, encoding in enumerate(encoded):
@@ -63,6 +63,16 @@ class StaticEmbedder:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.maximum(lengths, 1e-9)
         return vectors
+
+    def tokens(self, word: str) -> list[int]:
+        """Return the numbers of the tokens that a word is cut into; frequent tokens have small numbers."""
+        ids: list[int] = self._tokenizer.encode(_encodable(word[:MAX_CHARS]), add_special_tokens=False).ids
+        return ids
+
+
+def _encodable(text: str) -> str:
+    """Put `?` for lone surrogates, which stand for bytes that were no text and which no encoder takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def quantise(vectors: Vectors) -> npt.NDArray[np.int8]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Literal, TypeVar, overload
 
@@ -19,12 +20,15 @@ import numpy.typing as npt
 from metatree.errors import UnknownNode
 from metatree.protocols import Scored
 from metatree.tree import Tree
+from metatree_routers.decisive import Word, missing, words_of
 from metatree_routers.embedding import static_embedder
 from metatree_routers.index import IndexedTree, Progress, Reader, TextIndex
 from metatree_routers.lines import best_line
 from metatree_routers.node_text import NodeText
 from metatree_routers.ranking import Ranking, rank, readable, together
 from metatree_routers.records import Ints
+from metatree_routers.router import DOUBTFUL
+from metatree_routers.sections import MAX_CHARS
 from metatree_routers.tables import is_indexed
 
 _CACHED_SCORES = 6_000_000
@@ -32,8 +36,39 @@ _CACHED_SCORES = 6_000_000
 _MOST_RANKINGS = 32
 _MOST_LINES = 4_096
 _BLOCK = 512
+_EAGER_LINES = 20
+"""Up to so many results have their lines at once; of more, lines are computed in blocks when they are asked for."""
+_LINE_BLOCK = 8
+COMMON_SHARE = 0.05
+"""A word in at least this share of all texts is common in a tree."""
 
 T = TypeVar("T")
+
+
+class _LateScored(Scored):
+    """A scored node whose line is computed when it is asked for: of two hundred results, a menu shows ten."""
+
+    __slots__ = ("_find",)
+    _find: Callable[[], str]
+    __hash__ = Scored.__hash__
+
+    def __init__(self, node_id: str, score: float, find: Callable[[], str]) -> None:
+        object.__setattr__(self, "node_id", node_id)
+        object.__setattr__(self, "score", score)
+        object.__setattr__(self, "_find", find)
+
+    @property
+    def line(self) -> str:
+        found: str = self._find()
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Scored):
+            return NotImplemented
+        return (self.node_id, self.score, self.line) == (other.node_id, other.score, other.line)
+
+    def __reduce__(self) -> tuple[type[Scored], tuple[str, float, str]]:
+        return Scored, (self.node_id, self.score, self.line)
 
 
 class TextEvidence:
@@ -69,6 +104,10 @@ class TextEvidence:
     ) -> list[Scored]:
         """Return at most `k` nodes, best first, without those that nothing speaks for.
 
+        Where no text of the tree has a word that every question turns on, all scores are at most `DOUBTFUL`; not with
+        `among`, which asks for the best of some nodes, whatever they say. Of more than 20 results, the `line` is
+        computed when it is first looked at, as the tree is then.
+
         Args:
             under: only this node and what lies below it.
             among: only these nodes, each with the best score at or below it.
@@ -82,6 +121,8 @@ class TextEvidence:
         def find(reader: Reader) -> list[tuple[str, float, str]]:
             ranking = self.ranking(reader, asked)
             found = best(reader, ranking)
+            if among is None and self._is_doubtful(ranking, asked):
+                found = [(number, score * DOUBTFUL) for number, score in found]
             speakers = ranking.speakers(reader.records, [number for number, _ in found])
             ids = reader.ids({*(number for number, _ in found), *speakers})
             return [
@@ -101,8 +142,42 @@ class TextEvidence:
         if not asked or k <= 0:
             return []
         found = self.query(find)
-        lines = self._lines(asked, {speaker for _, _, speaker in found})
-        return [Scored(id_, min(1.0, score), lines.get(speaker, "")) for id_, score, speaker in found]
+        speakers = [speaker for _, _, speaker in found]
+        if len(found) <= _EAGER_LINES:
+            lines = self._lines(asked, set(speakers))
+            return [Scored(id_, min(1.0, score), lines.get(speaker, "")) for id_, score, speaker in found]
+
+        def line(at: int) -> str:
+            first = at - at % _LINE_BLOCK
+            return self._lines(asked, set(speakers[first : first + _LINE_BLOCK])).get(speakers[at], "")
+
+        return [
+            _LateScored(id_, min(1.0, score), partial(line, at)) for at, (id_, score, _) in enumerate(found)
+        ]
+
+    def missing(self, question: str) -> tuple[str, ...]:
+        """Return the words that the question turns on and that no text of the tree has, if there are any."""
+        asked = _cleaned([question])
+        return (
+            self.query(lambda reader: self._missing(self.ranking(reader, asked), asked[0])) if asked else ()
+        )
+
+    def is_common(self, word: Word) -> bool:
+        """Say whether so many texts of the tree have a word that it tells none from another, as a project's name."""
+
+        def find(reader: Reader) -> bool:
+            known = reader.postings(word.terms)
+            holders = min((len(known[term]) if term in known else 0 for term in word.terms), default=0)
+            return holders >= COMMON_SHARE * max(1, reader.records.n_texts)
+
+        return self.query(find)
+
+    def _missing(self, ranking: Ranking, question: str) -> tuple[str, ...]:
+        words = words_of(question, embeddings=self._embeddings)
+        return missing(words, lambda word: word.said_in(ranking.weights))
+
+    def _is_doubtful(self, ranking: Ranking, questions: tuple[str, ...]) -> bool:
+        return all(self._missing(ranking, question) for question in questions)
 
     def below(
         self, questions: Sequence[str], nodes: Collection[str], *, k: int = 3, exclude: Collection[str] = ()
@@ -208,7 +283,7 @@ class TextEvidence:
 
 def _cleaned(questions: Sequence[str]) -> tuple[str, ...]:
     asked = (questions,) if isinstance(questions, str) else tuple(questions)
-    return tuple(dict.fromkeys(question for question in asked if question.strip()))
+    return tuple(dict.fromkeys(question[:MAX_CHARS] for question in asked if question.strip()))
 
 
 def _number(reader: Reader, id_: str | None) -> int | None:

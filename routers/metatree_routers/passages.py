@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from metatree_routers.embedding import Embedder
 from metatree_routers.sections import Sections, sections
-from metatree_routers.text import sentences, term_counts
+from metatree_routers.text import expand, raw_tokens, sentences, term_counts
 
 MAX_CHARS = 400_000
 """A longer content is read up to here."""
@@ -67,12 +67,27 @@ def best_passage(
     if not total:
         return None
     windows = _code_windows(text, spans, counts, weights) if is_code else _windows(spans, counts, weights)
+    windows = [window for window in windows if _says_more(text[window[0] : window[1]], weights)]
     if not windows:
         return None
     cosine = _cosines(parts.title if parts.is_long else question, text, windows, embedder)
     best = max(range(len(windows)), key=lambda i: (score(windows[i][2] / total, cosine[i]), -windows[i][0]))
     start, end, weight = windows[best]
     return Passage(start, end, weight / total, cosine[best])
+
+
+def _says_more(passage: str, asked: Collection[str]) -> bool:
+    """Whether a passage has a word or a number besides those of the question; a heading often has none."""
+    return any(
+        raw.isdecimal() or (len(raw) > 1 and any(term not in asked for term in _simple(raw)))
+        for raw in raw_tokens(passage)
+    )
+
+
+def _simple(raw: str) -> tuple[str, ...]:
+    """Give the terms of a raw token without the whole of a name: `_stream-download` has no more than its parts."""
+    terms = expand(raw)
+    return terms[:-1] if len(terms) > 1 else terms
 
 
 def _weights(parts: Sections, counts: Sequence[Counter[str]]) -> dict[str, float]:

@@ -24,7 +24,7 @@ class Role(IntEnum):
     SIDE = 3
     """Examples, benchmarks, scripts."""
     LOG = 4
-    """Change logs, news, lists of authors, licences."""
+    """Change logs, news, lists of authors, licences; catalogues of translations."""
     VENDORED = 5
     """Copies of other projects."""
 
@@ -66,13 +66,13 @@ _LOGS = frozenset(
 
 # Of the score in a long report, which is about a file to change, and in a question, which a document may answer best.
 _IN_REPORT = {Role.TEST: 0.4, Role.DOCUMENT: 0.5, Role.SIDE: 0.7, Role.LOG: 0.3, Role.VENDORED: 0.8}
-_IN_QUESTION = {Role.TEST: 0.6, Role.DOCUMENT: 1.0, Role.SIDE: 0.8, Role.LOG: 0.6, Role.VENDORED: 0.8}
+_IN_QUESTION = {Role.TEST: 0.5, Role.DOCUMENT: 1.0, Role.SIDE: 0.8, Role.LOG: 0.4, Role.VENDORED: 0.8}
 
 _SPEAKS_OF = {
     Role.TEST: {"test", "pytest", "unittest", "fixtur"},
     Role.DOCUMENT: {"doc", "document", "readm", "docstr"},
     Role.SIDE: {"exampl", "benchmark", "script", "tutori", "demo"},
-    Role.LOG: {"changelog", "histori", "releas", "licens", "author", "chang", "news", "version", "who"},
+    Role.LOG: {"changelog", "histori", "releas", "licens", "author", "news", "version", "who"},
     Role.VENDORED: {"vendor"},
 }
 
@@ -93,7 +93,11 @@ def role_of(path: str) -> Role:
         return Role.TEST
     if folders & _VENDOR_FOLDERS:
         return Role.VENDORED
-    if stem in _LOGS or folders & {"whatsnew", "changelog", "changes", "newsfragments"}:
+    if (
+        place.suffix in (".po", ".pot")
+        or stem in _LOGS
+        or folders & {"whatsnew", "changelog", "changes", "newsfragments"}
+    ):
         return Role.LOG
     if folders & _SIDE_FOLDERS or place.name == "setup.py":
         return Role.SIDE

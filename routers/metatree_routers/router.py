@@ -6,14 +6,18 @@ from metatree.protocols import Option, RouteDecision, RouteRequest
 from metatree_routers.embedding import Embedder, static_embedder
 from metatree_routers.menu import MenuScore, score_menu
 
+DOUBTFUL = 0.01
+"""Evidence up to here is none; `TextEvidence` gives it where no text has a word that the questions turn on."""
 _NOTHING = "nothing in or below it matches the questions"
+_DOUBTFUL = "a word that the questions turn on is in no text of the tree"
 _MOST_WORDS = 4
 
 
 class EmbeddedRouter:
     """Routes by evidence: the option's score where the search gives one, else its title and description.
 
-    Holds no state: the same request gives the same decision. Options that nothing speaks for are ruled out.
+    Holds no state: the same request gives the same decision. Options that nothing speaks for are ruled out, and all
+    of them where the evidence says, by scores of at most `DOUBTFUL`, that no text has a word the questions turn on.
 
     Args:
         embeddings: whether static embeddings are used where they can be loaded.
@@ -30,10 +34,17 @@ class EmbeddedRouter:
             option.id: read[option.id].score if option.score is None else option.score
             for option in request.options
         }
-        unviable = {id_: _NOTHING for id_, score in scores.items() if score <= 0}
+        unviable = {
+            option.id: _NOTHING if scores[option.id] <= 0 else _DOUBTFUL
+            for option in request.options
+            if scores[option.id] <= (0 if option.score is None else DOUBTFUL)
+        }
         viable = [option for option in request.options if option.id not in unviable]
         if not viable:
-            return RouteDecision(None, unviable, "no option has a word in common with the questions")
+            doubtful = _DOUBTFUL in unviable.values()
+            return RouteDecision(
+                None, unviable, _DOUBTFUL if doubtful else "no option has a word in common with the questions"
+            )
         # Of equals, a leaf that is offered beside its branch: one call instead of one for each level on the way.
         best = max(viable, key=lambda option: (scores[option.id], option.parent is not None))
         return RouteDecision(best.id, unviable, _reason(best, scores[best.id], read.get(best.id)))

@@ -11,14 +11,15 @@ import math
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from metatree_routers.text import expand, raw_tokens, term_counts
 
 TITLE, PROSE, CODE, TRACEBACK = "title", "prose", "code", "traceback"
 WEIGHTS = {TITLE: 3.0, PROSE: 1.0, CODE: 0.5, TRACEBACK: 0.3}
 
-MAX_CHARS = 100_000
-"""A longer question is read up to here."""
+MAX_CHARS = 20_000
+"""A longer question is read up to here; what follows has no part in the search."""
 _LONG_CHARS = 300
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -99,8 +100,13 @@ class _Lines:
 
 
 def sections(question: str) -> Sections:
-    """Cut a question into its sections."""
-    question = question[:MAX_CHARS].replace("\r\n", "\n").strip()
+    """Cut a question into its sections; a lone surrogate, which no store takes, becomes `?`."""
+    return _sections(question[:MAX_CHARS].encode("utf-8", "replace").decode("utf-8"))
+
+
+@lru_cache(maxsize=64)
+def _sections(question: str) -> Sections:
+    question = question.replace("\r\n", "\n").strip()
     title, _, body = question.partition("\n")
     title, body = title.strip(), _COMMENT.sub(" ", body)
     if not body.strip() or len(question) < _LONG_CHARS:

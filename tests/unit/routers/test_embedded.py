@@ -141,7 +141,7 @@ def test_quotes_are_words_of_the_content(content: str, question: str) -> None:
 
 
 def test_parts_that_were_found_are_not_said_again_and_enough_of_them_close_the_question() -> None:
-    question = "Which timeout do redirects have in large sessions of cookies?"
+    question = "Which timeout do large redirects have in sessions?"
     content = "Redirects have a timeout in large sessions."
     (first,) = read(content, question).answers
     assert read(content, question, parts=(first,)).answers == ()
