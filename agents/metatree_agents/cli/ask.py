@@ -7,14 +7,21 @@ from typing import Annotated
 import typer
 
 from metatree_agents.cli import options, screen
-from metatree_agents.cli.inputs import text_of, texts_of
+from metatree_agents.cli.inputs import named_file, plain, text_of, texts_of
 
 Questions = Annotated[
     list[str],
-    typer.Argument(metavar="QUESTION", help="What to find out; - reads standard input, @FILE a file."),
+    typer.Argument(
+        metavar="QUESTION",
+        help="What to find out; - reads standard input, @FILE a file; @@… is a text that begins with @.",
+    ),
 ]
 Issue = Annotated[
-    str, typer.Argument(metavar="ISSUE", help="Text of the issue; - reads standard input, @FILE a file.")
+    str,
+    typer.Argument(
+        metavar="ISSUE",
+        help="Text of the issue; - reads standard input, @FILE a file; @@… is a text that begins with @.",
+    ),
 ]
 
 
@@ -73,7 +80,7 @@ def ask(
                 texts,
                 start and opened.resolve(start),
                 tree=opened,
-                context=context,
+                context=plain(context, what="context"),
                 limits=limits_of(max_calls, max_seconds),
                 run_id=run_id,
                 on_event=progress,
@@ -127,7 +134,7 @@ def find(
             tree=opened,
             returns="nodes",
             k=k,
-            context=context,
+            context=plain(context, what="context"),
             limits=limits_of(max_calls, max_seconds),
             run_id=run_id,
             on_event=progress,
@@ -167,12 +174,12 @@ def files(
     from metatree_agents.cli.trees import path_inside, ready_tree
     from metatree_agents.code import locate
 
-    text = text_of(issue, what="issue")
+    text, file = text_of(issue, what="issue"), named_file(issue)
     parts = suite_parts(router)
     run_id = run or new_run_id()
     with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id) as progress:
         # The file that the issue was read from fits it best of all, and is not to be edited.
-        own = path_inside(issue[1:], opened) if issue.startswith("@") else None
+        own = path_inside(file, opened) if file else None
         found, result = locate(
             text,
             opened,
