@@ -11,7 +11,7 @@ from metatree import plugins
 from metatree.errors import UserError
 from metatree_agents.cli import screen
 from metatree_agents.cli.answers import summary
-from metatree_agents.cli.exits import exit_code
+from metatree_agents.cli.exits import Cancelled, exit_code
 from metatree_agents.cli.progress import SearchProgress, search_line
 from metatree_agents.cli.traces import path_lines
 
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
     from metatree import Limits, SearchResult, Tree
     from metatree.protocols import Suite
-
-
-class Cancelled(Exception):
-    """Ctrl-C was pressed; what the run found and paid for is in its journal."""
-
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"cancelled; what was found is kept: go on with `metatree resume {run_id}`")
 
 
 def new_run_id() -> str:
@@ -95,7 +88,9 @@ def watched(run_id: str) -> Iterator[SearchProgress | None]:
         with search_line() as progress:
             yield progress
     except KeyboardInterrupt as interrupt:
-        raise Cancelled(run_id) from interrupt
+        raise Cancelled(
+            f"cancelled; what was found is kept: go on with `metatree resume {run_id}`"
+        ) from interrupt
 
 
 def ended(result: SearchResult, *, verbose: bool) -> int:

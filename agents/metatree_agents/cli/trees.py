@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metatree.errors import UserError
+from metatree_agents.cli.exits import Cancelled
 from metatree_agents.cli.progress import build_bar
 from metatree_agents.cli.screen import note, visible
 
@@ -38,9 +41,10 @@ def ready_tree(source: Path | None, tree: Path | None, *, refresh: bool = True) 
     opened = _open(place)
     if refresh and opened.stale():
         began = time.monotonic()
-        with build_bar("refreshing the tree") as progress:
-            opened.refresh(progress=progress)
-        _index(opened)
+        with _resumable("cancelled; what was read is kept: the same command again goes on"):
+            with build_bar("refreshing the tree") as progress:
+                opened.refresh(progress=progress)
+            _index(opened)
         note(f"refreshed the tree, {_seconds(began)}")
     return opened
 
@@ -67,13 +71,24 @@ def build(source: Path, tree: Path | None) -> Tree:
     """
     from metatree_memory_tools import build_tree
 
-    _folder(source)
+    _make_place(place_of(source, tree))
     began = time.monotonic()
-    with build_bar(f"building {visible(str(source))}") as progress:
-        built = build_tree(source, out=tree, progress=progress)
-    _index(built)
+    command = f"metatree build {source}" + (f" --tree {tree}" if tree is not None else "")
+    with _resumable(f"cancelled; what was read is kept: go on with `{command}`"):
+        with build_bar(f"building {visible(str(source))}") as progress:
+            built = build_tree(source, out=tree, progress=progress)
+        _index(built)
     note(f"built the tree of {visible(str(source))}: {len(built):,} nodes, {_seconds(began)}")
     return built
+
+
+@contextmanager
+def _resumable(message: str) -> Iterator[None]:
+    """Turn Ctrl-C while a tree is built into an error that says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        raise Cancelled(message) from interrupt
 
 
 def path_inside(file: str, tree: Tree) -> str | None:
@@ -82,6 +97,16 @@ def path_inside(file: str, tree: Tree) -> str | None:
     if root is None or not path.is_relative_to(root.resolve()):
         return None
     return path.relative_to(root.resolve()).as_posix()
+
+
+def _make_place(place: Path) -> None:
+    """Make the folder of a tree, so that a folder that cannot be made is explained in the words of the options."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"cannot make the folder {str(place)!r}: {error.strerror}; say with --tree where else the tree may live"
+        ) from error
 
 
 def _open(place: Path) -> Tree:
