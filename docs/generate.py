@@ -57,7 +57,8 @@ def cli_page() -> str:
             "",
             "| exit code | meaning |",
             "|---|---|",
-            f"| {exits.FOUND} | found |",
+            f"| {exits.FOUND} | found; when only some of several questions are answered, the others are listed as still"
+            " open (`open_questions` in JSON) |",
             f"| {exits.NOTHING} | nothing found |",
             f"| {exits.WRONG_USE} | wrong use: one line on standard error says what to do |",
             f"| {exits.LIMIT} | a limit was reached; what was found so far is printed, `metatree resume` goes on |",

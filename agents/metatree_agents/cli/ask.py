@@ -67,9 +67,17 @@ def ask(
     from metatree import Blackboard, search
     from metatree import ask_person as person
     from metatree_agents.cli.answers import answer_lines, with_sources
-    from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched, with_hints
+    from metatree_agents.cli.searching import (
+        asked_on_board,
+        ended,
+        limits_of,
+        new_run_id,
+        suite_parts,
+        watched,
+        with_hints,
+    )
     from metatree_agents.cli.shapes import ask_shape
-    from metatree_agents.cli.trees import ready_tree
+    from metatree_agents.cli.trees import node_named, ready_tree
 
     texts = texts_of(questions, what="question")
     parts = suite_parts(router)
@@ -78,7 +86,7 @@ def ask(
         with watched(run_id) as progress:
             result = search(
                 texts,
-                start and opened.resolve(start),
+                start and node_named(opened, start),
                 tree=opened,
                 context=plain(context, what="context"),
                 limits=limits_of(max_calls, max_seconds),
@@ -94,7 +102,8 @@ def ask(
             screen.write_json(ask_shape(result))
         else:
             screen.write(answer_lines(result, opened))
-    return ended(result, verbose=verbose)
+        asked = asked_on_board(result, opened)
+    return ended(result, verbose=verbose, asked=asked)
 
 
 def find(
@@ -122,7 +131,7 @@ def find(
     from metatree_agents.cli.answers import node_lines
     from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched, with_hints
     from metatree_agents.cli.shapes import find_shape
-    from metatree_agents.cli.trees import ready_tree
+    from metatree_agents.cli.trees import node_named, ready_tree
 
     texts = texts_of(questions, what="question")
     parts = suite_parts(router)
@@ -130,7 +139,7 @@ def find(
     with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id) as progress:
         result = search(
             texts,
-            start and opened.resolve(start),
+            start and node_named(opened, start),
             tree=opened,
             returns="nodes",
             k=k,
@@ -169,6 +178,7 @@ def files(
     Example: metatree files @issue.txt --source ~/src/requests --json
     """
     from metatree_agents.cli.answers import file_lines
+    from metatree_agents.cli.begun import FilesAsked, keep
     from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched
     from metatree_agents.cli.shapes import files_shape
     from metatree_agents.cli.trees import path_inside, ready_tree
@@ -178,8 +188,9 @@ def files(
     parts = suite_parts(router)
     run_id = run or new_run_id()
     with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id) as progress:
-        # The file that the issue was read from fits it best of all, and is not to be edited.
         own = path_inside(file, opened) if file else None
+        asked = FilesAsked(k, own)
+        keep(opened, run_id, asked)
         found, result = locate(
             text,
             opened,
@@ -189,7 +200,7 @@ def files(
             run_id=run_id,
             on_event=progress,
         )
-        found = [file for file in found if file.path != own][:k]
+        found = asked.cut(found)
     if json:
         screen.write_json(files_shape(found, result.usage))
     else:

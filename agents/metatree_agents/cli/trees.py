@@ -16,6 +16,7 @@ from metatree_agents.cli.screen import note, visible
 if TYPE_CHECKING:
     from metatree import Tree
 
+_LISTED = 5
 FOLDER = ".metatree"
 """Name of the folder that a tree lives in, beside its source."""
 
@@ -61,6 +62,32 @@ def existing_tree(source: Path | None, tree: Path | None) -> Tree:
         command = f"metatree build {source or '.'} {what}".rstrip()
         raise UserError(f"no tree at {str(place)!r}: build one with `{command}`")
     return _open(place)
+
+
+def node_named(tree: Tree, text: str) -> str:
+    """Return the id of the node that a person names: by what `Tree.resolve` takes, or by the end of one id alone.
+
+    An end begins behind a `/`, `::`, `#` or `.`; one behind a `.` counts only when there is no other.
+
+    Raises:
+        UserError: several ids end so; the message lists up to five.
+        UnknownNode: none does.
+    """
+    from metatree.errors import UnknownNode
+
+    try:
+        return tree.resolve(text)
+    except UnknownNode:
+        end = text.strip()
+        ids = [known for known in tree.ids(tree.info()["kinds"]) if end and known.endswith(end)]
+        for behind in (("/", "::", "#"), (".",)):
+            found = sorted(known for known in ids if known.removesuffix(end).endswith(behind))
+            if len(found) == 1:
+                return found[0]
+            if found:
+                listed = ", ".join(map(repr, found[:_LISTED])) + (", …" if len(found) > _LISTED else "")
+                raise UserError(f"{len(found):,} nodes end in {text!r}: name one, of {listed}") from None
+        raise
 
 
 def build(source: Path, tree: Path | None) -> Tree:
