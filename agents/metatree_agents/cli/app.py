@@ -18,6 +18,7 @@ from metatree_agents.cli.questions import answer, questions
 from metatree_agents.cli.rules import rules
 from metatree_agents.cli.runs import resume, runs, trace
 from metatree_agents.cli.show import show
+from metatree_agents.cli.trees import denied
 from metatree_agents.cli.warnings import warnings_shown
 
 # Typer carries click inside, or depends on it, by its version; this is the base of its usage errors in both.
@@ -105,10 +106,7 @@ def _failed(error: BaseException) -> int:
             screen.note(f"metatree: {screen.visible(str(error))}")
             return FAILED
         case PermissionError():
-            screen.note(
-                f"metatree: {screen.visible(str(error.filename or error))}: {error.strerror or 'no permission'}; "
-                "change its rights, or say with --tree where else the tree may live"
-            )
+            screen.note(f"metatree: {screen.visible(denied(error))}")
             return WRONG_USE
         case OSError():
             screen.drop_output()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,6 +128,12 @@ def path_inside(file: str, tree: Tree) -> str | None:
     return path.relative_to(root.resolve()).as_posix()
 
 
+def denied(error: PermissionError) -> str:
+    """Return what to do about a file or folder that may not be read or written."""
+    what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return f"{what}; change its rights, or say with --tree where else the tree may live"
+
+
 def _make_place(place: Path) -> None:
     """Make the folder of a tree, so that a folder that cannot be made is explained in the words of the options."""
     try:
@@ -134,6 +142,8 @@ def _make_place(place: Path) -> None:
         raise UserError(
             f"cannot make the folder {str(place)!r}: {error.strerror}; say with --tree where else the tree may live"
         ) from error
+    if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
+        raise UserError(denied(PermissionError(EACCES, os.strerror(EACCES), str(place))))
 
 
 def _open(place: Path) -> Tree:

@@ -130,6 +130,21 @@ def test_folder_that_may_not_be_read_is_wrong_use(
     assert ".metatree: Permission denied; change its rights, or say with --tree" in capsys.readouterr().err
 
 
+def test_folder_without_rights_names_the_option_in_every_command(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)  # rights do not bind a test that root runs
+    assert run(["build", "."]) == 2
+    assert ".metatree: Permission denied; change its rights, or say with --tree" in capsys.readouterr().err
+
+    def forbidden(self: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr("metatree_agents.cli.doctor.has_tree", forbidden)
+    assert run(["doctor"]) == 5
+    assert "FAIL  tree             .metatree: Permission denied; change its rights" in capsys.readouterr().out
+
+
 def test_tree_that_cannot_be_made_names_the_option(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["build", ".", "--tree", "README.md/tree"]) == 2
     assert "say with --tree where else" in capsys.readouterr().err
