@@ -85,8 +85,6 @@ def locate(
     run_id: str | None = None,
 ) -> tuple[list[FileToEdit], SearchResult]:
     """List the files to edit as `files_to_edit` does, with the search that found them: its trace and its cost."""
-    from metatree_routers import FileEvidence, TextEvidence
-
     from metatree import Tree, search
     from metatree.searching.parts import find_evidence
 
@@ -95,9 +93,6 @@ def locate(
     if not issue.strip():
         raise UserError("the issue is empty: give its title and text")
     evidence = evidence or find_evidence(tree, required=True)
-    scored_by = evidence
-    if router is None and isinstance(evidence, TextEvidence):
-        scored_by = FileEvidence(evidence, tree)  # whole files against each other, not their best definitions
     result = search(
         [issue],
         tree=tree,
@@ -105,11 +100,46 @@ def locate(
         k=k,
         accept={"file"} if accept is None else lambda node: node.kind == "file" and accept(node),
         router=router,
-        evidence=scored_by,
+        evidence=_scored_by(evidence, tree, router),
         limits=limits,
         on_event=on_event,
         run_id=run_id,
     )
+    return _files(issue, tree, result, router, evidence), result
+
+
+def relocate(
+    run_id: str,
+    tree: Tree,
+    *,
+    router: Router | None = None,
+    limits: Limits | None = None,
+    on_event: Callable[[TraceEntry], None] | None = None,
+) -> tuple[list[FileToEdit], SearchResult]:
+    """Go on with a run that `locate` began on a tree, and list the files as it does."""
+    from metatree import resume, runs
+    from metatree.searching.parts import find_evidence
+
+    evidence = find_evidence(tree, required=True)
+    scored_by = _scored_by(evidence, tree, router)
+    result = resume(run_id, tree=tree, router=router, evidence=scored_by, limits=limits, on_event=on_event)
+    issue = next(each.given["questions"][0] for each in runs(tree=tree) if each.run_id == run_id)
+    return _files(issue, tree, result, router, evidence), result
+
+
+def _scored_by(evidence: Evidence | None, tree: Tree, router: Router | None) -> Evidence | None:
+    """Return the evidence that scores whole files against each other, not their best definitions."""
+    from metatree_routers import FileEvidence, TextEvidence
+
+    if router is None and isinstance(evidence, TextEvidence):
+        return FileEvidence(evidence, tree)
+    return evidence
+
+
+def _files(
+    issue: str, tree: Tree, result: SearchResult, router: Router | None, evidence: Evidence | None
+) -> list[FileToEdit]:
+    """Return the files that a search found, with why each was and the definitions in it."""
     ranked = _ranked(issue, tree, result, evidence)
     files = []
     for found in result.nodes:
@@ -124,7 +154,7 @@ def locate(
         reason = known.reason if router is None and known.reason else found.reason
         definitions = tuple(Definition(d.name, d.start_line, d.end_line) for d in known.definitions)
         files.append(FileToEdit(path, found.score, reason, definitions))
-    return files, result
+    return files
 
 
 def _ranked(

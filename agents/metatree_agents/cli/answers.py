@@ -58,7 +58,7 @@ def node_lines(result: SearchResult) -> Iterator[str]:
 def file_lines(files: Sequence[FileToEdit], result: SearchResult) -> Iterator[str]:
     """Yield one line for each file to edit, and below it the lines of its definitions."""
     if not files:
-        yield _nothing(result, "no file to edit was found")
+        yield _nothing(result, "no file to edit was found", hint="try other words")
     width = min(60, max((len(file.path) for file in files), default=0))
     for file in files:
         why = visible(_first_line(file.reason))
@@ -69,9 +69,15 @@ def file_lines(files: Sequence[FileToEdit], result: SearchResult) -> Iterator[st
 
 def summary(result: SearchResult) -> str:
     """Return one line on how the run ended and what it cost."""
-    ended = f"{result.ended} ({result.detail})" if result.detail else result.ended
+    detail = "" if warning(result) else result.detail
+    ended = f"{result.ended} ({detail})" if detail else result.ended
     run = f"run {result.run_id}: " if result.run_id else ""
     return f"{run}{ended}; {usage_text(result.usage)}"
+
+
+def warning(result: SearchResult) -> str:
+    """Return what went wrong in a search that came to its end all the same, such as a router out of reach."""
+    return result.detail if result.ended in ("answered", "exhausted") else ""
 
 
 def usage_text(usage: Usage) -> str:
@@ -117,7 +123,7 @@ def _shown(text: str) -> Iterator[str]:
         yield visible(line.expandtabs(4))
 
 
-def _nothing(result: SearchResult, what: str) -> str:
+def _nothing(result: SearchResult, what: str, *, hint: str = "try other words, or a --start node") -> str:
     match result.ended:
         case "limit":
             return f"{what} before a limit was reached: {result.detail}"
@@ -126,7 +132,7 @@ def _nothing(result: SearchResult, what: str) -> str:
         case "failed" | "cancelled":
             return f"{what}: {result.ended} ({result.detail})" if result.detail else f"{what}: {result.ended}"
         case _:
-            return f"{what}: try other words, or a --start node; `metatree show` lists what there is"
+            return f"{what}: {hint}; `metatree show` lists what there is"
 
 
 def _first_line(text: str) -> str:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
+from errno import ENOSPC
 from typing import Annotated
 
 import typer
 
-from metatree.errors import MetatreeError, UserError
+from metatree.errors import MetatreeError, RunExists, UserError
 from metatree_agents.cli import screen
 from metatree_agents.cli.ask import ask, files, find
 from metatree_agents.cli.build import build
 from metatree_agents.cli.doctor import doctor
-from metatree_agents.cli.exits import FAILED, WRONG_USE
+from metatree_agents.cli.exits import FAILED, WRONG_USE, Cancelled
 from metatree_agents.cli.questions import answer, questions
 from metatree_agents.cli.rules import rules
 from metatree_agents.cli.runs import resume, runs, trace
 from metatree_agents.cli.show import show
+from metatree_agents.cli.trees import denied
+from metatree_agents.cli.warnings import warnings_shown
 
 # Typer carries click inside, or depends on it, by its version; this is the base of its usage errors in both.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+_INTERRUPTED = 130
+"""What Typer returns for a command that Ctrl-C ended; the commands themselves return no such code."""
 
 # rich_markup_mode=None: help is printed as plain text, which needs no 50 ms to load rich.
 app = typer.Typer(
@@ -61,12 +66,16 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; errors become one line on standard error."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     debug = "--debug" in options
-    screen.prepare()
     try:
-        code = typer.main.get_command(app)(args=list(arguments), prog_name="metatree", standalone_mode=False)
-        return int(code or 0)
+        screen.prepare()
+        with warnings_shown(traceback=debug):
+            code = _command_line(arguments)
+        if code == _INTERRUPTED:
+            raise KeyboardInterrupt
+        return code
     except _UsageError as error:
-        screen.note(f"metatree: {_usage_message(error)}")
+        # Without a command the message is the whole help, in its lines.
+        screen.note(f"metatree: {_usage_message(error)}" if arguments else str(error))
         return WRONG_USE
     except (Exception, KeyboardInterrupt) as error:
         if debug:
@@ -74,21 +83,38 @@ def run(arguments: Sequence[str]) -> int:
         return _failed(error)
 
 
-def _failed(error: BaseException) -> int:
-    from metatree_agents.cli.searching import Cancelled
+def _command_line(arguments: Sequence[str]) -> int:
+    command = typer.main.get_command(app)
+    return int(command(args=list(arguments), prog_name="metatree", standalone_mode=False) or 0)
 
+
+def _failed(error: BaseException) -> int:
     match error:
         case KeyboardInterrupt():
-            screen.note("metatree: cancelled")
+            screen.note("metatree: cancelled; what was done before is kept: run it again to go on")
             return FAILED
+        case RunExists():
+            run = screen.visible(error.run_id)
+            screen.note(
+                f"metatree: run {run!r} exists: go on with `metatree resume {run}`, or give --run another name"
+            )
+            return WRONG_USE
         case UserError():
             screen.note(f"metatree: {screen.visible(str(error))}")
             return WRONG_USE
         case Cancelled() | MetatreeError():
             screen.note(f"metatree: {screen.visible(str(error))}")
             return FAILED
+        case PermissionError():
+            screen.note(f"metatree: {screen.visible(denied(error))}")
+            return WRONG_USE
         case OSError():
-            screen.note(f"metatree: {screen.visible(str(error))}")
+            screen.drop_output()
+            what = error.strerror or str(error)
+            where = (
+                f"{error.filename}: " if error.filename else "cannot write: " if error.errno == ENOSPC else ""
+            )
+            screen.note(f"metatree: {screen.visible(where + what)}; mend it there and run the command again")
             return FAILED
         case _:
             what = f"{type(error).__name__}: {error}"
@@ -103,8 +129,3 @@ def _usage_message(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     command = getattr(context, "command_path", "metatree")
     return f"{' '.join(message.split()).rstrip('.')}; `{command} --help` says more"
-
-
-def main() -> None:
-    """Run the command line of this process."""
-    sys.exit(run(sys.argv[1:]))

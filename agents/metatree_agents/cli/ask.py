@@ -7,14 +7,21 @@ from typing import Annotated
 import typer
 
 from metatree_agents.cli import options, screen
-from metatree_agents.cli.inputs import text_of, texts_of
+from metatree_agents.cli.inputs import named_file, plain, text_of, texts_of
 
 Questions = Annotated[
     list[str],
-    typer.Argument(metavar="QUESTION", help="What to find out; - reads standard input, @FILE a file."),
+    typer.Argument(
+        metavar="QUESTION",
+        help="What to find out; - reads standard input, @FILE a file; @@… is a text that begins with @.",
+    ),
 ]
 Issue = Annotated[
-    str, typer.Argument(metavar="ISSUE", help="Text of the issue; - reads standard input, @FILE a file.")
+    str,
+    typer.Argument(
+        metavar="ISSUE",
+        help="Text of the issue; - reads standard input, @FILE a file; @@… is a text that begins with @.",
+    ),
 ]
 
 
@@ -60,9 +67,17 @@ def ask(
     from metatree import Blackboard, search
     from metatree import ask_person as person
     from metatree_agents.cli.answers import answer_lines, with_sources
-    from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched, with_hints
+    from metatree_agents.cli.searching import (
+        asked_on_board,
+        ended,
+        limits_of,
+        new_run_id,
+        suite_parts,
+        watched,
+        with_hints,
+    )
     from metatree_agents.cli.shapes import ask_shape
-    from metatree_agents.cli.trees import ready_tree
+    from metatree_agents.cli.trees import node_named, ready_tree
 
     texts = texts_of(questions, what="question")
     parts = suite_parts(router)
@@ -71,9 +86,9 @@ def ask(
         with watched(run_id) as progress:
             result = search(
                 texts,
-                start and opened.resolve(start),
+                start and node_named(opened, start),
                 tree=opened,
-                context=context,
+                context=plain(context, what="context"),
                 limits=limits_of(max_calls, max_seconds),
                 run_id=run_id,
                 on_event=progress,
@@ -87,7 +102,8 @@ def ask(
             screen.write_json(ask_shape(result))
         else:
             screen.write(answer_lines(result, opened))
-    return ended(result, verbose=verbose)
+        asked = asked_on_board(result, opened)
+    return ended(result, verbose=verbose, asked=asked)
 
 
 def find(
@@ -115,7 +131,7 @@ def find(
     from metatree_agents.cli.answers import node_lines
     from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched, with_hints
     from metatree_agents.cli.shapes import find_shape
-    from metatree_agents.cli.trees import ready_tree
+    from metatree_agents.cli.trees import node_named, ready_tree
 
     texts = texts_of(questions, what="question")
     parts = suite_parts(router)
@@ -123,11 +139,11 @@ def find(
     with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id) as progress:
         result = search(
             texts,
-            start and opened.resolve(start),
+            start and node_named(opened, start),
             tree=opened,
             returns="nodes",
             k=k,
-            context=context,
+            context=plain(context, what="context"),
             limits=limits_of(max_calls, max_seconds),
             run_id=run_id,
             on_event=progress,
@@ -162,17 +178,19 @@ def files(
     Example: metatree files @issue.txt --source ~/src/requests --json
     """
     from metatree_agents.cli.answers import file_lines
+    from metatree_agents.cli.begun import FilesAsked, keep
     from metatree_agents.cli.searching import ended, limits_of, new_run_id, suite_parts, watched
     from metatree_agents.cli.shapes import files_shape
     from metatree_agents.cli.trees import path_inside, ready_tree
     from metatree_agents.code import locate
 
-    text = text_of(issue, what="issue")
+    text, file = text_of(issue, what="issue"), named_file(issue)
     parts = suite_parts(router)
     run_id = run or new_run_id()
     with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id) as progress:
-        # The file that the issue was read from fits it best of all, and is not to be edited.
-        own = path_inside(issue[1:], opened) if issue.startswith("@") else None
+        own = path_inside(file, opened) if file else None
+        asked = FilesAsked(k, own)
+        keep(opened, run_id, asked)
         found, result = locate(
             text,
             opened,
@@ -182,7 +200,7 @@ def files(
             run_id=run_id,
             on_event=progress,
         )
-        found = [file for file in found if file.path != own][:k]
+        found = asked.cut(found)
     if json:
         screen.write_json(files_shape(found, result.usage))
     else:

@@ -15,7 +15,9 @@ from metatree_agents.cli.shapes import BuildShape, BuiltShape
 
 
 def build(
-    sources: Annotated[list[Path], typer.Argument(metavar="SOURCE", help="Folders to build trees of.")],
+    sources: Annotated[
+        list[Path], typer.Argument(parser=options.path, metavar="SOURCE", help="Folders to build trees of.")
+    ],
     tree: options.TreePath = None,
     json: options.Json = False,
     debug: options.Debug = False,

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from metatree.errors import MetatreeError
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FAILED, FOUND
 from metatree_agents.cli.shapes import CheckShape, DoctorShape
-from metatree_agents.cli.trees import has_tree, place_of
+from metatree_agents.cli.trees import denied, has_tree, place_of
 
 _PACKAGES = ("pydantic", "openai", "instructor", "networkx", "diskcache", "numpy", "PyStemmer", "wordllama")
 _KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "METATREE_MODEL", "METATREE_ROUTER")
@@ -63,8 +64,10 @@ class _Bad(Exception):
 def _checked(name: str, check: Callable[[], str]) -> CheckShape:
     try:
         return CheckShape(name=name, ok=True, detail=check())
-    except _Bad as bad:
+    except (_Bad, MetatreeError) as bad:
         return CheckShape(name=name, ok=False, detail=str(bad))
+    except PermissionError as error:
+        return CheckShape(name=name, ok=False, detail=denied(error))
     except Exception as error:  # whatever is broken, the other checks are still of use
         return CheckShape(name=name, ok=False, detail=f"{type(error).__name__}: {error}")
 
@@ -150,7 +153,6 @@ def _keys() -> str:
 
 def _model(router: str | None) -> str:
     """Ask the model one small question, as a search would."""
-    from metatree.errors import MetatreeError
     from metatree_agents.cli.searching import router_of_environment
 
     named, _, model = (router or router_of_environment() or "").partition("/")

@@ -1,4 +1,4 @@
-"""What the exit codes mean, and which one the end of a search has."""
+"""What the exit codes mean, which one the end of a search has, and how Ctrl-C ends a command."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ LIMIT = 3
 WAITING = 4
 FAILED = 5
 """Failed or cancelled."""
+
+
+class Cancelled(Exception):
+    """Ctrl-C was pressed; the message says what was kept and how to go on."""
 
 
 def exit_code(result: SearchResult) -> int:

@@ -1,7 +1,8 @@
-"""Text from the command line: an argument itself, `-` for standard input, `@FILE` for a file."""
+"""Text from the command line: an argument itself, `-` for standard input, `@FILE` for a file, `@@…` for `@…`."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,28 +14,53 @@ def text_of(argument: str, *, what: str) -> str:
     """Return the text that an argument stands for, without surrounding white space.
 
     Args:
-        argument: the text, `-`, or `@FILE`.
+        argument: the text, `-`, `@FILE`, or `@@` and the rest of a text that begins with `@`.
         what: what the text is, for the error messages.
 
     Raises:
         UserError: the file cannot be read, the bytes are not UTF-8, or there is nothing in them.
     """
     if argument == "-":
+        if sys.stdin is None:
+            raise UserError(f"standard input is closed: give the {what} as a text or @FILE")
         if sys.stdin.isatty():
             print(f"type the {what}, then Ctrl-D", file=sys.stderr)
         text = _decoded(sys.stdin.buffer.read(), "standard input")
-    elif argument.startswith("@") and len(argument) > 1:
-        path = Path(argument[1:]).expanduser()
+    elif (file := named_file(argument)) is not None:
+        if not file:
+            raise UserError("no file is named after @: give @FILE, or @@ for a text that begins with @")
+        path = Path(file).expanduser()
         try:
             text = _decoded(path.read_bytes(), str(path))
         except OSError as error:
-            raise UserError(f"cannot read {str(path)!r}: {error.strerror or error}") from error
+            raise UserError(
+                f"cannot read {str(path)!r}: {error.strerror or error}; check the path, "
+                "or write @@ for a text that begins with @"
+            ) from error
     else:
-        text = argument
+        text = plain(argument.removeprefix("@") if argument.startswith("@@") else argument, what=what)
     text = text.strip()
     if not text:
         raise UserError(f"the {what} is empty: give a text, @FILE, or - for standard input")
     return text
+
+
+def named_file(argument: str) -> str | None:
+    """Return the file that an argument names after its `@`; None when it is a text itself."""
+    return argument[1:] if argument.startswith("@") and not argument.startswith("@@") else None
+
+
+def plain(argument: str, *, what: str) -> str:
+    """Return an argument as the UTF-8 text that it is, whatever the locale took its bytes for.
+
+    Raises:
+        UserError: its bytes are not UTF-8.
+    """
+    try:
+        argument.encode("utf-8")
+    except UnicodeEncodeError:  # Python keeps bytes that the locale does not have as lone surrogates
+        return _decoded(os.fsencode(argument), f"the {what}")
+    return argument
 
 
 def texts_of(arguments: Sequence[str], *, what: str) -> list[str]:

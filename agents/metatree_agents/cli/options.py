@@ -7,26 +7,48 @@ from typing import Annotated
 
 import typer
 
+
+def given(text: str) -> str:
+    """Return the value of an option or argument, unless a variable of the shell left it empty."""
+    if not text.strip():
+        raise typer.BadParameter("it is empty: give a value, or leave it out")
+    return text
+
+
+def path(text: str) -> Path:
+    """Return the path that an option or argument names; an empty one is not the current folder."""
+    return Path(given(text))
+
+
 Source = Annotated[
     Path | None,
-    typer.Option("--source", metavar="DIR", help="Folder to search; the current folder by default."),
+    typer.Option(
+        "--source", parser=path, metavar="DIR", help="Folder to search; the current folder by default."
+    ),
 ]
 TreePath = Annotated[
     Path | None,
     typer.Option(
-        "--tree", metavar="PATH", help="Where the tree lives; .metatree beside the source by default."
+        "--tree",
+        parser=path,
+        metavar="PATH",
+        help="Where the tree lives; .metatree beside the source by default.",
     ),
 ]
 Start = Annotated[
     str | None,
     typer.Option(
-        "--start", metavar="NODE", help="Node to start from: its own subtree first, then its surroundings."
+        "--start",
+        parser=given,
+        metavar="NODE",
+        help="Node to start from: its own subtree first, then its surroundings.",
     ),
 ]
 Router = Annotated[
     str | None,
     typer.Option(
         "--router",
+        parser=given,
         metavar="NAME",
         help="Router that chooses the way: `embedded`, `openai/MODEL`, `human`; by default METATREE_ROUTER,"
         " the model in METATREE_MODEL, or `embedded`.",
@@ -39,7 +61,9 @@ Context = Annotated[
 ]
 RunId = Annotated[
     str | None,
-    typer.Option("--run", metavar="RUN", help="Name of this run in the journal; made up by default."),
+    typer.Option(
+        "--run", parser=given, metavar="RUN", help="Name of this run in the journal; made up by default."
+    ),
 ]
 MaxCalls = Annotated[
     int | None,

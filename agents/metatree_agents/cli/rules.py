@@ -14,7 +14,7 @@ from metatree.errors import MetatreeError, UserError
 from metatree_agents.cli import screen
 from metatree_agents.cli.exits import FAILED, FOUND, LIMIT, NOTHING
 from metatree_agents.cli.inputs import text_of
-from metatree_agents.cli.options import Debug, Json
+from metatree_agents.cli.options import Debug, Json, path
 from metatree_agents.cli.shapes import AgendaShape, RulesShape
 
 if TYPE_CHECKING:
@@ -42,12 +42,16 @@ def rules(
         typer.Option("--query", metavar="CONDITIONS", help="After the run, print how these are met."),
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option("--trace", metavar="FILE", help="Write the trace there, as JSON.")
+        Path | None,
+        typer.Option("--trace", parser=path, metavar="FILE", help="Write the trace there, as JSON."),
     ] = None,
     picture: Annotated[
         Path | None,
         typer.Option(
-            "--picture", metavar="FILE", help="Write the automaton: .dot for Graphviz, .mmd for Mermaid."
+            "--picture",
+            parser=path,
+            metavar="FILE",
+            help="Write the automaton: .dot for Graphviz, .mmd for Mermaid.",
         ),
     ] = None,
     as_json: Json = False,

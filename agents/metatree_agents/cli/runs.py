@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 def trace(
     run: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="Name of the run; the last by default.")
+        str | None,
+        typer.Argument(parser=options.given, metavar="RUN", help="Name of the run; the last by default."),
     ] = None,
     source: options.Source = None,
     tree: options.TreePath = None,
@@ -37,11 +38,13 @@ def trace(
     from metatree_agents.cli.trees import existing_tree
 
     with existing_tree(source, tree) as opened:
-        result = load_run(run or _last_run(opened), tree=opened)
+        run = run or _last_run(opened)
+        result = load_run(run, tree=opened)
+        collects = _collects(opened, run)
     if json:
         screen.write_json(trace_shape(result))
     else:
-        screen.write(trace_lines(result.trace))
+        screen.write(trace_lines(result.trace, collects=collects))
         screen.note(screen.visible(summary(result)))
     return FOUND
 
@@ -88,7 +91,12 @@ def runs(
 
 
 def resume(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run; `metatree runs` lists them.")],
+    run: Annotated[
+        str,
+        typer.Argument(
+            parser=options.given, metavar="RUN", help="Name of the run; `metatree runs` lists them."
+        ),
+    ],
     answer: Annotated[
         str | None,
         typer.Option(
@@ -112,14 +120,37 @@ def resume(
     Example: metatree resume 1f6c9a02 --max-calls 500
     """
     from metatree import resume as go_on
-    from metatree_agents.cli.answers import answer_lines, node_lines
+    from metatree_agents.cli.answers import answer_lines, file_lines, node_lines
+    from metatree_agents.cli.begun import kept
     from metatree_agents.cli.inputs import text_of
-    from metatree_agents.cli.searching import ended, limits_of, suite_parts, watched, with_hints
-    from metatree_agents.cli.shapes import ask_shape, find_shape
+    from metatree_agents.cli.searching import (
+        asked_on_board,
+        ended,
+        limits_of,
+        suite_parts,
+        watched,
+        with_hints,
+    )
+    from metatree_agents.cli.shapes import ask_shape, files_shape, find_shape
     from metatree_agents.cli.trees import existing_tree
+    from metatree_agents.code import relocate
 
     parts = suite_parts(router)
     with existing_tree(source, tree) as opened:
+        if _collects(opened, run) and (asked := kept(opened, run)) is not None:
+            if answer is not None:
+                raise UserError(f"run {run!r} waits for no answer (it lists files): leave --answer out")
+            with watched(run) as progress:
+                limits = limits_of(max_calls, max_seconds)
+                files, result = relocate(
+                    run, opened, router=parts.get("router"), limits=limits, on_event=progress
+                )
+            files = asked.cut(files)
+            if json:
+                screen.write_json(files_shape(files, result.usage))
+            else:
+                screen.write(file_lines(files, result))
+            return ended(result, verbose=verbose)
         answers = None
         if answer is not None:
             answers = {_waiting_question(opened, run): text_of(answer, what="answer")}
@@ -132,12 +163,13 @@ def resume(
                 on_event=progress,
                 **with_hints(parts, opened),
             )
-        nodes_only = _run(opened, run).given["returns"] == "nodes"
+        nodes_only = _collects(opened, run)
         if json:
             screen.write_json(find_shape(result) if nodes_only else ask_shape(result))
         else:
             screen.write(node_lines(result) if nodes_only else answer_lines(result, opened))
-    return ended(result, verbose=verbose)
+        waits_for = asked_on_board(result, opened)
+    return ended(result, verbose=verbose, asked=waits_for)
 
 
 def _last_run(tree: Tree) -> str:
@@ -149,10 +181,12 @@ def _last_run(tree: Tree) -> str:
     return listed[0].run_id
 
 
-def _run(tree: Tree, run_id: str) -> RunInfo:
+def _collects(tree: Tree, run_id: str) -> bool:
+    """Say whether a run collects nodes rather than reads answers; False when there is no such run."""
     from metatree import runs as list_runs
 
-    return next(each for each in list_runs(tree=tree) if each.run_id == run_id)
+    found = next((each for each in list_runs(tree=tree) if each.run_id == run_id), None)
+    return found is not None and found.given["returns"] == "nodes"
 
 
 def _waiting_question(tree: Tree, run: str) -> str:

@@ -6,13 +6,25 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TextIO
+
+from metatree.errors import MetatreeError, UserError
 
 _STYLES = {"bold": "1", "dim": "2", "green": "32", "yellow": "33", "red": "31", "cyan": "36"}
 
 
 def prepare() -> None:
-    """Let no character of a file name or a text break the output, whatever the terminal's encoding."""
+    """Let no character of a file name or a text break the output, whatever the terminal's encoding.
+
+    Raises:
+        UserError: standard output is closed.
+    """
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # for the whole process
+    if sys.stdout is None:
+        raise UserError("standard output is closed: write it to a file, or to /dev/null if nobody reads it")
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -34,13 +46,28 @@ def styled(text: str, *styles: str) -> str:
 
 
 def write(lines: Iterable[str]) -> None:
-    """Write result lines to standard output; a reader that went away (`| head`) is no failure."""
+    """Write result lines to standard output; a reader that went away (`| head`) is no failure.
+
+    Raises:
+        MetatreeError: they cannot be written, to a full disk for example.
+    """
     try:
         for line in lines:
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes standard output again when it exits; without a place to write to, that would complain.
+        drop_output()
+    except OSError as error:
+        drop_output()
+        raise MetatreeError(
+            f"cannot write to standard output: {error.strerror or error}; make room there, or write elsewhere "
+            "(a search is kept: `metatree resume` prints it again)"
+        ) from error
+
+
+def drop_output() -> None:
+    """Send what is still to be written to standard output nowhere: Python flushes it again when it exits."""
+    with suppress(OSError, ValueError):  # not a file of the system
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from metatree import plugins
 from metatree.errors import UserError
 from metatree_agents.cli import screen
-from metatree_agents.cli.answers import summary
-from metatree_agents.cli.exits import exit_code
+from metatree_agents.cli.answers import summary, warning
+from metatree_agents.cli.exits import Cancelled, exit_code
 from metatree_agents.cli.progress import SearchProgress, search_line
 from metatree_agents.cli.traces import path_lines
 
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 
     from metatree import Limits, SearchResult, Tree
     from metatree.protocols import Suite
-
-
-class Cancelled(Exception):
-    """Ctrl-C was pressed; what the run found and paid for is in its journal."""
-
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"cancelled; what was found is kept: go on with `metatree resume {run_id}`")
 
 
 def new_run_id() -> str:
@@ -95,16 +88,39 @@ def watched(run_id: str) -> Iterator[SearchProgress | None]:
         with search_line() as progress:
             yield progress
     except KeyboardInterrupt as interrupt:
-        raise Cancelled(run_id) from interrupt
+        raise Cancelled(
+            f"cancelled; what was found is kept: go on with `metatree resume {run_id}`"
+        ) from interrupt
 
 
-def ended(result: SearchResult, *, verbose: bool) -> int:
-    """Say on standard error how a search ended (and, when asked, its path); return the exit code."""
+def asked_on_board(result: SearchResult, tree: Tree) -> str:
+    """Return the id of the question on the blackboard of a tree that a run waits for; empty when there is none."""
+    if result.ended != "waiting":
+        return ""
+    from metatree import Blackboard
+
+    return next((item.id for item in Blackboard(tree).open_questions() if item.run == result.run_id), "")
+
+
+def ended(result: SearchResult, *, verbose: bool, asked: str = "") -> int:
+    """Say on standard error how a search ended and how it goes on; return the exit code.
+
+    Args:
+        verbose: whether to tell its path too.
+        asked: id of the question on the blackboard that it waits for.
+    """
     if verbose:
         screen.note("\nPath")
         for line in path_lines(result.trace):
             screen.note(line)
+    if said := warning(result):
+        screen.note(f"warning: {screen.visible(said)}")
     screen.note(screen.visible(summary(result)))
-    if result.ended in ("limit", "waiting"):
-        screen.note(f"go on with: metatree resume {result.run_id}")
+    match result.ended:
+        case "limit":
+            screen.note(f"go on with: metatree resume {result.run_id}")
+        case "waiting" if asked:
+            screen.note(f"answer it with: metatree answer {asked} TEXT")
+        case "waiting":
+            screen.note(f"answer it with: metatree resume {result.run_id} --answer TEXT")
     return exit_code(result)

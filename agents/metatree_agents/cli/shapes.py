@@ -113,8 +113,9 @@ class BuildShape(TypedDict):
 
 
 class NodeShape(TypedDict):
-    """`metatree show --json`; `path`, `start_line` and `end_line` are null for a node without a source.
+    """`metatree show --json`; `path` is null for a node that was built from no file or folder.
 
+    `start_line` and `end_line` are null for a node that is no part of a file.
     `children` is null where `--depth` ended the listing and the node has children.
     """
 

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def show(
     node: Annotated[
-        str, typer.Argument(metavar="NODE", help="Id of a node, or the end of one; the root by default.")
+        str,
+        typer.Argument(
+            parser=options.given, metavar="NODE", help="Id of a node, or the end of one; the root by default."
+        ),
     ] = ".",
     depth: Annotated[int, typer.Option("--depth", min=0, metavar="N", help="How many levels below it.")] = 2,
     content: Annotated[bool, typer.Option("--content", help="Print the text of the node instead.")] = False,
@@ -35,12 +38,12 @@ def show(
     \b
     Example: metatree show src/requests --depth 1 --source ~/src/requests
     """
-    from metatree_agents.cli.trees import existing_tree
+    from metatree_agents.cli.trees import existing_tree, node_named
 
     with existing_tree(source, tree) as opened:
         if omitted:
             return _show_omitted(opened, json=json)
-        shown = opened.get(opened.resolve(node))
+        shown = opened.get(node_named(opened, node))
         if json:
             screen.write_json(_shape(opened, shown, depth))
         elif content:
@@ -105,7 +108,7 @@ def _shape(tree: Tree, node: Node, depth: int) -> NodeShape:
         title=node.title,
         description=node.description,
         kind=node.kind,
-        path=source.path if source else None,
+        path=node.path,
         start_line=source.start_line if source else None,
         end_line=source.end_line if source else None,
         children=[_shape(tree, child, depth - 1) for child in children]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from metatree.result import TraceEntry
 from metatree_agents.cli.screen import styled, visible
@@ -10,10 +11,16 @@ from metatree_agents.cli.screen import styled, visible
 _RULED_OUT_SHOWN = 8
 
 
-def trace_lines(entries: Iterable[TraceEntry]) -> Iterator[str]:
-    """Yield the whole trace: one decision a line with its step, what was ruled out below it, nested frames indented."""
+def trace_lines(entries: Iterable[TraceEntry], *, collects: bool = False) -> Iterator[str]:
+    """Yield the whole trace: one decision a line with its step, what was ruled out below it, nested frames indented.
+
+    Args:
+        collects: whether the run collects nodes: no question is open at its end, whatever it found.
+    """
     for entry, depth, said in _told(entries):
         indent = "  " * depth
+        if collects and entry.event == "end":
+            said = _words(replace(entry, data={**entry.data, "open": ()}))
         yield f"{entry.step:4}  {indent}{said}"
         unviable = entry.data.get("unviable")
         if isinstance(unviable, Mapping):
@@ -81,8 +88,7 @@ def _words(entry: TraceEntry) -> str:
             event = entry.event.replace("_", " ")
             return f"{styled(event, 'bold')} {visible(str(data['tool']))} at {node}{why}"
         case "end":
-            # A run that collects nodes is answered by them, though nobody says what they answer.
-            left = len(data.get("open", ())) if entry.reason != "answered" else 0
+            left = len(data.get("open", ()))
             return f"{styled('end', 'bold')}{why}" + (f", {left} still open" if left else "")
         case _:
             event = styled(entry.event.replace("_", " "), "bold")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metatree.errors import UserError
+from metatree_agents.cli.exits import Cancelled
 from metatree_agents.cli.progress import build_bar
 from metatree_agents.cli.screen import note, visible
 
 if TYPE_CHECKING:
     from metatree import Tree
 
+_LISTED = 5
 FOLDER = ".metatree"
 """Name of the folder that a tree lives in, beside its source."""
 
@@ -38,9 +44,10 @@ def ready_tree(source: Path | None, tree: Path | None, *, refresh: bool = True) 
     opened = _open(place)
     if refresh and opened.stale():
         began = time.monotonic()
-        with build_bar("refreshing the tree") as progress:
-            opened.refresh(progress=progress)
-        _index(opened)
+        with _resumable("cancelled; what was read is kept: the same command again goes on"):
+            with build_bar("refreshing the tree") as progress:
+                opened.refresh(progress=progress)
+            _index(opened)
         note(f"refreshed the tree, {_seconds(began)}")
     return opened
 
@@ -59,6 +66,32 @@ def existing_tree(source: Path | None, tree: Path | None) -> Tree:
     return _open(place)
 
 
+def node_named(tree: Tree, text: str) -> str:
+    """Return the id of the node that a person names: by what `Tree.resolve` takes, or by the end of one id alone.
+
+    An end begins behind a `/`, `::`, `#` or `.`; one behind a `.` counts only when there is no other.
+
+    Raises:
+        UserError: several ids end so; the message lists up to five.
+        UnknownNode: none does.
+    """
+    from metatree.errors import UnknownNode
+
+    try:
+        return tree.resolve(text)
+    except UnknownNode:
+        end = text.strip()
+        ids = [known for known in tree.ids(tree.info()["kinds"]) if end and known.endswith(end)]
+        for behind in (("/", "::", "#"), (".",)):
+            found = sorted(known for known in ids if known.removesuffix(end).endswith(behind))
+            if len(found) == 1:
+                return found[0]
+            if found:
+                listed = ", ".join(map(repr, found[:_LISTED])) + (", …" if len(found) > _LISTED else "")
+                raise UserError(f"{len(found):,} nodes end in {text!r}: name one, of {listed}") from None
+        raise
+
+
 def build(source: Path, tree: Path | None) -> Tree:
     """Build the tree of a source, with a bar on a terminal and one line on standard error at the end.
 
@@ -67,13 +100,24 @@ def build(source: Path, tree: Path | None) -> Tree:
     """
     from metatree_memory_tools import build_tree
 
-    _folder(source)
+    _make_place(place_of(source, tree))
     began = time.monotonic()
-    with build_bar(f"building {visible(str(source))}") as progress:
-        built = build_tree(source, out=tree, progress=progress)
-    _index(built)
+    command = f"metatree build {source}" + (f" --tree {tree}" if tree is not None else "")
+    with _resumable(f"cancelled; what was read is kept: go on with `{command}`"):
+        with build_bar(f"building {visible(str(source))}") as progress:
+            built = build_tree(source, out=tree, progress=progress)
+        _index(built)
     note(f"built the tree of {visible(str(source))}: {len(built):,} nodes, {_seconds(began)}")
     return built
+
+
+@contextmanager
+def _resumable(message: str) -> Iterator[None]:
+    """Turn Ctrl-C while a tree is built into an error that says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        raise Cancelled(message) from interrupt
 
 
 def path_inside(file: str, tree: Tree) -> str | None:
@@ -82,6 +126,24 @@ def path_inside(file: str, tree: Tree) -> str | None:
     if root is None or not path.is_relative_to(root.resolve()):
         return None
     return path.relative_to(root.resolve()).as_posix()
+
+
+def denied(error: PermissionError) -> str:
+    """Return what to do about a file or folder that may not be read or written."""
+    what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return f"{what}; change its rights, or say with --tree where else the tree may live"
+
+
+def _make_place(place: Path) -> None:
+    """Make the folder of a tree, so that a folder that cannot be made is explained in the words of the options."""
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"cannot make the folder {str(place)!r}: {error.strerror}; say with --tree where else the tree may live"
+        ) from error
+    if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
+        raise UserError(denied(PermissionError(EACCES, os.strerror(EACCES), str(place))))
 
 
 def _open(place: Path) -> Tree:

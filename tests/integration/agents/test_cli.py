@@ -123,6 +123,85 @@ def test_show_prints_the_tree_below_a_node(project: Path, capsys: pytest.Capture
     assert "for attempt in range(retries):" in capsys.readouterr().out
 
 
+def test_end_of_one_id_names_the_node(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["build", "."])
+    capsys.readouterr()
+    for end, node in (
+        ("cart.py", "src/shop/cart.py"),
+        ("cart.py::Cart", "src/shop/cart.py::Cart"),
+        ("charge", "src/shop/payment.py::charge"),
+        ("total", "src/shop/cart.py::Cart.total"),
+    ):
+        assert run(["show", end, "--json"]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        assert (printed["id"], printed["path"]) == (node, node.partition("::")[0])
+    assert run(["find", "prices", "--start", "cart.py"]) == 0
+    assert run(["show", "art.py"]) == 2
+
+
+def test_end_of_several_ids_lists_up_to_five(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(6):
+        (project / f"part{number}").mkdir()
+        (project / f"part{number}" / "same.py").write_text("A = 1\n")
+    run(["build", "."])
+    capsys.readouterr()
+    assert run(["show", "same.py"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("metatree: 6 nodes end in 'same.py': name one, of 'part0/same.py', ")
+    assert said.endswith("'part4/same.py', …\n")
+
+
+def test_path_of_a_node_in_json_is_that_of_its_file_or_folder(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["build", "."])
+    capsys.readouterr()
+    for node in ("src/shop", "src/shop/cart.py", "README.md"):
+        assert run(["show", node, "--json", "--depth", "0"]) == 0
+        assert json.loads(capsys.readouterr().out)["path"] == node
+
+
+def test_resume_of_files_prints_what_files_prints(
+    project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
+) -> None:
+    (project / "issue.txt").write_text(
+        "A declined credit card is charged again; the sum of the prices is wrong"
+    )
+    assert run(["files", "@issue.txt", "-k", "2", "--json", "--run", "whole"]) == 0
+    whole = json.loads(capsys.readouterr().out)["files"]
+    assert run(["files", "@issue.txt", "-k", "2", "--max-calls", "1", "--run", "short"]) == 3
+    capsys.readouterr()
+    assert run(["resume", "short", "--max-calls", "200", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    conforms(printed, shapes.FilesShape)
+    assert printed["files"] == whole
+    assert len(whole) == 2
+    assert run(["resume", "short"]) == 0
+    assert "6-12     charge" in capsys.readouterr().out
+    assert run(["resume", "short", "--answer", "yes"]) == 2
+
+
+def test_trace_of_a_search_for_nodes_leaves_nothing_open(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["find", "refunds", "-k", "50", "--run", "all"]) == 0
+    capsys.readouterr()
+    assert run(["trace", "all"]) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[-1].endswith("end: exhausted")
+    assert run(["trace", "all", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["open_questions"] == []
+
+
+def test_nothing_to_edit_names_no_option_that_files_does_not_have(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["files", "xylophone zeppelin quokka"]) == 1
+    said = capsys.readouterr().out
+    assert "no file to edit was found: try other words; " in said
+    assert "--start" not in said
+
+
 def test_what_was_left_out_is_listed_with_the_reason(
     project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
 ) -> None:
@@ -187,6 +266,18 @@ def test_limit_is_exit_code_3_and_says_how_to_go_on(
         (["ask", "Why?", "--source", "README.md"], "'README.md' is a file"),
         (["build", "src", "docs", "--tree", "t"], "one source"),
         (["frobnicate"], "No such command 'frobnicate'"),
+        (["build", ""], "it is empty"),
+        (["ask", "Why?", "--source", ""], "'--source': it is empty"),
+        (["find", "Why?", "--tree", " "], "'--tree': it is empty"),
+        (["find", "Why?", "--start", ""], "'--start': it is empty"),
+        (["find", "Why?", "--router", ""], "'--router': it is empty"),
+        (["find", "Why?", "--run", ""], "'--run': it is empty"),
+        (["trace", ""], "it is empty"),
+        (["show", ""], "it is empty"),
+        (["find", "@"], "no file is named after @"),
+        (["find", "caf\udce9"], "the question is not UTF-8"),
+        (["ask", "Why?", "--context", "caf\udce9"], "the context is not UTF-8"),
+        (["show", "py"], "nodes end in 'py': name one, of 'src/shop/__init__.py', "),
     ],
 )
 def test_wrong_use_is_one_clear_line_and_exit_code_2(

@@ -31,7 +31,9 @@ def test_answer_takes_a_stopped_run_up(
     project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
 ) -> None:
     assert run(["ask", QUESTION, "--ask-person", "--run", "r1"]) == 4
+    told = capsys.readouterr().err
     (question,) = _open(capsys)
+    assert f"answer it with: metatree answer {question['id']} TEXT" in told
     conforms({"questions": [question]}, shapes.QuestionsShape)
     assert (question["question"], question["run"]) == (QUESTION, "r1")
     assert run(["questions"]) == 0

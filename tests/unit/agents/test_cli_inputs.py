@@ -65,3 +65,32 @@ def test_empty_text_is_refused(empty: str, stdin: io.BytesIO) -> None:
 def test_standard_input_is_read_only_once() -> None:
     with pytest.raises(UserError, match="only once"):
         texts_of(["-", "and this", "-"], what="question")
+
+
+def test_bytes_of_an_argument_that_are_not_utf8_are_refused() -> None:
+    with pytest.raises(UserError, match=r"the question is not UTF-8 text \(byte 0xe9 at offset 3\).*iconv"):
+        text_of("caf\udce9 netrc", what="question")
+
+
+def test_utf8_argument_is_read_as_such_in_a_locale_without_it() -> None:
+    assert text_of("caf\udcc3\udca9", what="question") == "café"
+
+
+def test_text_that_begins_with_an_at_sign_is_written_with_two() -> None:
+    assert text_of("@@property what is it?", what="question") == "@property what is it?"
+
+
+def test_at_sign_without_a_file_is_refused() -> None:
+    with pytest.raises(UserError, match="no file is named after @"):
+        text_of("@", what="question")
+
+
+def test_file_that_cannot_be_read_says_how_to_write_a_text(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="check the path, or write @@"):
+        text_of(f"@{tmp_path}", what="issue")
+
+
+def test_closed_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UserError, match="standard input is closed"):
+        text_of("-", what="question")

@@ -18,6 +18,7 @@ from metatree_agents.cli.answers import (
     usage_text,
 )
 from metatree_agents.cli.exits import exit_code
+from metatree_agents.cli.searching import ended
 from metatree_agents.cli.traces import path_lines, trace_lines
 from metatree_agents.code import Definition, FileToEdit
 
@@ -147,8 +148,24 @@ def test_summary_says_which_limit_was_reached() -> None:
     assert summary(result) == "run r1: limit (router_calls); 2 choices, 1 read, 0.25 s"
 
 
+def test_what_went_wrong_in_a_search_that_ended_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    result = _answered(ended="exhausted", detail="the router failed in all 3 calls")
+    assert ended(result, verbose=False) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: the router failed in all 3 calls",
+        "run r1: exhausted; 2 choices, 1 read, 0.25 s",
+    ]
+
+
+def test_run_that_waits_for_an_answer_off_the_board_is_answered_by_resume(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert ended(_answered(ended="waiting", detail="How long?"), verbose=False) == 4
+    assert "answer it with: metatree resume r1 --answer TEXT" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
-    ("ended", "found", "code"),
+    ("how", "found", "code"),
     [
         ("answered", True, 0),
         ("exhausted", True, 0),
@@ -160,9 +177,9 @@ def test_summary_says_which_limit_was_reached() -> None:
         ("failed", False, 5),
     ],
 )
-def test_exit_code_of_each_end(ended: Ended, found: bool, code: int) -> None:
+def test_exit_code_of_each_end(how: Ended, found: bool, code: int) -> None:
     answers = (QuestionAnswer("q", "a", ()),) if found else ()
-    assert exit_code(SearchResult(answer="", answers=answers, ended=ended)) == code
+    assert exit_code(SearchResult(answer="", answers=answers, ended=how)) == code
 
 
 def _entry(step: int, frame: int, event: str, node: str | None, reason: str, **data: Any) -> TraceEntry:

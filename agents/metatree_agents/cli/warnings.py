@@ -1,0 +1,45 @@
+"""Warnings of the library on standard error: one line each, the traceback only for those who ask for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from metatree_agents.cli import screen
+
+
+@contextmanager
+def warnings_shown(*, traceback: bool) -> Iterator[None]:
+    """Show each different warning once while a command runs.
+
+    Args:
+        traceback: whether the traceback of a warning is shown too.
+    """
+    handler = _Lines(traceback)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+class _Lines(logging.Handler):
+    def __init__(self, traceback: bool) -> None:
+        super().__init__(logging.WARNING)
+        self._traceback = traceback
+        self._shown: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = f"metatree: warning: {screen.visible(record.getMessage())}"
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            line += f" ({screen.visible(f'{type(error).__name__}: {error}')}"
+            line += ")" if self._traceback else "; --debug shows the traceback)"
+        if line in self._shown:
+            return
+        self._shown.add(line)
+        screen.note(line)
+        if error is not None and self._traceback and record.exc_info:
+            screen.note(logging.Formatter().formatException(record.exc_info))
