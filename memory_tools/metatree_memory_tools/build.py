@@ -22,7 +22,7 @@ from metatree.node import Node
 from metatree.overlay import above
 from metatree.source import digest_bytes, read_inside
 from metatree.store import Store
-from metatree.tree import FOLDER, INDEX, Tree, plant, source_record
+from metatree.tree import FOLDER, INDEX, Tree, check_source, plant, source_record, sources_of
 from metatree_memory_tools import folder as folders
 from metatree_memory_tools.imports import Modules, targets
 from metatree_memory_tools.index_writer import IndexWriter, arrange
@@ -60,7 +60,8 @@ def build_tree(
         wait_s: how long to wait for another build of the same tree.
 
     Raises:
-        UserError: the source is no folder, or cannot be read.
+        UserError: the source is no folder, or cannot be read, or `out` holds the tree of another folder; when
+            that folder is not there any more, it was renamed, and its tree becomes that of the source.
         TransientError: another build of this tree is under way.
 
     Example:
@@ -165,6 +166,7 @@ def _bring_up_to_date(
 def _update(root: Path, place: Path, options: dict[str, Any], progress: Progress | None) -> None:
     with Store.open(place / INDEX) as store:
         layer = Layer(store)
+        check_source((kept for _, kept, _ in sources_of(layer, place)), root)
         if not layer.has(ROOT):
             plant(layer, Node(ROOT, root.name or str(root), kind="folder"))
         record = [source_record("folder", root, place, options)]
