@@ -134,31 +134,21 @@ class Tree:
 
     @classmethod
     def _open_folder(cls, folder: Path) -> Self:
-        again = f"build it again with `metatree build {folder.parent if folder.name == FOLDER else 'SOURCE'}`"
+        beside = folder.name == FOLDER
+        command = f"metatree build {folder.parent if beside else f'SOURCE --tree {folder}'}"
+        again = f"build it again with `{command}`, nothing that was added is lost"
+        keep = f"put back a copy of it, or move {folder / MEMORY}* away to go on without what was added to the tree"
         index = None
         try:
-            index = Store.open(folder / INDEX, create=False)
+            index = Store.open(folder / INDEX, create=False, advice=again)
             if not Layer(index).has(ROOT):
-                raise BrokenStore(f"{folder / INDEX} has no root", path=str(folder / INDEX))
-        except BrokenStore as exc:
+                raise BrokenStore(f"{folder / INDEX} has no root; {again}", path=str(folder / INDEX))
+            memory = Store.open(folder / MEMORY, advice=keep)
+        except BaseException as exc:
             if index is not None:
                 index.close()
-            if exc.reason == "newer":
-                raise
-            text = f"{exc}; {again}, nothing that was added is lost"
-            raise BrokenStore(text, path=exc.path, reason=exc.reason) from exc
-        try:
-            memory = Store.open(folder / MEMORY)
-        except BrokenStore as exc:
-            index.close()
-            if exc.reason == "newer":
-                raise
-            text = (
-                f"{exc}; put back a copy of it, or move it away to go on without what was added to the tree"
-            )
-            raise BrokenStore(text, path=exc.path, reason=exc.reason) from exc
-        except BaseException:
-            index.close()
+            if isinstance(exc, BrokenStore) and exc.reason == "newer" and index is None:
+                raise BrokenStore(f"{exc}, or {again}", path=exc.path, reason=exc.reason) from exc
             raise
         return cls(memory, index, path=folder)
 
