@@ -134,31 +134,21 @@ class Tree:
 
     @classmethod
     def _open_folder(cls, folder: Path) -> Self:
-        again = f"build it again with `metatree build {folder.parent if folder.name == FOLDER else 'SOURCE'}`"
+        beside = folder.name == FOLDER
+        command = f"metatree build {folder.parent if beside else f'SOURCE --tree {folder}'}"
+        again = f"build it again with `{command}`, nothing that was added is lost"
+        keep = f"put back a copy of it, or move {folder / MEMORY}* away to go on without what was added to the tree"
         index = None
         try:
-            index = Store.open(folder / INDEX, create=False)
+            index = Store.open(folder / INDEX, create=False, advice=again)
             if not Layer(index).has(ROOT):
-                raise BrokenStore(f"{folder / INDEX} has no root", path=str(folder / INDEX))
-        except BrokenStore as exc:
+                raise BrokenStore(f"{folder / INDEX} has no root; {again}", path=str(folder / INDEX))
+            memory = Store.open(folder / MEMORY, advice=keep)
+        except BaseException as exc:
             if index is not None:
                 index.close()
-            if exc.reason == "newer":
-                raise
-            text = f"{exc}; {again}, nothing that was added is lost"
-            raise BrokenStore(text, path=exc.path, reason=exc.reason) from exc
-        try:
-            memory = Store.open(folder / MEMORY)
-        except BrokenStore as exc:
-            index.close()
-            if exc.reason == "newer":
-                raise
-            text = (
-                f"{exc}; put back a copy of it, or move it away to go on without what was added to the tree"
-            )
-            raise BrokenStore(text, path=exc.path, reason=exc.reason) from exc
-        except BaseException:
-            index.close()
+            if isinstance(exc, BrokenStore) and exc.reason == "newer" and index is None:
+                raise BrokenStore(f"{exc}, or {again}", path=exc.path, reason=exc.reason) from exc
             raise
         return cls(memory, index, path=folder)
 
@@ -344,9 +334,8 @@ class Tree:
 
     def sources(self) -> list[tuple[str, Path, dict[str, Any]]]:
         """Return what the tree was built from: (type, place, options) for each source."""
-        found = Layer(self.index).fact("sources") or []
         base = Path() if self.path is None else self.path if self.path.is_dir() else self.path.parent
-        return [(source["type"], _joined(base, source["place"]), source["options"]) for source in found]
+        return sources_of(Layer(self.index), base)
 
     def refresh(self, *, progress: Progress | None = None) -> None:
         """Bring the tree up to date with what it was built from; only what changed is read again.
@@ -718,6 +707,29 @@ def source_record(kind: str, place: Path, folder: Path | None, options: dict[str
     inside = folder is not None and folder.resolve().is_relative_to(place)
     kept = os.path.relpath(place, folder.resolve()) if inside and folder is not None else str(place)
     return {"type": kind, "place": kept, "options": options}
+
+
+def sources_of(layer: Layer, folder: Path) -> list[tuple[str, Path, dict[str, Any]]]:
+    """Return what a layer was built from, (type, place, options) each; `folder` is where its tree is kept."""
+    found = layer.fact("sources") or []
+    return [(source["type"], _joined(folder, source["place"]), source["options"]) for source in found]
+
+
+def check_source(sources: Iterable[Path], source: Path) -> None:
+    """Refuse a folder that is another one than a tree was built from.
+
+    A folder that is not there any more was renamed or moved: then the tree may follow it to another path.
+
+    Args:
+        sources: what the tree was built from.
+        source: what it is taken to be of.
+
+    Raises:
+        UserError: it is the tree of another folder, which is still there.
+    """
+    for place in sources:
+        if place.is_dir() and not (source.is_dir() and place.samefile(source)):
+            raise UserError(f"this tree is of {str(place)!r}, not of {str(source)!r}: choose another --tree")
 
 
 def _joined(base: Path, place: str) -> Path:

@@ -22,7 +22,7 @@ from metatree.node import Node
 from metatree.overlay import above
 from metatree.source import digest_bytes, read_inside
 from metatree.store import Store
-from metatree.tree import FOLDER, INDEX, Tree, plant, source_record
+from metatree.tree import FOLDER, INDEX, Tree, check_source, plant, source_record, sources_of
 from metatree_memory_tools import folder as folders
 from metatree_memory_tools.imports import Modules, targets
 from metatree_memory_tools.index_writer import IndexWriter, arrange
@@ -60,8 +60,10 @@ def build_tree(
         wait_s: how long to wait for another build of the same tree.
 
     Raises:
-        UserError: the source is no folder, or cannot be read.
+        UserError: the source is no folder, or cannot be read, or `out` holds the tree of another folder; when
+            that folder is not there any more, it was renamed, and its tree becomes that of the source.
         TransientError: another build of this tree is under way.
+        BrokenStore: `memory.db` is damaged; a damaged index is built anew.
 
     Example:
         >>> import tempfile, pathlib
@@ -88,7 +90,7 @@ def build_tree(
             f"cannot make the folder {str(place)!r}: {exc.strerror}; give another one as `out`"
         ) from exc
     options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes}
-    _bring_up_to_date(root, place, options, progress, wait_s)
+    _bring_up_to_date(root, place, options, progress, wait_s, check=True)
     return Tree.open(place)
 
 
@@ -149,13 +151,26 @@ def _differs(root: Path, file: Found, known: tuple[int, int, str, str]) -> bool:
 
 
 def _bring_up_to_date(
-    root: Path, place: Path, options: dict[str, Any], progress: Progress | None, wait_s: float
+    root: Path,
+    place: Path,
+    options: dict[str, Any],
+    progress: Progress | None,
+    wait_s: float,
+    *,
+    check: bool = False,
 ) -> None:
+    """Bring the index up to date; one that is damaged, or of a newer version, is thrown away and built anew.
+
+    With `check` it is read as a whole first, since an update passes over what did not change.
+    """
     with lock(place, wait_s):
         try:
+            if check and (place / INDEX).exists():
+                with Store.open(place / INDEX) as store:
+                    store.check()
             _update(root, place, options, progress)
         except BrokenStore as exc:
-            if exc.reason != "damaged" or Path(exc.path).name != INDEX:
+            if exc.reason == "foreign" or Path(exc.path).name != INDEX:
                 raise
             for end in ("", "-wal", "-shm"):
                 (place / (INDEX + end)).unlink(missing_ok=True)
@@ -165,6 +180,7 @@ def _bring_up_to_date(
 def _update(root: Path, place: Path, options: dict[str, Any], progress: Progress | None) -> None:
     with Store.open(place / INDEX) as store:
         layer = Layer(store)
+        check_source((kept for _, kept, _ in sources_of(layer, place)), root)
         if not layer.has(ROOT):
             plant(layer, Node(ROOT, root.name or str(root), kind="folder"))
         record = [source_record("folder", root, place, options)]
@@ -182,6 +198,8 @@ def lock(place: Path, wait_s: float) -> Iterator[None]:
         except sqlite3.OperationalError as exc:
             text = f"another build of {str(place)!r} is under way: wait for it, or stop it"
             raise TransientError(text, retry_after_s=wait_s) from exc
+        except sqlite3.DatabaseError as exc:
+            raise UserError(f"{str(place / 'build.lock')!r} is damaged ({exc}): delete it") from exc
         yield
 
 

@@ -15,8 +15,9 @@ import pytest
 from metatree_memory_tools import build, build_tree, reading
 from metatree_memory_tools.scan import Found
 
-from metatree.errors import StaleSource, TransientError
+from metatree.errors import StaleSource, TransientError, UserError
 from metatree.layer import Layer
+from metatree.node import Node
 from metatree.tree import Tree
 
 pytestmark = pytest.mark.integration
@@ -356,3 +357,31 @@ def test_a_reader_of_another_version_reads_again(source: Path, monkeypatch: pyte
         assert tree.stale()
         tree.refresh()
         assert not tree.stale()
+
+
+def test_a_tree_of_another_folder_is_not_replaced(source: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    make(other, {"b.py": "B = 1\n"})
+    kept = tmp_path / "kept"
+    build_tree(source, out=kept).close()
+    for place in (kept, source / ".metatree"):
+        build_tree(source, out=place).close()
+        with pytest.raises(UserError, match=r"this tree is of .*, not of .*: choose another --tree"):
+            build_tree(other, out=place)
+        with Tree.open(place) as tree:
+            assert tree.source_root == source and "b.py" not in tree
+    (tmp_path / "link").symlink_to(source)
+    build_tree(tmp_path / "link", out=kept).close()
+
+
+def test_the_tree_of_a_folder_that_was_renamed_follows_it(source: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    with build_tree(source, out=kept) as tree:
+        before = {node.id for _, node in tree.walk()}
+        note = next(iter(sorted(before - {"."})))
+        tree.add(Node(id="note", title="note", content="mind this"), note)
+    moved = source.rename(tmp_path / "moved")
+    with build_tree(moved, out=kept) as tree:
+        assert tree.source_root == moved
+        assert {node.id for _, node in tree.walk()} == {*before, "note"}
+        assert tree.parent("note") == note

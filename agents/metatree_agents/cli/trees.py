@@ -32,7 +32,7 @@ def ready_tree(source: Path | None, tree: Path | None, *, refresh: bool = True) 
         refresh: whether a stale tree is brought up to date.
 
     Raises:
-        UserError: there is no such folder, or what is at `tree` is not a tree.
+        UserError: there is no such folder, or what is at `tree` is not a tree, or the tree of another folder.
     """
     place = place_of(source, tree)
     if not has_tree(place):
@@ -41,7 +41,10 @@ def ready_tree(source: Path | None, tree: Path | None, *, refresh: bool = True) 
         source = source or Path()
         _refuse_whole_disk(source)
         return build(source, tree)
-    opened = _open(place)
+    opened = _open(place, source)
+    if source is not None and opened.source_root is not None and not opened.source_root.is_dir():
+        opened.close()
+        return build(source, tree)  # the folder was renamed: what it was built from is not there any more
     if refresh and opened.stale():
         began = time.monotonic()
         with _resumable("cancelled; what was read is kept: the same command again goes on"):
@@ -56,14 +59,14 @@ def existing_tree(source: Path | None, tree: Path | None) -> Tree:
     """Open a tree that was built before, as it is.
 
     Raises:
-        UserError: there is none, with the command that builds it.
+        UserError: there is none, with the command that builds it; or it is the tree of another folder.
     """
     place = place_of(source, tree)
     if not has_tree(place):
         what = f"--tree {tree}" if tree is not None else ""
         command = f"metatree build {source or '.'} {what}".rstrip()
         raise UserError(f"no tree at {str(place)!r}: build one with `{command}`")
-    return _open(place)
+    return _open(place, source)
 
 
 def node_named(tree: Tree, text: str) -> str:
@@ -146,10 +149,19 @@ def _make_place(place: Path) -> None:
         raise UserError(denied(PermissionError(EACCES, os.strerror(EACCES), str(place))))
 
 
-def _open(place: Path) -> Tree:
+def _open(place: Path, source: Path | None) -> Tree:
+    """Open a tree; with a source, that must not be another one than the tree was built from."""
     from metatree import Tree
+    from metatree.tree import check_source
 
-    return Tree.open(place)
+    opened = Tree.open(place)
+    try:
+        if source is not None:
+            check_source((kept for _, kept, _ in opened.sources()), _folder(source))
+    except BaseException:
+        opened.close()
+        raise
+    return opened
 
 
 def _index(tree: Tree) -> None:
