@@ -91,7 +91,8 @@ def _usable(text: str) -> list[str]:
     """Return the lines of a file that are valid patterns; git passes over the others too."""
     from pathspec import GitIgnoreSpec
 
-    lines = text.splitlines()
+    # `x/**` is all that lies in x and not x itself, or nothing in x could be taken back; pathspec takes x too.
+    lines = [re.sub(r"/\*\*\s*$", "/**/*", line) for line in text.removeprefix("\ufeff").splitlines()]
     try:
         GitIgnoreSpec.from_lines(lines)
         return lines

@@ -109,6 +109,22 @@ def test_git_ignore_rules() -> None:
         assert deep.ignores(path, folder=folder) is ignored, path
 
 
+def test_all_in_a_folder_is_not_the_folder() -> None:
+    rules = IgnoreRules("", "\ufeff*.log\nabc/**\n!abc/def/\n!abc/def/ok.txt\nx/** \n")
+    for path, folder, ignored in [
+        ("a.log", False, True),
+        ("abc", True, False),
+        ("abc/no", True, True),
+        ("abc/no.txt", False, True),
+        ("abc/def", True, False),
+        ("abc/def/ok.txt", False, False),
+        ("abc/def/no.txt", False, True),
+        ("x", True, False),
+        ("x/y", False, True),
+    ]:
+        assert rules.ignores(path, folder=folder) is ignored, path
+
+
 def test_rules_that_are_no_patterns_are_passed_over() -> None:
     rules = IgnoreRules("", "!\n[\n*.log\n/\n!!x\n")
     assert rules.ignores("a.log", folder=False) and not rules.ignores("a.py", folder=False)
