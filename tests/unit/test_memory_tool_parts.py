@@ -135,8 +135,12 @@ def test_rules_that_are_no_patterns_are_passed_over() -> None:
     [
         (".env", "", True), (".env.local", "", True), (".ENV", "", True), (".env.example", "", False),
         ("server.pem", "", True), ("id_rsa", "", True), ("id_rsa.pub", "", False), ("credentials", ".aws", True),
-        ("known_hosts", ".ssh", False), ("work", ".ssh", True), ("keys.py", "", False), ("environment.py", "", False),
+        ("known_hosts", ".ssh", True), ("work", ".ssh", True), ("keys.py", "", False), ("environment.py", "", False),
         ("secrets.yaml", "", True), ("secrets.py", "", False), (".netrc", "", True), ("a.key", "x", True),
+        ("hosts.yml", "home/.config/gh", True), ("hosts.yml", "home", False), (".bash_history", "home", True),
+        (".python_history", "", True), ("fish_history", "x", True), ("history.py", "x", False),
+        ("config", "home/.ssh", True), ("a.txt", "home/.gnupg/private-keys-v1.d", True), ("config", ".kube", True),
+        ("config.json", "home/.docker", True), ("config", ".git", False), (".npmrc", "", True), (".pypirc", "", True),
     ],
 )  # fmt: skip
 def test_secrets(name: str, folder: str, secret: bool) -> None:
