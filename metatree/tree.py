@@ -115,6 +115,8 @@ class Tree:
             UserError: there is no tree; the message says how to build one.
             BrokenStore: a file is damaged; the message says what to do.
         """
+        if not isinstance(path, str | os.PathLike):
+            raise UserError(f"Tree.open takes the path of a tree or of its source, not {path!r}")
         place = Path(path).expanduser()
         if place.is_dir():
             folder = place if (place / INDEX).exists() else place / FOLDER
@@ -748,6 +750,8 @@ def _id(node: str | Node) -> str:
 
 def _ready(node: Node) -> Node:
     """Check what can be kept of a node, and give it a digest."""
+    if not isinstance(node, Node):
+        raise UserError(f"a tree holds nodes, not {type(node).__name__}: give Node(id=..., title=...)")
     if not isinstance(node.id, str) or not node.id:
         raise UserError(f"a node needs an id that is a text and not empty, not {node.id!r}")
     try:

@@ -73,6 +73,8 @@ def build_tree(
         ...         tree.get("a.py::f").description
         'def f(x) — Add one.'
     """
+    if not isinstance(source, str | Path):
+        raise UserError(f"build_tree takes the path of a folder, not {source!r}")
     if isinstance(source, str) and "://" in source:
         raise UserError(f"{source!r} is an address: save it to a folder first and build that")
     root = Path(source).expanduser()

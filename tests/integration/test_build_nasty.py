@@ -409,6 +409,17 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
         assert len(tree) == 1 and tree.children() == []
 
 
+def test_what_is_no_path_and_no_node_is_told(source: Path) -> None:
+    nothing: Any = None
+    with pytest.raises(UserError, match="takes the path of a tree"):
+        Tree.open(nothing)
+    with pytest.raises(UserError, match="takes the path of a folder"):
+        build_tree(nothing)
+    fields: Any = {"id": "x"}
+    with build_tree(source) as tree, pytest.raises(UserError, match="a tree holds nodes, not dict"):
+        tree.add(fields)
+
+
 def test_a_tree_kept_elsewhere_in_the_source_is_not_part_of_itself(source: Path) -> None:
     with build_tree(source, out=source / "cache") as tree:
         assert not any("cache" in node.id for _, node in tree.walk())
