@@ -315,7 +315,7 @@ class Overlay:
             "rename": self._last_rename(),
         }
         done = self.memory.fact("anchored") or {}
-        if done == state:
+        if done == state or self.memory.store.read_only:
             return
         with self.memory.store.transaction():
             self.wrote()

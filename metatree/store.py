@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -39,6 +40,8 @@ class Store:
     def __init__(self, connection: sqlite3.Connection, path: Path | None, *, advice: str = "") -> None:
         """Use `Store.open`."""
         self.path = path
+        self.read_only = False
+        """Whether writing is refused, since the file or its folder cannot be written."""
         self._advice = f"; {advice}" if advice else ""
         self._connection = connection
         self._lock = threading.RLock()
@@ -56,6 +59,8 @@ class Store:
     ) -> Self:
         """Open a store, or make one where there is no file yet.
 
+        One that cannot be written, or whose folder cannot, is opened for reading alone.
+
         Args:
             path: a file, or `:memory:`.
             create: whether a missing file is made; its folder must exist.
@@ -69,9 +74,11 @@ class Store:
         file = None if str(path) == ":memory:" else Path(path)
         if file is not None and not create and not file.exists():
             raise UserError(f"there is no file {str(file)!r}")
+        read_only = file is not None and file.exists() and not writable(file)
         try:
             connection = sqlite3.connect(
-                path,
+                path if file is None or not read_only else _reading_only(file),
+                uri=read_only,
                 timeout=busy_timeout_s,
                 isolation_level=None,
                 check_same_thread=False,
@@ -82,6 +89,7 @@ class Store:
                 f"cannot open {str(path)!r}: {exc}; check that its folder exists and can be written"
             ) from exc
         store = cls(connection, file, advice=advice)
+        store.read_only = read_only
         try:
             store._prepare()
         except BaseException:
@@ -103,7 +111,12 @@ class Store:
                 path=self._name,
                 reason="newer",
             )
-        if self.path is not None:
+        if self.read_only and version < len(MIGRATIONS):
+            raise UserError(
+                f"{self._name} was written by an older version and cannot be brought up to date where it is:"
+                " copy it to a folder that can be written, or build the tree elsewhere with --tree"
+            )
+        if self.path is not None and not self.read_only:
             self._use_wal()
         for pragma in ("synchronous=NORMAL", "temp_store=MEMORY", "foreign_keys=OFF", "cache_size=-16000"):
             self.execute(f"PRAGMA {pragma}")
@@ -224,6 +237,11 @@ class Store:
                 raise self._translated(exc) from exc
             return number
 
+    def freeze(self) -> None:
+        """Refuse to write from now on."""
+        self.execute("PRAGMA query_only=ON")
+        self.read_only = True
+
     def check(self) -> None:
         """Read the whole file and raise `BrokenStore` when it is damaged anywhere; about 1 s for 500 MB."""
         said = self.rows("PRAGMA quick_check(1)")
@@ -269,6 +287,11 @@ class Store:
         damaged = ("malformed", "corrupt", "disk I/O", "Could not decode")
         if type(exc) is sqlite3.DatabaseError or any(word in text for word in damaged):
             return BrokenStore(f"{self._name} is damaged ({text}){self._advice}", path=self._name)
+        if self.read_only and "readonly" in text:
+            return UserError(
+                f"{self._name} can only be read, since its folder cannot be written: change its permissions, or"
+                " keep the tree in another folder with --tree (`out` of build_tree)"
+            )
         if "unable to open" in text or "readonly" in text or "full" in text:
             return UserError(
                 f"cannot use {self._name}: {text}; check its folder, its permissions and the free space"
@@ -278,6 +301,18 @@ class Store:
                 f"{self._name} lacks a part of its schema ({text}){self._advice}", path=self._name
             )
         return MetatreeError(f"{self._name}: {text}")
+
+
+def writable(file: Path) -> bool:
+    """Whether a file can be written, and others beside it, as SQLite needs it."""
+    return os.access(file.absolute().parent, os.W_OK) and (not file.exists() or os.access(file, os.W_OK))
+
+
+def _reading_only(file: Path) -> str:
+    wal = file.with_name(file.name + "-wal")
+    # Without a log there is nothing to share with a writer; SQLite would want to make one nevertheless.
+    quiet = not wal.exists() or wal.stat().st_size == 0
+    return file.absolute().as_uri() + ("?mode=ro&immutable=1" if quiet else "?mode=ro")
 
 
 def _statements(script: str) -> Iterator[str]:

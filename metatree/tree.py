@@ -20,7 +20,7 @@ from metatree.memory_type import SourceFile, load_builder, load_memory_type
 from metatree.node import Node, digest_of
 from metatree.overlay import Overlay
 from metatree.source import FileState, read_source
-from metatree.store import Store
+from metatree.store import Store, writable
 from metatree.suggest import suggest
 from metatree.text import as_text, cut, decode
 from metatree.texts import Texts
@@ -109,10 +109,14 @@ class Tree:
     def open(cls, path: str | Path) -> Self:
         """Open a tree: a `.metatree` folder, a folder that has one, or a one-file tree.
 
+        Where its folder cannot be written it can be read; what writes raises `UserError`.
+
         Raises:
             UserError: there is no tree; the message says how to build one.
             BrokenStore: a file is damaged; the message says what to do.
         """
+        if not isinstance(path, str | os.PathLike):
+            raise UserError(f"Tree.open takes the path of a tree or of its source, not {path!r}")
         place = Path(path).expanduser()
         if place.is_dir():
             folder = place if (place / INDEX).exists() else place / FOLDER
@@ -143,7 +147,11 @@ class Tree:
             index = Store.open(folder / INDEX, create=False, advice=again)
             if not Layer(index).has(ROOT):
                 raise BrokenStore(f"{folder / INDEX} has no root; {again}", path=str(folder / INDEX))
-            memory = Store.open(folder / MEMORY, advice=keep)
+            if (folder / MEMORY).exists() or writable(folder / MEMORY):
+                memory = Store.open(folder / MEMORY, advice=keep)
+            else:
+                memory = Store.open(":memory:")  # nothing was added, and nothing can be
+                memory.freeze()
         except BaseException as exc:
             if index is not None:
                 index.close()
@@ -155,7 +163,7 @@ class Tree:
     def close(self) -> None:
         """Reclaim some of what was deleted, and close the files; closing twice is allowed."""
         if not self.memory.closed:
-            if self._memory.has_detached():
+            if not self.memory.read_only and self._memory.has_detached():
                 self.purge()
             self.memory.close()
         self.index.close()
@@ -742,6 +750,8 @@ def _id(node: str | Node) -> str:
 
 def _ready(node: Node) -> Node:
     """Check what can be kept of a node, and give it a digest."""
+    if not isinstance(node, Node):
+        raise UserError(f"a tree holds nodes, not {type(node).__name__}: give Node(id=..., title=...)")
     if not isinstance(node.id, str) or not node.id:
         raise UserError(f"a node needs an id that is a text and not empty, not {node.id!r}")
     try:

@@ -21,7 +21,7 @@ from metatree.memory_type import Progress
 from metatree.node import Node
 from metatree.overlay import above
 from metatree.source import digest_bytes, read_inside
-from metatree.store import Store
+from metatree.store import Store, writable
 from metatree.tree import FOLDER, INDEX, Tree, check_source, plant, source_record, sources_of
 from metatree_memory_tools import folder as folders
 from metatree_memory_tools.imports import Modules, targets
@@ -73,6 +73,8 @@ def build_tree(
         ...         tree.get("a.py::f").description
         'def f(x) — Add one.'
     """
+    if not isinstance(source, str | Path):
+        raise UserError(f"build_tree takes the path of a folder, not {source!r}")
     if isinstance(source, str) and "://" in source:
         raise UserError(f"{source!r} is an address: save it to a folder first and build that")
     root = Path(source).expanduser()
@@ -163,6 +165,11 @@ def _bring_up_to_date(
 
     With `check` it is read as a whole first, since an update passes over what did not change.
     """
+    if not writable(place / INDEX):
+        raise UserError(
+            f"cannot write in {str(place)!r}: change its permissions, or keep the tree in another folder with --tree"
+            " (`out` of build_tree)"
+        )
     with lock(place, wait_s):
         try:
             if check and (place / INDEX).exists():

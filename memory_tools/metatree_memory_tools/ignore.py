@@ -31,9 +31,16 @@ _SECRET = re.compile(
     | id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?
     | \.(?:netrc|pgpass|pypirc|git-credentials|htpasswd|npmrc|dockercfg)
     | _netrc
+    | \.\w+_history | fish_history | ConsoleHost_history\.txt | \.(?:histfile|zhistory|history|lesshst|viminfo)
     | (?:secrets?|credentials?)(?:\.(?:ya?ml|json|toml|ini|txt))?
     """,
     re.VERBOSE | re.IGNORECASE,
+)
+
+
+_SECRET_FOLDERS = frozenset([".ssh", ".aws", ".gnupg"])
+_SECRET_PLACES = frozenset(
+    [("gh", "hosts.yml"), ("gh", "hosts.yaml"), (".kube", "config"), (".docker", "config.json")]
 )
 
 
@@ -43,9 +50,10 @@ def is_tool_folder(name: str) -> bool:
 
 
 def is_secret(name: str, folder: str) -> bool:
-    """Whether a file of this name, in a folder of this name, is likely to hold keys or passwords."""
-    if folder in (".ssh", ".aws", ".gnupg"):
-        return name not in ("config", "known_hosts") and not name.endswith(".pub")
+    """Whether a file of this name, in the folder of this path, is likely to hold keys or passwords."""
+    parts = folder.split("/")
+    if not _SECRET_FOLDERS.isdisjoint(parts) or (parts[-1], name.lower()) in _SECRET_PLACES:
+        return True
     return _SECRET.fullmatch(name) is not None
 
 
@@ -91,7 +99,8 @@ def _usable(text: str) -> list[str]:
     """Return the lines of a file that are valid patterns; git passes over the others too."""
     from pathspec import GitIgnoreSpec
 
-    lines = text.splitlines()
+    # `x/**` is all that lies in x and not x itself, or nothing in x could be taken back; pathspec takes x too.
+    lines = [re.sub(r"/\*\*\s*$", "/**/*", line) for line in text.removeprefix("\ufeff").splitlines()]
     try:
         GitIgnoreSpec.from_lines(lines)
         return lines

@@ -59,6 +59,7 @@ def scan(root: Path, *, include_secrets: bool = False, exclude: str = "") -> Sca
 class _Walk:
     def __init__(self, root: bytes, include_secrets: bool, exclude: str) -> None:
         self.root = root
+        self.top = shown(os.path.basename(root)) + "/"
         self.include_secrets = include_secrets
         self.exclude = exclude
         self.found = Scan()
@@ -154,7 +155,7 @@ class _Walk:
         elif not stat.S_ISREG(mode):
             kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
             self.leave(path, f"{kind}, not a file")
-        elif not self.include_secrets and is_secret(name, folder.rpartition("/")[2]):
+        elif not self.include_secrets and is_secret(name, (self.top + folder).rstrip("/")):
             self.leave(path, "may hold secrets")
         else:
             return True

@@ -321,6 +321,30 @@ def test_what_may_not_be_read_is_told(source: Path, tmp_path: Path) -> None:
     assert said.startswith("UserError: cannot make the folder") and "out" in said
 
 
+@pytest.mark.skipif(sys.platform == "win32" or os.getuid() != 0, reason="needs root to become somebody else")
+@pytest.mark.parametrize("added", [True, False])
+def test_a_tree_that_cannot_be_written_can_be_read(source: Path, added: bool) -> None:
+    with build_tree(source) as tree:
+        if added:
+            tree.add(Node(id="note", title="note"))
+            tree.add(Node(id="gone", title="gone"))
+            tree.delete("gone")
+    if not added:
+        (source / ".metatree" / "memory.db").unlink()
+    before = {path.name: path.read_bytes() for path in (source / ".metatree").iterdir()}
+    opened = f"__import__('metatree').Tree.open({str(source)!r})"
+    said = run_as_nobody(source, f"(lambda t: ([n.id for _, n in t.walk()], t.stale(), t.close()))({opened})")
+    notes = ", 'note'" if added else ""
+    assert said == f"(['.', 'ok.py', 'ok.py::f'{notes}], False, None)"
+    said = run_as_nobody(source, f"{opened}.add(__import__('metatree').Node(id='x', title='x'))")
+    assert said.startswith("UserError") and "can only be read" in said and "--tree" in said
+    (source / "more.py").write_text("x = 1\n")
+    for code in (f"{opened}.refresh()", f"__import__('metatree_memory_tools').build_tree({str(source)!r})"):
+        said = run_as_nobody(source, code)
+        assert said.startswith("UserError: cannot write in") and "--tree" in said
+    assert {path.name: path.read_bytes() for path in (source / ".metatree").iterdir()} == before
+
+
 def test_a_folder_that_cannot_be_read_while_it_is_walked(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,6 +407,17 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
         build_tree(tmp_path / "src", out=tmp_path / "file.py")
     with build_tree(tmp_path / "src") as tree:
         assert len(tree) == 1 and tree.children() == []
+
+
+def test_what_is_no_path_and_no_node_is_told(source: Path) -> None:
+    nothing: Any = None
+    with pytest.raises(UserError, match="takes the path of a tree"):
+        Tree.open(nothing)
+    with pytest.raises(UserError, match="takes the path of a folder"):
+        build_tree(nothing)
+    fields: Any = {"id": "x"}
+    with build_tree(source) as tree, pytest.raises(UserError, match="a tree holds nodes, not dict"):
+        tree.add(fields)
 
 
 def test_a_tree_kept_elsewhere_in_the_source_is_not_part_of_itself(source: Path) -> None:

@@ -109,6 +109,22 @@ def test_git_ignore_rules() -> None:
         assert deep.ignores(path, folder=folder) is ignored, path
 
 
+def test_all_in_a_folder_is_not_the_folder() -> None:
+    rules = IgnoreRules("", "\ufeff*.log\nabc/**\n!abc/def/\n!abc/def/ok.txt\nx/** \n")
+    for path, folder, ignored in [
+        ("a.log", False, True),
+        ("abc", True, False),
+        ("abc/no", True, True),
+        ("abc/no.txt", False, True),
+        ("abc/def", True, False),
+        ("abc/def/ok.txt", False, False),
+        ("abc/def/no.txt", False, True),
+        ("x", True, False),
+        ("x/y", False, True),
+    ]:
+        assert rules.ignores(path, folder=folder) is ignored, path
+
+
 def test_rules_that_are_no_patterns_are_passed_over() -> None:
     rules = IgnoreRules("", "!\n[\n*.log\n/\n!!x\n")
     assert rules.ignores("a.log", folder=False) and not rules.ignores("a.py", folder=False)
@@ -119,8 +135,12 @@ def test_rules_that_are_no_patterns_are_passed_over() -> None:
     [
         (".env", "", True), (".env.local", "", True), (".ENV", "", True), (".env.example", "", False),
         ("server.pem", "", True), ("id_rsa", "", True), ("id_rsa.pub", "", False), ("credentials", ".aws", True),
-        ("known_hosts", ".ssh", False), ("work", ".ssh", True), ("keys.py", "", False), ("environment.py", "", False),
+        ("known_hosts", ".ssh", True), ("work", ".ssh", True), ("keys.py", "", False), ("environment.py", "", False),
         ("secrets.yaml", "", True), ("secrets.py", "", False), (".netrc", "", True), ("a.key", "x", True),
+        ("hosts.yml", "home/.config/gh", True), ("hosts.yml", "home", False), (".bash_history", "home", True),
+        (".python_history", "", True), ("fish_history", "x", True), ("history.py", "x", False),
+        ("config", "home/.ssh", True), ("a.txt", "home/.gnupg/private-keys-v1.d", True), ("config", ".kube", True),
+        ("config.json", "home/.docker", True), ("config", ".git", False), (".npmrc", "", True), (".pypirc", "", True),
     ],
 )  # fmt: skip
 def test_secrets(name: str, folder: str, secret: bool) -> None:
