@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
-
 import asyncio
+import pickle
 
 import pytest
 from hypothesis import HealthCheck, given, settings
