@@ -26,6 +26,8 @@ NOTABLE = 0.9
 """A word of at least this weight that is the heaviest of a question has to be in the passage that closes it."""
 MOST_MISSING = 0.45
 """With more than this share of its weight in words that are in no text, nothing answers a question."""
+MOST_STRONG_MISSING = 0.4
+"""The same for the weight of its strong words alone."""
 _COMMON, _RARE = 6.0, 10.4
 """Logarithms of the numbers of frequent and of the rarest tokens."""
 _MOST_WORDS = 60
@@ -103,11 +105,12 @@ def _rarity(raw: str, embedder: StaticEmbedder | None) -> float:
 def missing(words: Collection[Word], is_known: Callable[[Word], bool]) -> tuple[str, ...]:
     """Return the words without which nothing answers and that are not known; none when enough is known.
 
-    A strong word that is not known suffices, or words of more than `MOST_MISSING` of the weight.
+    Strong words of more than `MOST_STRONG_MISSING` of the weight of all strong ones suffice, or words of more than
+    `MOST_MISSING` of the weight of all.
     """
-    unknown = [word for word in words if not is_known(word)]
-    strong = [word.text for word in unknown if word.weight >= STRONG]
-    total = sum(word.weight for word in words)
-    if strong or not unknown or sum(word.weight for word in unknown) <= MOST_MISSING * total:
-        return tuple(strong)
-    return tuple(word.text for word in unknown)
+    strong = [word for word in words if word.weight >= STRONG]
+    for counted, most in ((strong, MOST_STRONG_MISSING), (words, MOST_MISSING)):
+        unknown = [word for word in counted if not is_known(word)]
+        if sum(word.weight for word in unknown) > most * sum(word.weight for word in counted):
+            return tuple(word.text for word in unknown)
+    return ()

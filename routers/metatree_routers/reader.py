@@ -31,7 +31,7 @@ class EmbeddedReader:
     """Finds the sentences, or the lines of code, that answer; the quote is the content's own words.
 
     A question is closed only by a passage that has the word it turns on, itself or in the title, path or description
-    of its node; where that word is a name or rare in any text, nothing else is an answer at all.
+    of its node; where names or words that are rare in any text are asked for, a passage without any is no part either.
 
     Args:
         embeddings: whether static embeddings are used where they can be loaded.
@@ -72,7 +72,8 @@ def _answer(
         return None
     unsaid = set(_unsaid(request.node, quote, words))
     turning = words[0] if words and words[0].weight >= NOTABLE and words[0] in unsaid else None
-    if turning is not None and turning.weight >= STRONG:
+    strong = {word for word in words if word.weight >= STRONG}
+    if strong and strong <= unsaid:
         return None
     closes = passage.score >= COMPLETE or _say_all(parts, words, unsaid)
     complete = turning is None and closes

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from metatree_routers.postings import Postings, Segment, decode
 from metatree_routers.records import CHUNK, RECORD, Records
 
-VERSION = 2
+VERSION = 3
 """Of the tables and of what is written to them; another version is dropped and built again."""
 
 MAX_SEGMENTS = 8

@@ -142,12 +142,51 @@ def test_quotes_are_words_of_the_content(content: str, question: str) -> None:
 
 def test_parts_that_were_found_are_not_said_again_and_enough_of_them_close_the_question() -> None:
     question = "Which timeout do large redirects have in sessions?"
-    content = "Redirects have a timeout in large sessions."
+    content = "Redirects have a short timeout in large sessions."
     (first,) = read(content, question).answers
     assert read(content, question, parts=(first,)).answers == ()
     others = tuple(Answer(question, f"part {i}", f"part {i}", complete=False) for i in range(2))
     (third,) = read(content, question, parts=others).answers
     assert third.complete
+
+
+@pytest.mark.parametrize("weak", [0, 2, 5])
+def test_nothing_is_an_answer_without_the_name_that_is_asked_for(weak: int) -> None:
+    question = "How does the session connect to a PostgreSQL connection pool?"
+    content = (
+        "The session has a pool of connections. It connects to a host and keeps the connection in the pool."
+    )
+    parts = tuple(Answer(question, f"pool {i}", f"pool {i}", complete=False) for i in range(weak))
+    assert read(content, question, parts=parts) == Reading(useful=False)
+    (answer,) = read(content.replace("a host", "a PostgreSQL host"), question).answers
+    assert "PostgreSQL" in answer.quote
+
+
+def test_a_name_that_is_common_in_the_tree_need_not_be_said() -> None:
+    question = "How does Flask sign the session cookies?"
+    node = Node(id="n", title="Sessions")
+    request = ReadRequest(node, "Session cookies are signed with a secret key.", (question,))
+    assert not asyncio.run(EmbeddedReader().read(request)).useful
+    common = EmbeddedReader(is_common=lambda word: word.text == "Flask")
+    assert asyncio.run(common.read(request)).answers[0].complete
+
+
+def test_a_heading_that_repeats_the_question_is_no_answer() -> None:
+    question = "How do I stream a large download?"
+    assert not read("- Streaming Downloads\n", question).useful
+    assert read("- Stream a large download with iter_content.\n", question).answers
+
+
+def test_a_word_in_no_text_rules_out_every_option() -> None:
+    found = route("q", Option("a", "A", score=0.009), Option("b", "B", score=0.0))
+    assert found.choice is None and set(found.unviable) == {"a", "b"}
+    assert "in no text" in found.reason
+
+
+def test_a_lone_surrogate_in_a_question_does_no_harm() -> None:
+    assert read(PROSE, "What is the default timeout of a caf\udce9?") is not None
+    embedder = static_embedder()
+    assert embedder is not None and embedder.embed(["caf\udce9"]).any()
 
 
 def fill(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -211,3 +212,23 @@ def test_evidence_is_the_same_from_many_threads(note_tree: Tree) -> None:
         return [scored[0].node_id for scored in found]
 
     assert asyncio.run(ask()) == ["auth/tokens", "money/refunds", "money/tax", "auth/login"] * 8
+
+
+def test_a_word_that_no_text_has_leaves_next_to_no_evidence(note_tree: Tree) -> None:
+    evidence = TextEvidence(note_tree)
+    question = "How long is a PostgreSQL token valid?"
+    assert evidence.missing(question) == ("PostgreSQL",)
+    assert 0 < evidence.score([question])[0].score <= 0.01
+    assert evidence.missing("How long is a token valid?") == ()
+    assert evidence.score([question], among=["auth/tokens"])[0].score > 0.01
+
+
+def test_lines_of_many_results_are_computed_when_they_are_asked_for() -> None:
+    tree = Tree.create(":memory:")
+    for i in range(30):
+        tree.add(Node(id=f"n{i}", title=f"n{i}", content=f"first\nthe token number {i}"), parent=tree.root)
+    evidence = TextEvidence(tree)
+    late, plain = evidence.score(["token"], k=30), evidence.score(["token"], k=20)
+    assert len(late) == 30 and late[:20] == plain and plain == late[:20]
+    assert late[29].line == f"the token number {late[29].node_id[1:]}"
+    assert pickle.loads(pickle.dumps(late[3])) == plain[3]
