@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -23,6 +23,8 @@ _IMAGE = re.compile(r"!\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _LINK = re.compile(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _TAG = re.compile(r"<!--.*?(?:-->|\Z)|</?[A-Za-z][^>]*>", re.DOTALL)
 _MARKS = re.compile(r"(\*\*|__|`+|~~)(.*?)\1")
+_MOST_CHARS = 1_000
+_MOST_LINES = 200
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 
 
@@ -51,7 +53,9 @@ class Markdown:
     def outline(self, file: SourceFile) -> Outline:
         """Return the headings of a file, each with the lines up to the next one."""
         text, facts = _without_front_matter(file.text)
+        lines = text.split("\n")
         headings = _headings(text, file.lines)
+        starts = {heading.line for heading in headings}
         top = _nested(headings, len(file.lines))
         begin = 1
         attributes: dict[str, Any] = {"language": "markdown", "lines": len(file.lines)}
@@ -67,7 +71,7 @@ class Markdown:
             attributes["title"] = title
         summary = facts.get("description") or facts.get("summary") or ""
         first = top[0].line - 1 if top else len(file.lines)
-        summary = first_sentence(summary or _prose(text.split("\n")[begin - 1 : first]) or title)
+        summary = first_sentence(summary or _prose(lines[begin - 1 : first]) or title)
         described = f"{title}: {summary}" if title and summary != title else summary
         description = with_names(shorten(described, 220), "Sections", [heading.title for heading in top])
         if not description:
@@ -76,9 +80,9 @@ class Markdown:
             )
         parts: list[Part] = []
         if top:
-            if _says_something(file.lines, headings, 1, first):
-                parts.append(_introduction("#<intro>", title or file.name, 1, first, text))
-            parts.extend(_part(heading, file, headings, text) for heading in top)
+            if _says_something(file.lines, starts, 1, first):
+                parts.append(_introduction("#<intro>", title or file.name, 1, first, lines))
+            parts.extend(_part(heading, file, starts, lines) for heading in top)
         return Outline(description=description, parts=tuple(parts), attributes=attributes, summary=summary)
 
     def content(self, file: SourceFile, source: Source) -> str:
@@ -115,12 +119,15 @@ def _headings(text: str, lines: Sequence[str]) -> list[_Heading]:
             title = shorten(plain(inline.content), 120)
             found.append(_Heading(int(token.tag[1]), title or "(untitled)", token.map[0] + 1))
     slugs: set[str] = set()
+    used: dict[str, int] = {}
     for heading in found:
         base = slug(heading.title)
-        heading.slug, number = base, 0
+        number = used.get(base, 0)
+        heading.slug = f"{base}-{number}" if number else base
         while heading.slug in slugs:
             number += 1
             heading.slug = f"{base}-{number}"
+        used[base] = number + 1
         slugs.add(heading.slug)
     return found
 
@@ -142,6 +149,7 @@ def plain(text: str) -> str:
         >>> plain("Use **[metatree](x.md)** with `run`")
         'Use metatree with run'
     """
+    text = text[:_MOST_CHARS]  # the patterns take the square of it for marks that nothing closes
     text = _LINK.sub(r"\1", _IMAGE.sub(r"\1", _TAG.sub("", text)))
     for _ in range(3):
         text = _MARKS.sub(r"\2", text)
@@ -162,9 +170,8 @@ def _nested(headings: Sequence[_Heading], last: int) -> list[_Heading]:
     return top
 
 
-def _says_something(lines: Sequence[str], headings: Sequence[_Heading], first: int, last: int) -> bool:
-    """Whether there is more between two lines than headings and blank lines."""
-    starts = {heading.line: heading for heading in headings}
+def _says_something(lines: Sequence[str], starts: Collection[int], first: int, last: int) -> bool:
+    """Whether there is more between two lines than headings, whose first lines are given, and blank lines."""
     line = first
     while line <= last:
         text = lines[line - 1].strip()
@@ -179,14 +186,14 @@ def _says_something(lines: Sequence[str], headings: Sequence[_Heading], first: i
     return False
 
 
-def _part(heading: _Heading, file: SourceFile, headings: Sequence[_Heading], text: str) -> Part:
+def _part(heading: _Heading, file: SourceFile, starts: Collection[int], lines: Sequence[str]) -> Part:
     first = heading.below[0].line - 1 if heading.below else heading.end
-    summary = first_sentence(_prose(text.split("\n")[heading.line : first]))
+    summary = first_sentence(_prose(lines[heading.line : min(first, heading.line + _MOST_LINES)]))
     parts: list[Part] = []
     if heading.below:
-        if _says_something(file.lines, headings, heading.line, first):
-            parts.append(_introduction(f"#{heading.slug}.<intro>", heading.title, heading.line, first, text))
-        parts.extend(_part(inner, file, headings, text) for inner in heading.below)
+        if _says_something(file.lines, starts, heading.line, first):
+            parts.append(_introduction(f"#{heading.slug}.<intro>", heading.title, heading.line, first, lines))
+        parts.extend(_part(inner, file, starts, lines) for inner in heading.below)
     return Part(
         id=f"#{heading.slug}",
         title=heading.title,
@@ -198,11 +205,11 @@ def _part(heading: _Heading, file: SourceFile, headings: Sequence[_Heading], tex
     )
 
 
-def _introduction(part_id: str, title: str, first: int, last: int, text: str) -> Part:
+def _introduction(part_id: str, title: str, first: int, last: int, lines: Sequence[str]) -> Part:
     return Part(
         id=part_id,
         title=f"{title} (introduction)",
-        description=first_sentence(_prose(text.split("\n")[first - 1 : last])),
+        description=first_sentence(_prose(lines[first - 1 : min(last, first + _MOST_LINES)])),
         start_line=first,
         end_line=last,
     )
@@ -211,7 +218,9 @@ def _introduction(part_id: str, title: str, first: int, last: int, text: str) ->
 def _prose(lines: Sequence[str]) -> str:
     """Return the first paragraph that is text: no heading, badge, table, code or comment."""
     said: list[str] = []
-    for line in _outside_code(_TAG.sub("", "\n".join(lines[:200])).split("\n")):
+    for line in _outside_code(
+        _TAG.sub("", "\n".join(line[:_MOST_CHARS] for line in lines[:_MOST_LINES])).split("\n")
+    ):
         text = line.strip()
         if re.fullmatch(r"[=\-*_~|:\s]+", text) or text.startswith(("#", "|", "[!", "![")):
             if said and re.fullmatch(r"=+|-+", text):
