@@ -185,7 +185,11 @@ class Scored:
 
 @runtime_checkable
 class Evidence(Protocol):
-    """Scores nodes for questions without asking a model."""
+    """Scores nodes for questions without asking a model.
+
+    Evidence may also have a method `rank` with the same parameters: the order in which nodes are collected, where
+    `score` may say that nothing can answer.
+    """
 
     def score(
         self,

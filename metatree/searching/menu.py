@@ -224,8 +224,12 @@ class MenuMaker:
         ranking = self._rankings.get(key)
         if ranking is None:
             where: dict[str, Any] = {"under": node} if self._among is None else {"among": self._among}
+            # Who collects nodes wants the best there are; who asks wants to be told when nothing can answer.
+            score = self._evidence.score
+            if self._accepts is not None:
+                score = getattr(self._evidence, "rank", score)
             try:
-                ranking = list(self._evidence.score(questions, **where, k=k))
+                ranking = list(score(questions, **where, k=k))
             except MetatreeError:
                 raise
             except Exception:

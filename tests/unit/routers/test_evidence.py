@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from metatree_routers.evidence import TextEvidence, text_evidence
 from metatree_routers.files import rank_files
 
+from metatree import search
 from metatree.errors import UnknownNode
 from metatree.node import Node
 from metatree.protocols import Evidence
@@ -55,8 +56,10 @@ def test_scores_are_shares_and_do_not_change_under_restriction(note_tree: Tree, 
         assert kept == [s for s in everything if s not in inside]
     ids = {node.id for _, node in note_tree.walk()} - {note_tree.root}
     reached = {scored.node_id: scored.score for scored in evidence.score(questions, among=ids, k=100)}
+    undoubted = {scored.node_id: scored.score for scored in evidence.rank(questions, k=100)}
+    assert list(undoubted) == list(scores)
     for id_ in ids:
-        below = [score for found, score in scores.items() if found == id_ or found.startswith(id_ + "/")]
+        below = [score for found, score in undoubted.items() if found == id_ or found.startswith(id_ + "/")]
         assert reached.get(id_, 0.0) == pytest.approx(max(below, default=0.0))
 
 
@@ -232,3 +235,12 @@ def test_lines_of_many_results_are_computed_when_they_are_asked_for() -> None:
     assert len(late) == 30 and late[:20] == plain and plain == late[:20]
     assert late[29].line == f"the token number {late[29].node_id[1:]}"
     assert pickle.loads(pickle.dumps(late[3])) == plain[3]
+
+
+def test_collecting_nodes_gives_the_best_though_a_decisive_word_is_nowhere() -> None:
+    tree = Tree.create(":memory:")
+    tree.add(Node("a", "Scaling", content="How the number of builders is scaled with the load."))
+    tree.add(Node("b", "Colours", content="How the colours of the theme are set."))
+    question = "How is Kubernetes autoscaling configured for the number of builders?"
+    assert search(question, tree=tree).answers == ()
+    assert [node.id for node in search(question, tree=tree, returns="nodes", k=1).nodes] == ["a"]
