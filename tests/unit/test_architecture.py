@@ -68,15 +68,6 @@ def test_import_loads_nothing_heavy(package: str) -> None:
     assert [name for name in HEAVY if name in loaded] == []
 
 
-@pytest.mark.integration
-def test_import_takes_under_100_ms_of_cpu(tmp_path: Path) -> None:
-    """Compiled once, as after an installation, whatever the machine says about writing bytecode."""
-    program = "import time; began = time.process_time(); import metatree; print(time.process_time() - began)"
-    compiled = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
-    best_s = min(float(_python(program, **compiled)) for _ in range(6))
-    assert best_s < 0.1
-
-
 PUBLIC = {
     "metatree": """
         Answer Blackboard ComposeRequest Composer DescribeRequest Describer Description Evidence FallbackRequest

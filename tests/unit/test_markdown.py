@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from metatree_memory_tools.markdown import Markdown, slug
+from metatree_memory_tools.markdown import Markdown, plain, slug
 
 from metatree.memory_type import Outline, Part, SourceFile
 
@@ -141,3 +141,7 @@ def test_every_line_lies_in_one_leaf(lines: list[str]) -> None:
         words = file.lines[number - 1].strip(" #=-\f\u2028")
         assert words in titles, (number, words)
     assert len({part.id for part in leaves(result.parts)}) == len(list(leaves(result.parts)))
+
+
+def test_of_an_endless_line_only_the_beginning_is_described() -> None:
+    assert len(plain("*a **b [" * 50_000)) <= 1_000
