@@ -24,6 +24,7 @@ from metatree.source import digest_bytes, read_inside
 from metatree.store import Store, writable
 from metatree.tree import FOLDER, INDEX, Tree, check_source, plant, source_record, sources_of
 from metatree_memory_tools import folder as folders
+from metatree_memory_tools.git_log import drop_history, history_stale, read_history
 from metatree_memory_tools.imports import Modules, targets
 from metatree_memory_tools.index_writer import IndexWriter, arrange
 from metatree_memory_tools.reading import LEFT_OUT, FileNodes, read_file, reader_names
@@ -44,6 +45,7 @@ def build_tree(
     progress: Progress | None = None,
     include_secrets: bool = False,
     max_file_bytes: int = MAX_FILE_BYTES,
+    history: bool | None = None,
     wait_s: float = _LOCK_S,
 ) -> Tree:
     """Build the tree of a folder, or bring it up to date, and open it.
@@ -57,6 +59,8 @@ def build_tree(
         progress: called as `progress(done, total, path)` while files are read.
         include_secrets: whether files that are likely to hold keys or passwords become nodes.
         max_file_bytes: a larger file becomes a node without content.
+        history: whether the commits of the git repository around it are read too, up to the one that is checked out;
+            None leaves it as it was, at first without. What could not be read is among the omissions as `.git`.
         wait_s: how long to wait for another build of the same tree.
 
     Raises:
@@ -91,7 +95,7 @@ def build_tree(
         raise UserError(
             f"cannot make the folder {str(place)!r}: {exc.strerror}; give another one as `out`"
         ) from exc
-    options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes}
+    options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes, "history": history}
     _bring_up_to_date(root, place, options, progress, wait_s, check=True)
     return Tree.open(place)
 
@@ -119,6 +123,8 @@ class FolderBuilder:
         found = _scan(root, tree.path, options)
         known = IndexWriter(layer).known_files()
         if found.files.keys() != known.keys():
+            return True
+        if options.get("history") and history_stale(root, tree.index):
             return True
         return any(_differs(root, file, known[path]) for path, file in found.files.items())
 
@@ -190,10 +196,19 @@ def _update(root: Path, place: Path, options: dict[str, Any], progress: Progress
         check_source((kept for _, kept, _ in sources_of(layer, place)), root)
         if not layer.has(ROOT):
             plant(layer, Node(ROOT, root.name or str(root), kind="folder"))
+        if options.get("history") is None:
+            options = {
+                **options,
+                "history": any(kept.get("history") for _, _, kept in sources_of(layer, place)),
+            }
         record = [source_record("folder", root, place, options)]
         if layer.fact("sources") != record:
             layer.set_fact("sources", record)
         _Build(root, layer, options, _scan(root, place, options), progress).run()
+        if not options["history"]:
+            drop_history(store)
+        elif note := read_history(root, store, progress=progress):
+            store.execute("INSERT OR REPLACE INTO omission(path, reason) VALUES ('.git', ?)", (note,))
 
 
 @contextmanager

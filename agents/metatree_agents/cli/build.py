@@ -19,6 +19,12 @@ def build(
         list[Path], typer.Argument(parser=options.path, metavar="SOURCE", help="Folders to build trees of.")
     ],
     tree: options.TreePath = None,
+    history: Annotated[
+        bool | None,
+        typer.Option(
+            "--history/--no-history", help="Read the git history too; it is kept up to date from then on."
+        ),
+    ] = None,
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> int:
@@ -36,7 +42,7 @@ def build(
     built: list[BuiltShape] = []
     for source in sources:
         began = time.monotonic()
-        with trees.build(source, tree) as made:
+        with trees.build(source, tree, history=history) as made:
             info = made.info()
         built.append(
             BuiltShape(

@@ -95,8 +95,13 @@ def node_named(tree: Tree, text: str) -> str:
         raise
 
 
-def build(source: Path, tree: Path | None) -> Tree:
+def build(source: Path, tree: Path | None, *, history: bool | None = None) -> Tree:
     """Build the tree of a source, with a bar on a terminal and one line on standard error at the end.
+
+    Args:
+        source: the folder.
+        tree: where the tree is kept; None for `.metatree` beside the source.
+        history: whether its git history is read too; None leaves it as it was.
 
     Raises:
         UserError: there is no such folder.
@@ -108,7 +113,7 @@ def build(source: Path, tree: Path | None) -> Tree:
     command = f"metatree build {source}" + (f" --tree {tree}" if tree is not None else "")
     with _resumable(f"cancelled; what was read is kept: go on with `{command}`"):
         with build_bar(f"building {visible(str(source))}") as progress:
-            built = build_tree(source, out=tree, progress=progress)
+            built = build_tree(source, out=tree, history=history, progress=progress)
         _index(built)
     note(f"built the tree of {visible(str(source))}: {len(built):,} nodes, {_seconds(began)}")
     return built
