@@ -11,10 +11,10 @@ STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed-$(shell cksum < benchmarks/peers/requirements.txt | cut -d' ' -f1)
 
-.PHONY: help setup demo test test-model test-real check format docs soak bench bench-peers clean
+.PHONY: help setup demo test test-model test-real check format docs soak bench bench-retrieval bench-peers clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv and install the project with its test tools into it
 
@@ -55,6 +55,9 @@ soak: $(STAMP) ## kill searches at 1,000 random moments, take them up again and 
 
 bench: $(STAMP) ## print the tables of benchmarks/
 	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+bench-retrieval: $(STAMP) ## measure how well nodes are found: DATA=FOLDER, SETS="qasper locomo" (all of them by default)
+	@$(BIN)/python -m benchmarks.retrieval $(or $(SETS),all) --data "$(DATA)" $(ARGS)
 
 bench-peers: $(PEERS_STAMP) ## compare with other tree searches, write docs/benchmarks/peers.*; some minutes
 	@$(PEERS)/bin/python -m benchmarks.peers --docs docs/benchmarks $(ARGS)
