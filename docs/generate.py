@@ -38,6 +38,8 @@ SHAPES: tuple[type, ...] = (
     shapes.RememberShape,
     shapes.MemoriesShape,
     shapes.ForgetShape,
+    shapes.ExportShape,
+    shapes.ImportShape,
     shapes.DoctorShape,
     shapes.RulesShape,
     shapes.UsageShape,

@@ -292,6 +292,25 @@ def _said_again(tree: Tree, node: Node, saying: dict[str, Any], warnings: tuple[
     return Remembered(node, tree.parent(node) or ROOT, "it was there already", True, warnings)
 
 
+def known_text(tree: Tree, text: str) -> Node | None:
+    """Return the memory that says a text, up to white space; None when there is none."""
+    return _known(tree, _key(text))
+
+
+def note_text(tree: Tree, node: Node) -> None:
+    """Let a memory that was added in another way than by `remember` be known by its text."""
+    Layer(tree.memory).set_fact(_TEXT_FACT + _key(node.content or ""), node.id)
+
+
+def merge_sayings(tree: Tree, node: Node, other: Node) -> None:
+    """Add to a memory the sayings that another one has besides."""
+    mine = sayings(node)
+    more = [saying for saying in sayings(other) if saying not in mine]
+    if more:
+        said = sorted([*mine, *more], key=lambda saying: str(saying.get("at")))
+        tree.update(replace(node, provenance={**node.provenance, "said": said[-MAX_SAYINGS:]}))
+
+
 def _updated(
     tree: Tree, node: Node, text: str, title: str | None, saying: dict[str, Any], warnings: tuple[str, ...]
 ) -> Remembered:

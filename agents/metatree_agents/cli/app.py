@@ -10,6 +10,7 @@ import typer
 
 from metatree.errors import MetatreeError, RunExists, UserError
 from metatree_agents.cli import screen
+from metatree_agents.cli.archive import export, import_
 from metatree_agents.cli.ask import ask, files, find
 from metatree_agents.cli.build import build
 from metatree_agents.cli.doctor import doctor
@@ -38,11 +39,11 @@ app = typer.Typer(
 )
 _COMMANDS = (
     *(build, ask, find, files, show, trace, runs, resume, questions, answer),
-    *(remember, memories, forget),
+    *(remember, memories, forget, export, import_),
     *(rules, doctor),
 )
 for _command in _COMMANDS:
-    app.command()(_command)
+    app.command(_command.__name__.rstrip("_"))(_command)
 
 
 def _print_version(wanted: bool) -> None:

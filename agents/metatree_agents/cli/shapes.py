@@ -252,6 +252,33 @@ class ForgetShape(TypedDict):
     undo: dict[str, str | None]
 
 
+class ExportShape(TypedDict):
+    """`metatree export --json`; `counts` has the number of each kind of thing, `left_out` names tables."""
+
+    file: str
+    bytes: int
+    counts: dict[str, int]
+    secrets_left_out: int
+    left_out: list[str]
+
+
+class ConflictShape(TypedDict):
+    """Something that the tree and the file say differently, and what was kept."""
+
+    what: str
+    id: str
+    kept: str
+
+
+class ImportShape(TypedDict):
+    """`metatree import --json`."""
+
+    added: dict[str, int]
+    known: dict[str, int]
+    conflicts: list[ConflictShape]
+    permissions_left_out: int
+
+
 class AgendaShape(TypedDict):
     """A production with the tokens that hold, how many of them were not dealt with, and how many are to be removed."""
 
