@@ -58,7 +58,7 @@ async def asearch(
     describer: Describer | None = None,
     evidence: Evidence | Literal[False] | None = None,
     tools: Sequence[Tool | ToolGroup] = (),
-    permit: Permit | None = None,
+    permit: Permit | _AskPerson | None = None,
     fallbacks: Sequence[Fallback | _AskPerson] = (),
     concurrency: int = 1,
     second_look: bool = True,
@@ -80,7 +80,9 @@ async def asearch(
         router: None for the embedded one, which needs no model.
         evidence: None for the text index; False for none at all.
         tools: tools and groups of tools, for nodes whose content and children do not answer.
-        permit: decides on calls of tools that change something; without it they are refused.
+        permit: decides on calls of tools that change something: True, False, or None to leave it to the permissions
+            that the tree's memory holds; without those they are refused. `ask_person`, given here or returned, puts
+            what the memory does not permit to a person, whose "always" is remembered there.
         fallbacks: what to do when the tree is exhausted, in order; `ask_person` as a link puts it to a person.
         concurrency: how many effects may be in flight; above 1, each question is searched in a frame of its own.
         second_look: whether what was ruled out is offered once more before the search gives up.
@@ -196,7 +198,7 @@ async def aresume(
     describer: Describer | None = None,
     evidence: Evidence | Literal[False] | None = None,
     tools: Sequence[Tool | ToolGroup] = (),
-    permit: Permit | None = None,
+    permit: Permit | _AskPerson | None = None,
     fallbacks: Sequence[Fallback | _AskPerson] = (),
     on_event: OnEvent | None = None,
     limits: Limits | None = None,

@@ -57,7 +57,7 @@ class Search:
         describer: Describer | None,
         evidence: Evidence | Literal[False] | None,
         tools: Sequence[Tool | ToolGroup],
-        permit: Permit | None,
+        permit: Permit | _AskPerson | None,
         fallbacks: Sequence[Fallback | _AskPerson],
         concurrency: int,
         limits: Limits,
