@@ -145,7 +145,11 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
         return False
     if failed or state.get("readers") != reader_names(memory_types()):
         return True
-    if source.type == "folder" and source.options.get("history") and history_stale(root, layer.store, source=source.mount):
+    if (
+        source.type == "folder"
+        and source.options.get("history")
+        and history_stale(root, layer.store, source=source.mount)
+    ):
         return True
     found = _scan(source, place)
     known = IndexWriter(layer, source.mount).known_files()
