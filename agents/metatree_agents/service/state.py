@@ -8,6 +8,7 @@ from starlette.requests import HTTPConnection
 
 from metatree_agents.service.database import Database
 from metatree_agents.service.lookups import Lookups
+from metatree_agents.service.progress import Progress
 from metatree_agents.service.queue import ATTEMPTS, LEASE_S, Queue
 from metatree_agents.service.recommendations import Recommendations
 from metatree_agents.service.users import Proofs, Users
@@ -47,6 +48,7 @@ class Service:
         )
         self.lookups = Lookups(database)
         self.recommendations = Recommendations(database)
+        self.progress = Progress(database)
         self.waiting = Waiting(database, self.queue)
 
     @staticmethod

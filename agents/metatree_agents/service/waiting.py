@@ -74,6 +74,7 @@ class Waiting:
         self._queue = queue
         self._watcher: asyncio.Task[None] | None = None
         self._seen = time.time()
+        self._last_step = 0
 
     def answered(self, topic: str, seq: int) -> None:
         """Wake those who wait for this answer, or watch how it comes to be."""
@@ -124,6 +125,11 @@ class Waiting:
             since, self._seen = self._seen, time.time() - 1.0  # clocks of machines differ a little
             async with self._database.transaction() as do:
                 rows = await do.rows("SELECT topic, seq FROM query WHERE answered_at >= ?", since)
+                rows += await do.rows(
+                    "SELECT topic, seq FROM progress WHERE number > ? GROUP BY topic, seq", self._last_step
+                )
+                last = await do.row("SELECT max(number) FROM progress")
+            self._last_step = int(last[0] or 0) if last else 0
             for topic, seq in rows:
                 self.answered(topic, int(seq))
 

@@ -31,8 +31,9 @@ ANSWERING = ("engine",)
 router = APIRouter(prefix="/api")
 
 
-def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    said = {
+def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the errors of a route as its description has them; some belong to all routes."""
+    meaning = {
         400: "Malformed JSON, or a parameter given twice",
         401: "Wrong credentials, or a nonce that was used",
         403: "Wrong role, or not yours",
@@ -41,7 +42,7 @@ def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
         422: "An invalid value",
     }
     return {
-        status: {"model": bodies.Problem, "description": said[status]}
+        status: {"model": bodies.Problem, "description": meaning[status]}
         for status in (*statuses, 400, 401, 403)
     }
 
@@ -56,7 +57,7 @@ _PROOF = [
 ]
 
 
-def _said(*names: str) -> dict[str, Any]:
+def said(*names: str) -> dict[str, Any]:
     """Return the parameters of a route as its description has them."""
     kinds = {"Seq": "integer"}
     more = [
@@ -66,7 +67,7 @@ def _said(*names: str) -> dict[str, Any]:
     return {"parameters": [*_PROOF, *more]}
 
 
-def _taking(body: type[bodies.Body]) -> dict[str, Any]:
+def taking(body: type[bodies.Body]) -> dict[str, Any]:
     """Return the parameters and the body of a route as its description has them."""
     content = {"application/json": {"schema": body.model_json_schema()}}
     return {"parameters": _PROOF, "requestBody": {"required": True, "content": content}}
@@ -75,7 +76,7 @@ def _taking(body: type[bodies.Body]) -> dict[str, Any]:
 # for frontends and users
 
 
-@router.get("/login", responses=_problems(), openapi_extra=_said())
+@router.get("/login", responses=described(), openapi_extra=said())
 async def login(request: Request) -> Response:
     """Say whether these credentials are right."""
     await caller(request, Service.of(request).users, await parameters(request))
@@ -85,8 +86,8 @@ async def login(request: Request) -> Response:
 @router.get(
     "/user-topics",
     response_model=dict[str, str],
-    responses=_problems(404, 422),
-    openapi_extra=_said("OnBehalfOf"),
+    responses=described(404, 422),
+    openapi_extra=said("OnBehalfOf"),
 )
 async def user_topics(request: Request) -> Response:
     """List the topics of a user, each with its first query."""
@@ -98,7 +99,7 @@ async def user_topics(request: Request) -> Response:
     return JSONResponse(found)
 
 
-@router.delete("/topic", responses=_problems(422), openapi_extra=_said("OnBehalfOf", "Topic"))
+@router.delete("/topic", responses=described(422), openapi_extra=said("OnBehalfOf", "Topic"))
 async def remove_topic(request: Request) -> Response:
     """Delete a topic with its queries and answers."""
     service, given = Service.of(request), await parameters(request)
@@ -113,8 +114,8 @@ async def remove_topic(request: Request) -> Response:
 @router.post(
     "/add-query",
     response_model=bodies.Added,
-    responses=_problems(422),
-    openapi_extra=_taking(bodies.AddQuery),
+    responses=described(422),
+    openapi_extra=taking(bodies.AddQuery),
 )
 async def add_query(request: Request) -> Response:
     """Ask a question in a topic; the first one makes the topic."""
@@ -135,14 +136,14 @@ async def add_query(request: Request) -> Response:
 @router.get(
     "/check-query",
     response_model=bodies.Answered,
-    responses=_problems(404, 422),
-    openapi_extra=_said("Topic", "Seq"),
+    responses=described(404, 422),
+    openapi_extra=said("Topic", "Seq"),
 )
 async def check_query(request: Request) -> Response:
     """Return the answer to a query; wait for it for a while when there is none yet."""
     service, given = Service.of(request), await parameters(request)
     who = await caller(request, service.users, given, *ASKING)
-    topic, seq = await _topic(service, who, given), number(given, "Seq")
+    topic, seq = await topic_of(service, who, given), number(given, "Seq")
     deadline, left = time.monotonic() + service.settings.check_wait_s, gone(request)
     try:
         while True:
@@ -161,29 +162,29 @@ async def check_query(request: Request) -> Response:
 @router.get(
     "/get-topic-thread",
     response_model=list[bodies.Answered],
-    responses=_problems(404, 422),
-    openapi_extra=_said("Topic"),
+    responses=described(404, 422),
+    openapi_extra=said("Topic"),
 )
 async def get_topic_thread(request: Request) -> Response:
     """Return all queries of a topic with their answers, in order, at once."""
     service, given = Service.of(request), await parameters(request)
-    who = await caller(request, service.users, given, *ASKING)
-    topic = await _topic(service, who, given)
+    who = await caller(request, service.users, given, *ASKING, *ANSWERING)
+    topic = await topic_of(service, who, given)
     return JSONResponse([answered(query) for query in await service.queue.thread(topic)])
 
 
 @router.post(
     "/add-lookup",
     response_model=bodies.LookupAdded,
-    responses=_problems(404, 422),
-    openapi_extra=_taking(bodies.AddLookup),
+    responses=described(404, 422),
+    openapi_extra=taking(bodies.AddLookup),
 )
 async def add_lookup(request: Request) -> Response:
     """Ask for the fragments of memory that are nearest to a text; the distance is 1 - cosine similarity."""
     service, given = Service.of(request), parameters_of(request)
     who = await caller(request, service.users, given, *ASKING)
     body = await read(request, bodies.AddLookup)
-    topic = await _topic(service, who, {"Topic": body.Topic})
+    topic = await topic_of(service, who, {"Topic": body.Topic})
     if await service.queue.query(topic, body.Seq) is None:
         raise refused(404, f"there is no query {body.Seq} in this topic")
     mark, at = await service.lookups.add(topic, body.Seq, body.Fragment, body.Count, body.Threshold)
@@ -193,22 +194,22 @@ async def add_lookup(request: Request) -> Response:
 @router.get(
     "/get-lookups",
     response_model=bodies.LookupsOf,
-    responses=_problems(404, 422),
-    openapi_extra=_said("Topic"),
+    responses=described(404, 422),
+    openapi_extra=said("Topic"),
 )
 async def get_lookups(request: Request) -> Response:
     """Return the lookups of a topic with what was found, by query."""
     service, given = Service.of(request), await parameters(request)
     who = await caller(request, service.users, given, *ASKING)
-    topic = await _topic(service, who, given)
+    topic = await topic_of(service, who, given)
     return JSONResponse({"Topic": topic, "Lookups": await service.lookups.of_topic(topic)})
 
 
 @router.post(
     "/recommend",
     response_model=bodies.Stamped,
-    responses=_problems(422),
-    openapi_extra=_taking(bodies.Recommend),
+    responses=described(422),
+    openapi_extra=taking(bodies.Recommend),
 )
 async def recommend(request: Request) -> Response:
     """Recommend a text, or flag it; it becomes part of the memory."""
@@ -229,9 +230,7 @@ async def recommend(request: Request) -> Response:
 # for engines
 
 
-@router.get(
-    "/get-new-queries", response_model=bodies.NewQueries, responses=_problems(), openapi_extra=_said()
-)
+@router.get("/get-new-queries", response_model=bodies.NewQueries, responses=described(), openapi_extra=said())
 async def get_new_queries(request: Request) -> Response:
     """Claim the open queries of a topic; wait for one for a while when there is none."""
     service = Service.of(request)
@@ -262,8 +261,8 @@ async def get_new_queries(request: Request) -> Response:
 @router.post(
     "/give-new-answer",
     response_model=bodies.Stamped,
-    responses=_problems(404, 409, 422),
-    openapi_extra=_taking(bodies.GiveAnswer),
+    responses=described(404, 409, 422),
+    openapi_extra=taking(bodies.GiveAnswer),
 )
 async def give_new_answer(request: Request) -> Response:
     """Give the answer to a query; the first one wins."""
@@ -292,7 +291,7 @@ async def give_new_answer(request: Request) -> Response:
 
 
 @router.get(
-    "/get-new-lookup", response_model=bodies.WantedLookup, responses=_problems(404), openapi_extra=_said()
+    "/get-new-lookup", response_model=bodies.WantedLookup, responses=described(404), openapi_extra=said()
 )
 async def get_new_lookup(request: Request) -> Response:
     """Claim one lookup."""
@@ -314,8 +313,8 @@ async def get_new_lookup(request: Request) -> Response:
 @router.post(
     "/give-new-matches",
     response_model=bodies.Stamped,
-    responses=_problems(404, 422),
-    openapi_extra=_taking(bodies.GiveMatches),
+    responses=described(404, 422),
+    openapi_extra=taking(bodies.GiveMatches),
 )
 async def give_new_matches(request: Request) -> Response:
     """Give what a lookup found."""
@@ -342,7 +341,7 @@ def _spellings(topic: str) -> tuple[str, ...]:
     return (topic, topic.replace("+", " ")) if "+" in topic else (topic,)
 
 
-async def _topic(service: Service, who: Caller, given: dict[str, str]) -> str:
+async def topic_of(service: Service, who: Caller, given: dict[str, str]) -> str:
     """Return the topic that a request is about: 404 when there is none, 403 when it is not the caller's to see."""
     user = given.get("OnBehalfOf")
     for topic in _spellings(required(given, "Topic")):

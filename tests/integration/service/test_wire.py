@@ -297,7 +297,9 @@ def test_an_engine_that_waits_is_woken_by_a_query_also_of_another_process(serve:
     service, other = serve(engine_wait_s=20.0), serve()
     for asking in (service, other):
         found: list[Any] = []
-        waiting = threading.Thread(target=lambda: found.append(service.engine.get("get-new-queries").json()))
+        waiting = threading.Thread(
+            target=lambda found=found: found.append(service.engine.get("get-new-queries").json())
+        )
         waiting.start()
         time.sleep(0.3)
         assert not found
@@ -313,7 +315,9 @@ def test_a_caller_that_waits_is_woken_by_the_answer_also_of_another_process(serv
         service.frontend.ask("q", topic=topic)
         found: list[Any] = []
         waiting = threading.Thread(
-            target=lambda t=topic: found.append(service.frontend.get("check-query", Topic=t, Seq=1).json())
+            target=lambda t=topic, found=found: found.append(
+                service.frontend.get("check-query", Topic=t, Seq=1).json()
+            )
         )
         waiting.start()
         time.sleep(0.3)
