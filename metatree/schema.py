@@ -202,4 +202,9 @@ CREATE TABLE rule_token(
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_TREE, _RUNS, _BOARDS, _RULES)
+_STATUS_TIMES = """
+-- When the status of a file last changed, which an edit moves on even if it keeps size and time; -1 is not known.
+ALTER TABLE file ADD COLUMN ctime_ns INTEGER NOT NULL DEFAULT -1;
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TREE, _RUNS, _BOARDS, _RULES, _STATUS_TIMES)
