@@ -76,10 +76,13 @@ def _check_shape(value: Any, hint: Any, where: str = "$") -> None:
         return
     if typing.is_typeddict(hint):
         fields = get_type_hints(hint)
+        hints = get_type_hints(hint, include_extras=True)
+        may_lack = {name for name in hints if get_origin(hints[name]) is typing.NotRequired}
         assert isinstance(value, dict), f"{where}: {value!r} is no object"
-        assert list(value) == list(fields), f"{where}: has {list(value)}, documented is {list(fields)}"
-        for name, field in fields.items():
-            _check_shape(value[name], field, f"{where}.{name}")
+        listed = [name for name in fields if name in value or name not in may_lack]
+        assert list(value) == listed, f"{where}: has {list(value)}, documented is {list(fields)}"
+        for name, item in value.items():
+            _check_shape(item, fields[name], f"{where}.{name}")
     elif origin is list:
         assert isinstance(value, list), f"{where}: {value!r} is no list"
         for number, item in enumerate(value):

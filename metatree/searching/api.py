@@ -58,6 +58,7 @@ async def asearch(
     describer: Describer | None = None,
     evidence: Evidence | Literal[False] | None = None,
     tools: Sequence[Tool | ToolGroup] = (),
+    own_tools: bool | None = None,
     permit: Permit | None = None,
     fallbacks: Sequence[Fallback | _AskPerson] = (),
     concurrency: int = 1,
@@ -80,6 +81,9 @@ async def asearch(
         router: None for the embedded one, which needs no model.
         evidence: None for the text index; False for none at all.
         tools: tools and groups of tools, for nodes whose content and children do not answer.
+        own_tools: whether the tools of the types that the tree was built with are offered too, on the nodes of these
+            types, and those of plug-ins. None leaves out those of files (of folders, code, documents) unless a model or
+            a tool caller of the caller's fills in arguments; False is for the given `tools` alone.
         permit: decides on calls of tools that change something; without it they are refused.
         fallbacks: what to do when the tree is exhausted, in order; `ask_person` as a link puts it to a person.
         concurrency: how many effects may be in flight; above 1, each question is searched in a frame of its own.
@@ -135,6 +139,7 @@ async def asearch(
         describer=describer,
         evidence=evidence,
         tools=tools,
+        own_tools=own_tools,
         permit=permit,
         fallbacks=fallbacks,
         concurrency=concurrency,
@@ -150,6 +155,7 @@ async def asearch(
         "k": k,
         "trail": [*tree.ancestors(start.id), start.id],
         "limits": limits_json(limits),
+        "own_tools": own_tools,
         "second_look": second_look,
         "fallbacks": ["person" if f is ask_person else "call" for f in fallbacks],
         "apart": concurrency > 1 and returns == "answer" and len(asked) > 1,
@@ -175,6 +181,7 @@ async def asearch(
             describer=describer,
             evidence=evidence,
             tools=tools,
+            own_tools=own_tools,
             permit=permit,
             fallbacks=fallbacks,
             on_event=on_event,
@@ -196,6 +203,7 @@ async def aresume(
     describer: Describer | None = None,
     evidence: Evidence | Literal[False] | None = None,
     tools: Sequence[Tool | ToolGroup] = (),
+    own_tools: bool | None = None,
     permit: Permit | None = None,
     fallbacks: Sequence[Fallback | _AskPerson] = (),
     on_event: OnEvent | None = None,
@@ -214,6 +222,7 @@ async def aresume(
         tree: None opens the tree that the run began with.
         accept, router, reader, tool_caller, composer, describer, evidence, tools, permit, fallbacks, on_event: as the
             run was begun with; parts are not kept in a journal.
+        own_tools: None for what the run was begun with.
         limits: replace the earlier ones, None keeps them; what was used so far still counts.
         answers: question -> answer, for questions that the run put to a person.
         blackboard: None opens the one that the run began with, if it was in a file. Answers that are on it count.
@@ -243,6 +252,7 @@ async def aresume(
             tree = opened.enter_context(Tree.open(given["tree"]))
         if accept is None and given["accept"] == "function":
             raise UserError(f"run {run_id!r} was begun with an accept function: give it to resume again")
+        own_tools = given.get("own_tools") if own_tools is None else own_tools
         run = Search(
             tree,
             returns=given["returns"],
@@ -254,6 +264,7 @@ async def aresume(
             describer=describer,
             evidence=evidence,
             tools=tools,
+            own_tools=own_tools,
             permit=permit,
             fallbacks=fallbacks,
             concurrency=given["concurrency"],
@@ -295,6 +306,7 @@ async def aresume(
             describer=describer,
             evidence=evidence,
             tools=tools,
+            own_tools=own_tools,
             permit=permit,
             fallbacks=fallbacks,
             on_event=on_event,
