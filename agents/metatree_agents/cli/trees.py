@@ -102,9 +102,9 @@ def build(sources: Sequence[str], tree: Path | None, *, history: bool | None = N
     """Build the tree of some sources, with a bar on a terminal and one line on standard error at the end.
 
     Args:
-        sources: what a person named.
-        tree: where the tree is kept; None for the usual place.
-        history: whether the git history is read too; None leaves it as it was.
+        sources: what it is built from.
+        tree: where the tree is kept; None for the default place.
+        history: whether its git history is read too; None leaves it as it was.
 
     Raises:
         UserError: there is no such source.
