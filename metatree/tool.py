@@ -43,6 +43,8 @@ class Tool:
     """Whether it changes anything outside the memory, or might; it is then called only with permission."""
     repeatable: bool = True
     """False: a call that was interrupted by a crash is not made again unless a person says so."""
+    when: Callable[[Node], bool] | None = None
+    """Says of a node of these kinds whether the tool works on it; None for all of them. Quick, must not raise."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -56,7 +58,7 @@ class Tool:
 
     def works_on(self, node: Node) -> bool:
         """Say whether this tool can be offered for a node."""
-        return self.kinds is None or node.kind in self.kinds
+        return (self.kinds is None or node.kind in self.kinds) and (self.when is None or self.when(node))
 
     def validated(self, arguments: object) -> dict[str, Any]:
         """Return arguments in their canonical JSON form, defaults filled in.
@@ -141,6 +143,7 @@ def tool(
     max_chars: int = 20_000,
     changes: bool = False,
     repeatable: bool = True,
+    when: Callable[[Node], bool] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function with a typed signature; see `Tool` for the arguments.
 
@@ -174,6 +177,7 @@ def tool(
             max_chars,
             changes,
             repeatable,
+            when,
         )
 
     return make

@@ -5,18 +5,43 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from metatree.layer import APPENDED, BUILT_GAP, ROOT, Layer
 from metatree.node import Node
+from metatree.overlay import PREFIX_ENDS
 from metatree_memory_tools.reading import FileNodes
 
 
 class IndexWriter:
-    """Puts files and folders into a built layer; every call belongs into a transaction of its store."""
+    """Puts files and folders into a built layer; every call belongs into a transaction of its store.
 
-    def __init__(self, layer: Layer) -> None:
+    Args:
+        layer: the layer.
+        mount: id of the top node that all of it lies below; empty for a tree of one folder.
+    """
+
+    def __init__(self, layer: Layer, mount: str = "") -> None:
         self.layer = layer
         self.store = layer.store
+        self.mount = mount
+
+    def within(self, column: str) -> str:
+        """Return the condition in SQL that a path or an id belongs to what this writer writes.
+
+        The mount's name is in it as a literal: a condition with parameters could not be put into any statement.
+        """
+        if not self.mount:
+            return "1"
+        name = self.mount.replace("'", "''")
+        ranges = [f"{column} >= '{name}{first}' AND {column} < '{name}{last}'" for first, last in PREFIX_ENDS]
+        return f"({column} = '{name}' OR {' OR '.join(ranges)})"
+
+    def known_folders(self) -> set[str]:
+        """Return the ids of the folders as they were built, without the top."""
+        top = self.mount or ROOT
+        sql = f"SELECT id FROM node WHERE kind = 'folder' AND id <> ? AND {self.within('id')}"
+        return {row[0] for row in self.store.rows(sql, (top,))}
 
     def file(self, file: FileNodes, position: int, files: Container[str]) -> None:
         """Put a file with all its nodes in place of what was there under its path.
@@ -108,8 +133,7 @@ class IndexWriter:
         existing = self.layer.node(node.id)
         place = self.layer.place(node.id)
         if existing is None or place is None:
-            parent = node.id.rpartition("/")[0] or ROOT
-            self.layer.insert([(self.layer.next_seq(), node, parent, position)])
+            self.layer.insert([(self.layer.next_seq(), node, parent_of(node.id), position)])
             return
         if existing.digest != node.digest:
             self.layer.rewrite(self.layer.next_seq(), node)
@@ -137,7 +161,8 @@ class IndexWriter:
 
     def omissions(self, found: Mapping[str, str]) -> None:
         """Replace the omissions of paths that are no files of the tree."""
-        sql = "SELECT path, reason FROM omission WHERE path NOT IN (SELECT path FROM file)"
+        own = self.within("path")
+        sql = f"SELECT path, reason FROM omission WHERE {own} AND path NOT IN (SELECT path FROM file)"
         known = dict(self.store.rows(sql))
         self.store.execute_many(
             "DELETE FROM omission WHERE path = ?", ((path,) for path in known.keys() - found.keys())
@@ -162,8 +187,31 @@ class IndexWriter:
 
     def known_files(self) -> dict[str, tuple[int, int, str, str]]:
         """Return (size, mtime_ns, digest, reader) of each file as it was built."""
-        rows = self.store.rows("SELECT path, size, mtime_ns, digest, reader FROM file")
+        rows = self.store.rows(
+            f"SELECT path, size, mtime_ns, digest, reader FROM file WHERE {self.within('path')}"
+        )
         return {row[0]: row[1:] for row in rows}
+
+
+def parent_of(path: str) -> str:
+    """Return the id of the folder that a path of the tree lies in."""
+    return path.rpartition("/")[0] or ROOT
+
+
+class SourceState:
+    """What is remembered of one source of a built layer between two builds: small facts by name."""
+
+    def __init__(self, layer: Layer, mount: str) -> None:
+        self._layer = layer
+        self._end = f":{mount}" if mount else ""
+
+    def get(self, name: str) -> Any:
+        """Return a fact, None when there is none."""
+        return self._layer.fact(name + self._end)
+
+    def set(self, name: str, value: Any) -> None:
+        """Keep a JSON value."""
+        self._layer.set_fact(name + self._end, value)
 
 
 def arrange(wanted: Sequence[str], known: Mapping[str, int]) -> dict[str, int]:

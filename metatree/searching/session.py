@@ -18,6 +18,7 @@ from metatree.searching.board import BoardLink
 from metatree.searching.machine import SearchMachine
 from metatree.searching.menu import MenuMaker
 from metatree.searching.outcome import result_of, trace_of
+from metatree.searching.own_tools import with_own
 from metatree.searching.parts import find_evidence, require, whole_suite
 from metatree.searching.state import SearchState
 from metatree.searching.toolbox import Permit, Toolbox
@@ -57,6 +58,7 @@ class Search:
         describer: Describer | None,
         evidence: Evidence | Literal[False] | None,
         tools: Sequence[Tool | ToolGroup],
+        own_tools: bool | None,
         permit: Permit | _AskPerson | None,
         fallbacks: Sequence[Fallback | _AskPerson],
         concurrency: int,
@@ -81,9 +83,10 @@ class Search:
         menus = MenuMaker(
             tree, found, accepts=accepts, among=tree.ids(kinds) if kinds and accepts and found else None
         )
+        filled = not getattr(suite.tool_caller, "by_rules", False)
         toolbox = Toolbox(
             tree,
-            ToolTree(tools),
+            ToolTree(with_own(tree, _tools(tools), own_tools, filled=filled)),
             run_id=run_id,
             tool_caller=suite.tool_caller,
             describer=suite.describer,
@@ -158,6 +161,12 @@ class Search:
                 self.on_event(entry)
             except Exception:
                 _log.warning("on_event raised; the search goes on", exc_info=True)
+
+
+def _tools(given: Sequence[Tool | ToolGroup]) -> Sequence[Tool | ToolGroup]:
+    """Return tools that a caller gave; raises `UserError` for what is none."""
+    ToolTree(given)
+    return given
 
 
 def _accept_function(accept: Accept | None) -> Callable[[Node], bool]:

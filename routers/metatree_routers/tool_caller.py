@@ -56,6 +56,8 @@ class EmbeddedToolCaller:
     told of an error, the next candidate is tried.
     """
 
+    by_rules = True
+
     async def fill(self, request: ToolRequest) -> dict[str, Any]:
         """Return the required arguments, and those optional ones that the question names outright.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_memory_tools import build, build_tree, reading
+from metatree_memory_tools import build, build_tree, files_build, reading
 from metatree_memory_tools.scan import Found
 
 from metatree.errors import StaleSource, TransientError, UserError
@@ -110,7 +110,7 @@ def test_a_touched_file_is_no_change(source: Path, monkeypatch: pytest.MonkeyPat
             read.append(found.path)
             return reading.read_file(root, found, *args)
 
-        monkeypatch.setattr(build, "read_file", read_file)
+        monkeypatch.setattr(files_build, "read_file", read_file)
         tree.refresh()
         tree.refresh()
         assert read == ["pkg/a.py"] and changed_ids(tree, since) == {}
@@ -262,8 +262,8 @@ def test_stale_sees_what_came_went_and_changed(source: Path) -> None:
 
 CHILD = """
 import sys, time
-from metatree_memory_tools import build, build_tree
-build._BATCH_FILES = 5
+from metatree_memory_tools import build_tree, files_build
+files_build._BATCH_FILES = 5
 def progress(done, total, path):
     print(done, flush=True)
     time.sleep(0.002)

@@ -62,10 +62,11 @@ def file_lines(files: Sequence[FileToEdit], result: SearchResult) -> Iterator[st
     """Yield one line for each file to edit, and below it the lines of its definitions."""
     if not files:
         yield _nothing(result, "no file to edit was found", hint="try other words")
-    width = min(60, max((len(file.path) for file in files), default=0))
-    for file in files:
+    names = [file.node if file.source else file.path for file in files]
+    width = min(60, max(map(len, names), default=0))
+    for name, file in zip(names, files, strict=True):
         why = visible(_first_line(file.reason))
-        yield f"{file.score:.2f}  {styled(f'{visible(file.path):{width}}', 'cyan')}  {why}".rstrip()
+        yield f"{file.score:.2f}  {styled(f'{visible(name):{width}}', 'cyan')}  {why}".rstrip()
         for definition in file.definitions:
             yield f"        {definition.start_line:5}-{definition.end_line:<5}  {visible(definition.name)}"
 

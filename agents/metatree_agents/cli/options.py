@@ -21,9 +21,12 @@ def path(text: str) -> Path:
 
 
 Source = Annotated[
-    Path | None,
+    list[str] | None,
     typer.Option(
-        "--source", parser=path, metavar="DIR", help="Folder to search; the current folder by default."
+        "--source",
+        parser=given,
+        metavar="SOURCE",
+        help="Folder, file or address to search, several times for several; the current folder by default.",
     ),
 ]
 TreePath = Annotated[
@@ -32,7 +35,7 @@ TreePath = Annotated[
         "--tree",
         parser=path,
         metavar="PATH",
-        help="Where the tree lives; .metatree beside the source by default.",
+        help="Where the tree lives; by default .metatree in the source, if that is one folder, else in this one.",
     ),
 ]
 Start = Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 if TYPE_CHECKING:
     from metatree.result import NodeRef, SearchResult, Usage
@@ -80,12 +80,17 @@ class DefinitionShape(TypedDict):
 
 
 class FileShape(TypedDict):
-    """A file to edit; `path` is relative to the source, with `/`; `score` is in [0, 1]."""
+    """A file to edit; `path` is relative to the source, with `/`; `score` is in [0, 1].
+
+    In a tree of several sources, `source` is the folder that the path is relative to, and `node` the id of the file.
+    """
 
     path: str
     score: float
     reason: str
     definitions: list[DefinitionShape]
+    source: NotRequired[str]
+    node: NotRequired[str]
 
 
 class FilesShape(TypedDict):
@@ -95,8 +100,17 @@ class FilesShape(TypedDict):
     usage: UsageShape
 
 
+class BuiltSourceShape(TypedDict):
+    """One of several sources of a tree; `mount` is the id of its top node; `note` says why it could not be read."""
+
+    mount: str
+    type: str
+    location: str
+    note: str | None
+
+
 class BuiltShape(TypedDict):
-    """One tree that was built; `kinds` counts its nodes by kind."""
+    """A tree that was built; `kinds` counts its nodes by kind; `sources` lists them unless it is of one folder."""
 
     source: str
     tree: str
@@ -104,6 +118,7 @@ class BuiltShape(TypedDict):
     kinds: dict[str, int]
     omitted: int
     seconds: float
+    sources: NotRequired[list[BuiltSourceShape]]
 
 
 class BuildShape(TypedDict):
@@ -355,21 +370,22 @@ def _found(node: NodeRef) -> FoundNodeShape:
 
 def files_shape(files: list[FileToEdit], usage: Usage) -> FilesShape:
     """Return the files to edit as JSON."""
-    return FilesShape(
-        files=[
-            FileShape(
-                path=file.path,
-                score=round(file.score, 4),
-                reason=file.reason,
-                definitions=[
-                    DefinitionShape(name=d.name, start_line=d.start_line, end_line=d.end_line)
-                    for d in file.definitions
-                ],
-            )
-            for file in files
+    return FilesShape(files=[_file_shape(file) for file in files], usage=usage_shape(usage))
+
+
+def _file_shape(file: FileToEdit) -> FileShape:
+    shape = FileShape(
+        path=file.path,
+        score=round(file.score, 4),
+        reason=file.reason,
+        definitions=[
+            DefinitionShape(name=d.name, start_line=d.start_line, end_line=d.end_line)
+            for d in file.definitions
         ],
-        usage=usage_shape(usage),
     )
+    if file.source:
+        shape |= {"source": file.source, "node": file.node}
+    return shape
 
 
 def trace_shape(result: SearchResult) -> TraceShape:
