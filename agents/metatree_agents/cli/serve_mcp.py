@@ -70,7 +70,7 @@ def mcp(
     return FOUND
 
 
-def _opened(source: Path | None, tree: Path | None) -> Tree:
+def _opened(source: list[str] | None, tree: Path | None) -> Tree:
     from metatree_agents.cli.trees import ready_tree
 
     return ready_tree(source, tree)
