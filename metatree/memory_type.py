@@ -139,7 +139,8 @@ class SourceType(Protocol):
     """Turns a whole source that is no folder of files into nodes: a database, a server, a page, a history.
 
     One object serves all sources of its type, from any thread. Optional attributes: `tools`, a sequence of `Tool` and
-    `ToolGroup`, the type's own tool tree, which a search offers on the nodes that the tools say they work on.
+    `ToolGroup`, the type's own tool tree, which a search offers on the nodes that the tools say they work on;
+    `tools_of(tree, source)`, which returns such a sequence for one source, where every source has tools of its own.
     """
 
     name: str
