@@ -51,8 +51,8 @@ class Tool:
     behind the description where the tool is offered. Quick, must not raise."""
 
     beyond: bool = False
-    """Whether it may answer what no text of the tree says, as a call of a server does: its nodes are then offered by what
-    they say, also where a word that a question turns on is nowhere in the tree."""
+    """Whether it may answer what no text of the tree says, as a call of a server does: its nodes are then offered by
+    what they say, also where a word that a question turns on is nowhere in the tree."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)

@@ -14,10 +14,11 @@ from metatree.layer import GAP, ROOT, Layer
 from metatree.memory_type import Progress, SourceRef, load_source_type
 from metatree.node import Node, digest_of
 from metatree.source import digest_bytes, read_inside
-from metatree.sources import FILES, check_source, disk_root, is_path, source_record, sources_of
+from metatree.sources import FILES, check_source, disk_root, is_path, source_record, sources_of, tree_path
 from metatree.store import Store, writable
 from metatree.tree import FOLDER, INDEX, Tree, plant
 from metatree_memory_tools.files_build import MAX_FILE_BYTES, FilesBuild
+from metatree_memory_tools.git_log import drop_history, history_stale, read_history
 from metatree_memory_tools.index_writer import IndexWriter, SourceState
 from metatree_memory_tools.layout import arrange_sources, describe_root
 from metatree_memory_tools.locating import Given, located, mounted
@@ -36,6 +37,7 @@ def build_tree(
     progress: Progress | None = None,
     include_secrets: bool = False,
     max_file_bytes: int = MAX_FILE_BYTES,
+    history: bool | None = None,
     wait_s: float = _LOCK_S,
 ) -> Tree:
     """Build the tree of one or several sources, or bring it up to date, and open it.
@@ -57,6 +59,8 @@ def build_tree(
         progress: called as `progress(done, total, what)` while sources are read.
         include_secrets: whether files that are likely to hold keys or passwords become nodes.
         max_file_bytes: a larger file becomes a node without content.
+        history: whether the commits of the git repository around it are read too, up to the one that is checked out;
+            None leaves it as it was, at first without. What could not be read is among the omissions as `.git`.
         wait_s: how long to wait for another build of the same tree.
 
     Raises:
@@ -76,7 +80,8 @@ def build_tree(
     for given in (source, *more):
         if not isinstance(given, str | Path | SourceRef):
             raise UserError(f"build_tree takes paths, addresses and sources, not {given!r}")
-    sources = located((source, *more), {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes})
+    options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes, "history": history}
+    sources = located((source, *more), options)
     place = Path(out).expanduser().absolute() if out is not None else place_of(sources)
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -139,6 +144,12 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
     if root is None or not Path(source.location).exists():
         return False
     if failed or state.get("readers") != reader_names(memory_types()):
+        return True
+    if (
+        source.type == "folder"
+        and source.options.get("history")
+        and history_stale(root, layer.store, source=source.mount)
+    ):
         return True
     found = _scan(source, place)
     known = IndexWriter(layer, source.mount).known_files()
@@ -207,7 +218,9 @@ def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) 
         layer = Layer(store)
         known = sources_of(layer, place)
         check_source(known, [Path(source.location) for source in given if is_path(source)])
-        sources = mounted(given, known)
+        sources = [_with_history(source, known) for source in mounted(given, known)]
+        for mount in {source.mount for source in known} - {source.mount for source in sources}:
+            drop_history(store, source=mount)
         if not layer.has(ROOT):
             root = Path(sources[0].location)
             plant(layer, Node(ROOT, root.name or str(root), kind="folder"))
@@ -226,9 +239,26 @@ def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | Non
     if source.type in FILES:
         found = _scan(source, place)
         FilesBuild(source, layer, found, progress, position=position, state=state).run()
+        _read_history(source, layer.store, progress)
     else:
         kind = load_source_type(source.type)
         SourceBuild(source, layer, kind, progress, position=position, state=state).run()
+
+
+def _with_history(source: SourceRef, known: Sequence[SourceRef]) -> SourceRef:
+    """Return a source that says whether its history is read: as it was when nothing was said."""
+    if source.type != "folder" or source.options.get("history") is not None:
+        return source
+    before = any(each.mount == source.mount and each.options.get("history") for each in known)
+    return replace(source, options={**source.options, "history": before})
+
+
+def _read_history(source: SourceRef, store: Store, progress: Progress | None) -> None:
+    if source.type != "folder" or not source.options.get("history"):
+        drop_history(store, source=source.mount)
+    elif note := read_history(Path(source.location), store, source=source.mount, progress=progress):
+        path = tree_path(source, ".git")
+        store.execute("INSERT OR REPLACE INTO omission(path, reason) VALUES (?, ?)", (path, note))
 
 
 def _read_or_note(

@@ -63,7 +63,7 @@ class Search:
         evidence: Evidence | Literal[False] | None,
         tools: Sequence[Tool | ToolGroup],
         own_tools: bool | None,
-        permit: Permit | None,
+        permit: Permit | _AskPerson | None,
         fallbacks: Sequence[Fallback | _AskPerson],
         concurrency: int,
         limits: Limits,

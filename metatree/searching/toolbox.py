@@ -14,6 +14,7 @@ from metatree.errors import BadModelAnswer, StaleSource, ToolFailed, UserError
 from metatree.fallback import Fallback, FallbackRequest, FallbackResult, _AskPerson
 from metatree.kernel import Attempt, Effect, Handler, InDoubt, Policy, report_usage
 from metatree.node import Node, digest_of
+from metatree.permissions import Permissions, fingerprint_of
 from metatree.protocols import Describer, DescribeRequest, Description, Option, ToolCaller, ToolRequest
 from metatree.searching.world import STORE_ERRORS, answer_json, model_policy
 from metatree.threads import in_thread
@@ -23,8 +24,13 @@ from metatree.tree import Tree
 if TYPE_CHECKING:
     from metatree.blackboard import Blackboard
 
-Permit = Callable[[Tool, Mapping[str, Any]], "bool | Awaitable[bool]"]
-"""Decides whether a tool that changes something may be called with these arguments."""
+Verdict = bool | None | _AskPerson
+Permit = Callable[[Tool, Mapping[str, Any]], "Verdict | Awaitable[Verdict]"]
+"""Decides whether a tool that changes something may be called with these arguments.
+
+None leaves it to the permissions that the memory holds; `ask_person` does so too, and puts the question to a person
+where there is none.
+"""
 
 
 class Toolbox:
@@ -38,7 +44,7 @@ class Toolbox:
         run_id: str,
         tool_caller: ToolCaller,
         describer: Describer,
-        permit: Permit | None,
+        permit: Permit | _AskPerson | None,
         fallbacks: Sequence[Fallback | _AskPerson],
         accepts: Callable[[Node], bool] | None,
         timeout_s: float,
@@ -55,6 +61,7 @@ class Toolbox:
         self._accepts = accepts
         self._timeout_s = timeout_s
         self._records = CallRecords(tree.memory)
+        self._permissions = Permissions(tree.memory)
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers by kind of effect."""
@@ -134,8 +141,15 @@ class Toolbox:
     async def _call(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         asked = effect.payload
         tool, node, call = self._call_of(effect)
-        if tool.changes and not await self._permitted(tool, asked["arguments"]):
-            raise ToolFailed(f"{tool.id!r} may change something, and there is no permission for this call")
+        if tool.changes:
+            allowed = await self._permitted(tool, asked["arguments"], asked["granted"])
+            if allowed is None:
+                report_usage(tool_calls=-1)  # nothing was called yet
+                return {"asks": _question(tool, asked), "fingerprint": fingerprint_of(tool)}
+            if not allowed:
+                raise ToolFailed(
+                    f"{tool.id!r} may change something, and there is no permission for this call"
+                )
         made = await self._records.claim(
             call, key=attempt.key, run_id=self._run_id, tool=tool, again=asked["again"]
         )
@@ -169,16 +183,37 @@ class Toolbox:
         scope = str(getattr(self._permit, "scope", ""))
         return tool, node, call_of(tool, asked["arguments"], node, scope=scope, run_id=self._run_id)
 
-    async def _permitted(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
-        if self._permit is None:
-            return False
+    async def _permitted(
+        self, tool: Tool, arguments: Mapping[str, Any], granted: Mapping[str, str] | None
+    ) -> bool | None:
+        """Say whether a call is allowed: by the caller, then by the memory, then by a person; None to ask one.
+
+        Args:
+            granted: what a person has said to this call, and of which tool it was.
+        """
+        said = self._permit if isinstance(self._permit, _AskPerson) else await self._asked(tool, arguments)
+        if isinstance(said, bool):
+            return said
+        if self._permissions.allows(tool):
+            return True
+        if granted is not None and granted["fingerprint"] == fingerprint_of(tool):
+            if granted["how"] == "always":
+                self._permissions.grant(tool, who="a person")
+            return True
+        return None if isinstance(said, _AskPerson) else False
+
+    async def _asked(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict:
+        """Return what the caller's function says; anything that is no verdict is a no."""
+        if self._permit is None or isinstance(self._permit, _AskPerson):
+            return None
         try:
             said = self._permit(tool, arguments)
-            return bool(await said if inspect.isawaitable(said) else said)
+            said = await said if inspect.isawaitable(said) else said
         except Exception as exc:
             raise ToolFailed(
                 f"whether {tool.id!r} is permitted cannot be said: {type(exc).__name__}: {exc}"
             ) from exc
+        return said if said is None or isinstance(said, _AskPerson) else said is True
 
     def _called(self, call: Call, made: Made) -> dict[str, Any]:
         found = {"reused": made.reused, "call": call.hash, **made.result}
@@ -340,6 +375,16 @@ def _digest(made: Node) -> str:
     content = None if made.content is None else _clean(made.content)
     return digest_of(
         replace(made, title=_clean(made.title), description=_clean(made.description), content=content)
+    )
+
+
+def _question(tool: Tool, asked: Mapping[str, Any]) -> str:
+    """Return what a person is asked; what the tool says of itself is cut, since others wrote it."""
+    given = json.dumps(asked["arguments"], ensure_ascii=False, sort_keys=True)
+    about = " ".join(tool.description.split())[:200]
+    return (
+        f"May {tool.id} be called with {given[:1000]} at {asked['node']}? It may change something outside of the"
+        f" memory, and says: {about!r}. (yes: this call; always: this tool from now on; no)"
     )
 
 
