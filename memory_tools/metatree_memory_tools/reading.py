@@ -121,7 +121,7 @@ def read_file(
         failed = f"the type {kind.name!r} failed: {type(exc).__name__}: {exc}"
         _log.warning("%s: %s", found.path, failed)
         if binary:
-            return FileNodes(found.id, state.st_size, mtime_ns, digest, problem=failed)
+            return FileNodes(found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem=failed)
         outline, source_type = Outline(problem=failed), "text"
     facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
     if found.raw is not None:
