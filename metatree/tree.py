@@ -14,16 +14,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from metatree.contents import Contents, file_of
 from metatree.errors import BrokenStore, UnknownNode, UserError
 from metatree.layer import APPENDED, GAP, ROOT, Layer
-from metatree.memory_type import SourceFile, load_builder, load_memory_type
+from metatree.memory_type import SourceRef, load_builder
 from metatree.node import Node, digest_of
 from metatree.overlay import Overlay
-from metatree.source import FileState, read_source
+from metatree.sources import is_path, source_of, source_record, sources_of, tree_path
 from metatree.store import Store, writable
 from metatree.suggest import suggest
-from metatree.text import as_text, cut, decode
-from metatree.texts import Texts
 
 if TYPE_CHECKING:
     import networkx
@@ -102,7 +101,8 @@ class Tree:
         layer = Layer(store)
         plant(layer, Node(ROOT, title, description, kind="folder"))
         if source_root is not None:
-            layer.set_fact("sources", [source_record("", Path(source_root).expanduser(), None, {})])
+            source = SourceRef(str(Path(source_root).expanduser()))
+            layer.set_fact("sources", [source_record(source, None)])
         return cls(store, path=file)
 
     @classmethod
@@ -260,28 +260,7 @@ class Tree:
             UserError: it has no content, or its source cannot be read.
             StaleSource: the source changed after the tree was built.
         """
-        found = self.get(node)
-        if found.content is not None:
-            return found.content
-        if found.source is None:
-            raise UserError(f"node {found.id!r} has no content of its own; look at its children")
-        root = self.source_root
-        if root is None:
-            raise UserError(f"node {found.id!r} has a source, but the tree does not know in which folder")
-        known = self._file_state(found.source.path)
-        data = read_source(root, found.id, found.source, known)
-        if found.source.type == "text":
-            return cut(decode(data)[0] if known is None else as_text(data, known.encoding), found.source)
-        return load_memory_type(found.source.type).content(SourceFile(found.source.path, data), found.source)
-
-    def _file_state(self, path: str) -> FileState | None:
-        row = self.index.row(
-            "SELECT size, mtime_ns, digest, encoding, facts FROM file WHERE path = ?", (path,)
-        )
-        if row is None:
-            return None
-        raw = json.loads(row[4]).get("raw") if row[4] else None
-        return FileState(row[0], row[1], row[2], row[3], bytes.fromhex(raw) if raw else None)
+        return Contents(self.index, self.sources()).read(self.get(node))
 
     def links(self, node: str | Node, kind: str | None = None) -> list[tuple[str, str]]:
         """Return (kind, target id) of the links that leave a node, without those to nodes that are not there."""
@@ -325,44 +304,67 @@ class Tree:
 
     def _inside(self, text: str) -> Iterator[str]:
         """Yield what a path of the system is called in the tree, when it lies in the source."""
-        root = self.source_root
-        if root is None or "\0" in text:
+        if "\0" in text:
             return
         absolute = Path(text).expanduser().absolute()
-        for way in (Path(os.path.normpath(absolute)), absolute.resolve()):
-            for base in (root, root.resolve()):
-                if way.is_relative_to(base):
-                    yield way.relative_to(base).as_posix()
+        for source in self.sources():
+            root = Path(source.location)
+            for way in (Path(os.path.normpath(absolute)), absolute.resolve()):
+                for base in (root, root.resolve()) if is_path(source) else ():
+                    if way.is_relative_to(base):
+                        yield tree_path(source, way.relative_to(base).as_posix())
 
     @property
     def source_root(self) -> Path | None:
-        """The folder that the tree was built from, None for a tree made by hand."""
+        """The folder that the tree is of, None for a tree made by hand and for one of several sources."""
         sources = self.sources()
-        return sources[0][1] if sources else None
+        return Path(sources[0].location) if sources and not sources[0].mount else None
 
-    def sources(self) -> list[tuple[str, Path, dict[str, Any]]]:
-        """Return what the tree was built from: (type, place, options) for each source."""
+    def sources(self) -> list[SourceRef]:
+        """Return what the tree was built from, in order."""
         base = Path() if self.path is None else self.path if self.path.is_dir() else self.path.parent
         return sources_of(Layer(self.index), base)
+
+    def source_of(self, node: str | Node) -> SourceRef | None:
+        """Return the source that a node came from, or that of the nearest node above it which came from one.
+
+        None for what lies above several sources, or under no node that came from a source; raises `UnknownNode`.
+        """
+        sources = self.sources()
+        for node_id in reversed([*self.ancestors(node), _id(node)]) if sources else ():
+            if self._built is None or self._built.has(node_id):
+                return source_of(sources, node_id)
+        return None
+
+    def file_of(self, node: str | Node) -> Path | None:
+        """Return the file or folder on this machine that a node came from, as `source_of` finds it.
+
+        Never a path outside of the source; None when it is not there. Of a database in a file it is that file.
+        """
+        source, found = self.source_of(node), self.get(node)
+        if source is None:
+            return None
+        for node_id in reversed(self.ancestors(node)) if found.path is None else ():
+            found = self.get(node_id)
+            if found.path is not None:
+                break
+        return file_of(self.index, source, found)
 
     def refresh(self, *, progress: Progress | None = None) -> None:
         """Bring the tree up to date with what it was built from; only what changed is read again.
 
+        One of several sources that cannot be read keeps its nodes, and its top node says so in `attributes["note"]`.
+
         Raises:
             UserError: it was not built from a source, or nothing is installed that can.
         """
-        for kind, _, _ in self._refreshable():
-            load_builder(kind).refresh(self, progress=progress)
+        if not any(source.type for source in self.sources()):
+            raise UserError(f"{self!r} was not built from a source, so there is nothing to refresh it from")
+        load_builder().refresh(self, progress=progress)
 
     def stale(self) -> bool:
         """Whether `refresh` would change something: a look at names, sizes and times; False for a tree by hand."""
-        return any(load_builder(kind).stale(self) for kind, _, _ in self.sources() if kind)
-
-    def _refreshable(self) -> list[tuple[str, Path, dict[str, Any]]]:
-        found = [source for source in self.sources() if source[0]]
-        if not found:
-            raise UserError(f"{self!r} was not built from a source, so there is nothing to refresh it from")
-        return found
+        return any(source.type for source in self.sources()) and load_builder().stale(self)
 
     def omissions(self) -> list[tuple[str, str]]:
         """Return the paths that the build left out, each with the reason, in order."""
@@ -376,7 +378,7 @@ class Tree:
 
         Returns:
             `nodes`, `kinds` (kind -> number), `omissions`, `built_at` (Unix time or None), `source_root`,
-            `path`, `index_bytes`, `memory_bytes`.
+            `sources` (their locations), `path`, `index_bytes`, `memory_bytes`.
         """
         self._overlay.sync()
         root = self.source_root
@@ -386,6 +388,7 @@ class Tree:
             "omissions": self.index.rows("SELECT count(*) FROM omission")[0][0],
             "built_at": Layer(self.index).fact("built_at"),
             "source_root": None if root is None else str(root),
+            "sources": [source.location for source in self.sources()],
             "path": None if self.path is None else str(self.path),
             "index_bytes": 0 if self._built is None else self.index.size_bytes(),
             "memory_bytes": self.memory.size_bytes(),
@@ -668,7 +671,7 @@ class Tree:
         Much faster than `find`, `parent` and `content` for many nodes: a file is read once for neighbours in it.
         The content is empty where there is none, and where the source changed or cannot be read.
         """
-        texts = Texts(self.source_root, self._file_state)
+        contents = Contents(self.index, self.sources())
         pending = iter(ids)
         while page := list(islice(pending, _TEXTS_PAGE)):
             self._overlay.sync()
@@ -676,7 +679,7 @@ class Tree:
             for node_id in page:
                 if node_id in found:
                     node, parent = found[node_id]
-                    yield node, parent, texts.of(node)
+                    yield node, parent, contents.of(node)
 
     # helpers
 
@@ -707,41 +710,6 @@ def plant(layer: Layer, root: Node) -> None:
             layer.insert([(layer.next_seq(), _ready(root), None, 0)])
             layer.set_fact("generation", uuid.uuid4().hex)
             layer.set_fact("made_at", time.time())
-
-
-def source_record(kind: str, place: Path, folder: Path | None, options: dict[str, Any]) -> dict[str, Any]:
-    """Return how a source is kept: relative to the folder of the tree when that lies in it, so both can be moved."""
-    place = place.resolve()
-    inside = folder is not None and folder.resolve().is_relative_to(place)
-    kept = os.path.relpath(place, folder.resolve()) if inside and folder is not None else str(place)
-    return {"type": kind, "place": kept, "options": options}
-
-
-def sources_of(layer: Layer, folder: Path) -> list[tuple[str, Path, dict[str, Any]]]:
-    """Return what a layer was built from, (type, place, options) each; `folder` is where its tree is kept."""
-    found = layer.fact("sources") or []
-    return [(source["type"], _joined(folder, source["place"]), source["options"]) for source in found]
-
-
-def check_source(sources: Iterable[Path], source: Path) -> None:
-    """Refuse a folder that is another one than a tree was built from.
-
-    A folder that is not there any more was renamed or moved: then the tree may follow it to another path.
-
-    Args:
-        sources: what the tree was built from.
-        source: what it is taken to be of.
-
-    Raises:
-        UserError: it is the tree of another folder, which is still there.
-    """
-    for place in sources:
-        if place.is_dir() and not (source.is_dir() and place.samefile(source)):
-            raise UserError(f"this tree is of {str(place)!r}, not of {str(source)!r}: choose another --tree")
-
-
-def _joined(base: Path, place: str) -> Path:
-    return Path(os.path.normpath(base.absolute() / place))
 
 
 def _id(node: str | Node) -> str:

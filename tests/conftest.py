@@ -50,11 +50,12 @@ def no_model_requests(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
 _BY_REQUEST = {
     "live": "needs a real model and a key: run `pytest -m live`",
     "model": "needs the small real model of `make test-model`",
+    "real": "needs the programs, servers and files of `make test-real`",
 }
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests out that are run by request only, with `-m live` or `-m model`."""
+    """Leave tests out that are run by request only, with `-m live`, `-m model` or `-m real`."""
     for mark, reason in _BY_REQUEST.items():
         if mark in (config.option.markexpr or ""):
             continue
@@ -75,10 +76,13 @@ def _check_shape(value: Any, hint: Any, where: str = "$") -> None:
         return
     if typing.is_typeddict(hint):
         fields = get_type_hints(hint)
+        hints = get_type_hints(hint, include_extras=True)
+        may_lack = {name for name in hints if get_origin(hints[name]) is typing.NotRequired}
         assert isinstance(value, dict), f"{where}: {value!r} is no object"
-        assert list(value) == list(fields), f"{where}: has {list(value)}, documented is {list(fields)}"
-        for name, field in fields.items():
-            _check_shape(value[name], field, f"{where}.{name}")
+        listed = [name for name in fields if name in value or name not in may_lack]
+        assert list(value) == listed, f"{where}: has {list(value)}, documented is {list(fields)}"
+        for name, item in value.items():
+            _check_shape(item, fields[name], f"{where}.{name}")
     elif origin is list:
         assert isinstance(value, list), f"{where}: {value!r} is no list"
         for number, item in enumerate(value):

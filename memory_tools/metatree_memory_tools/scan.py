@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from metatree.errors import UserError
 from metatree_memory_tools.ignore import IgnoreRules, is_secret, is_tool_folder, rules_above
 
 MAX_DEPTH = 100
@@ -21,8 +22,18 @@ class Found:
     """Relative to the source, with `/`; bytes that are not UTF-8 are shown as `\\xe9`."""
     size: int
     mtime_ns: int
+    ctime_ns: int
     raw: bytes | None = None
     """The path as the file system has it, when that is not UTF-8."""
+    mount: str = ""
+    """Id of the source's top node in a tree of several sources."""
+    alone: bool = False
+    """Whether the file is a source by itself, so that its node is that top node."""
+
+    @property
+    def id(self) -> str:
+        """Id of its node, which is its path in the tree."""
+        return self.path if not self.mount else self.mount if self.alone else f"{self.mount}/{self.path}"
 
 
 @dataclass(slots=True)
@@ -30,11 +41,20 @@ class Scan:
     """What a walk found."""
 
     files: dict[str, Found] = field(default_factory=dict)
-    """By path, in the order of the tree."""
+    """By path in the tree, in its order."""
     folders: dict[str, None] = field(default_factory=dict)
     """Paths of folders with something in them, each after the one above it; the source itself is left out."""
     omissions: dict[str, str] = field(default_factory=dict)
     """Path -> reason."""
+
+    def below(self, mount: str) -> Scan:
+        """Return the same with every path below the top node of a source."""
+        files = (replace(file, mount=mount) for file in self.files.values())
+        return Scan(
+            {file.id: file for file in files},
+            {f"{mount}/{path}": None for path in self.folders},
+            {f"{mount}/{path}": reason for path, reason in self.omissions.items()},
+        )
 
 
 def scan(root: Path, *, include_secrets: bool = False, exclude: str = "") -> Scan:
@@ -54,6 +74,24 @@ def scan(root: Path, *, include_secrets: bool = False, exclude: str = "") -> Sca
     rules, base = rules_above(root)
     walk.folder("", b"", rules, base, 0)
     return walk.found
+
+
+def scan_file(file: Path, mount: str) -> Scan:
+    """Look at one file that is a source by itself; it may be a link, a secret, or ignored, since it was asked for.
+
+    Raises:
+        OSError: it is not there.
+        UserError: it is no regular file.
+    """
+    state = file.stat()
+    if not stat.S_ISREG(state.st_mode):
+        raise UserError(f"{str(file)!r} is neither a file nor a folder")
+    name = os.fsencode(file.name)
+    path = shown(name)
+    raw = None if path.encode() == name else name
+    return Scan(
+        {mount: Found(path, state.st_size, state.st_mtime_ns, state.st_ctime_ns, raw, mount, alone=True)}
+    )
 
 
 class _Walk:
@@ -128,7 +166,11 @@ class _Walk:
                 )
                 files.append(
                     Found(
-                        inner, state.st_size, state.st_mtime_ns, _join(raw, entry.name) if encoded else None
+                        inner,
+                        state.st_size,
+                        state.st_mtime_ns,
+                        state.st_ctime_ns,
+                        _join(raw, entry.name) if encoded else None,
                     )
                 )
         for file in files:

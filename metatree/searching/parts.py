@@ -30,6 +30,9 @@ from metatree.tree import Tree
 class Embedded:
     """The embedded suite, loaded when one of its parts is first asked."""
 
+    by_rules = True
+    """Whether arguments of tools are filled in by rules, without a model or a person."""
+
     @cached_property
     def _suite(self) -> Suite:
         made: Suite = plugins.load(plugins.ROUTERS, "embedded")("embedded")
