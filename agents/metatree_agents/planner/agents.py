@@ -272,7 +272,7 @@ class Agents:
     async def _drive(self, agent: str, on_step: OnStep | None = None) -> None:
         machine = PlannerMachine()
         folded = fold(machine, self.journal.read(agent))
-        if folded.state.ended is not None:
+        if folded.state.ended is not None and not self.journal.is_waiting(agent, MACHINE):
             return
         missing = missing_functions(folded.state.library, self.world)
         if missing:
@@ -286,10 +286,12 @@ class Agents:
             resumed = Record("resume", time.time())
             self.journal.append(agent, token, len(records), resumed)
             folded = fold(machine, [*records, resumed])
-            if folded.state.ended is not None:
+            link = None if self._board is None else AgentOnBoard(self._board, agent)
+            if folded.state.ended is not None:  # its process died between its last step and letting go of it
+                if link is not None:
+                    link.finish(folded.state)
                 self.journal.release(agent, token, folded.state.ended)
                 return
-            link = None if self._board is None else AgentOnBoard(self._board, agent)
             answers = link.answers(folded.pending.values()) if link is not None else {}
         except BaseException:
             with suppress(Exception):
