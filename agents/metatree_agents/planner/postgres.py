@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from metatree.errors import LeaseLost, MissingExtra, UserError
@@ -129,8 +128,11 @@ class PostgresWorker:
         manager = self.app.job_manager
         for job in await manager.get_stalled_jobs(seconds_since_heartbeat=self._lease_s):
             if job.id is not None:
+                # Not retried: it could not go back into the queue while another job for its agent waits there.
                 with suppress(Exception):  # its worker has just ended it, or another process was faster
-                    await manager.retry_job_by_id_async(job_id=job.id, retry_at=datetime.now(UTC))
+                    await manager.finish_job_by_id_async(
+                        job_id=job.id, status=self._procrastinate.jobs.Status.FAILED, delete_job=True
+                    )
         for agent in await asyncio.to_thread(self._agents.journal.claimable, MACHINE, limit=1000):
             await self.defer(agent)
 
