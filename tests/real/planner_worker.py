@@ -31,13 +31,13 @@ def make_domain(folder: Path) -> Domain:
     @domain.task("reserve(?n)", when="(stock ?n)", effect="(and (reserved ?n) (not (stock ?n)))")
     def reserve(n: int, context: TaskContext) -> str:
         note(f"reserve {n} {context.key}")
-        time.sleep(0.01)
+        time.sleep(0.05)
         return "reserved"
 
     @domain.task("pay(?n)", when="(reserved ?n)", repeatable=False)
     def pay(n: int) -> Done:
         note(f"pay {n}")
-        time.sleep(0.02)
+        time.sleep(0.1)
         return Done("paid", facts=[("receipt", n, "yes")])
 
     @domain.task("pack(?n)", when="(reserved ?n)")
