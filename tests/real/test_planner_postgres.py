@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.real
 AGENTS = 200
 WORKERS = 3
 DISTURBANCES = 12
-LEASE_S = 1.5
+LEASE_S = 1.0
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ class Workers:
         """Let those go on that were stopped for longer than a lease."""
         now = time.monotonic()
         for one in self.processes:
-            if one.pid in self.stopped and now - self.stopped[one.pid] > 2 * LEASE_S:
+            if one.pid in self.stopped and now - self.stopped[one.pid] > 5 * LEASE_S:
                 one.send_signal(signal.SIGCONT)
                 del self.stopped[one.pid]
 
@@ -131,16 +131,21 @@ class Workers:
         self.doubtful.discard(one.pid)
         self.fill()
 
-    def kill_doubtful(self) -> None:
+    def kill_doubtful(self, refused: Callable[[], int]) -> None:
         """Do what a person would make sure of before saying that something has not happened.
 
         Those that were stopped wake up first: what they write comes too late.
         """
+        before, woken = refused(), False
         for one in self.processes:
             if one.pid in self.stopped:
                 one.send_signal(signal.SIGCONT)
                 del self.stopped[one.pid]
-                signal.sigtimedwait([], 0.5)
+                woken = True
+        for _ in range(25 if woken else 0):
+            if refused() > before:
+                break
+            signal.sigtimedwait([], 0.2)
         for one in [one for one in self.processes if one.pid in self.doubtful]:
             self.kill(one)
 
@@ -188,7 +193,7 @@ def test_workers_that_are_killed_and_stopped_at_random_lose_and_repeat_nothing(
                 workers.wake()
                 workers.fill()
                 for item in board.open_questions():
-                    workers.kill_doubtful()
+                    workers.kill_doubtful(lambda: _refused(agents))
                     number = item.run.removeprefix("order-")
                     happened = f"pay {number}" in (tmp_path / "ledger").read_text().splitlines()
                     agents.answer(item.id, "yes" if happened else "no")

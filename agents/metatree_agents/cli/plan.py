@@ -45,6 +45,12 @@ def plan(
             "--seed", metavar="N", help="Seed of what is drawn at random; the same gives the same plan."
         ),
     ] = 0,
+    shorter: Annotated[
+        float,
+        typer.Option(
+            "--shorter", min=0.0, metavar="S", help="Spend S more seconds on a plan with fewer steps (HDDL)."
+        ),
+    ] = 0.0,
     store: Store = None,
     json: Json = False,
     debug: Debug = False,
@@ -60,7 +66,7 @@ def plan(
     """
     if domain.suffix.lower() in (".toml", ".yaml", ".yml"):
         return _plan_goal(domain, problem, run, seconds, seed, store, json)
-    return _plan_hddl(domain, Path(problem), run, seconds, seed, store, json)
+    return _plan_hddl(domain, Path(problem), run, seconds, seed, shorter, store, json)
 
 
 def _plan_hddl(
@@ -69,6 +75,7 @@ def _plan_hddl(
     run: bool,
     seconds: float,
     seed: int,
+    shorter_s: float,
     store: Path | None,
     json: bool,
 ) -> int:
@@ -79,7 +86,7 @@ def _plan_hddl(
     from metatree_agents.planner.hddl.verify import verify_plan
 
     problem = read_problem(problem_file, read_domain(domain_file))
-    found = solve(problem, seconds=seconds, seed=seed)
+    found = solve(problem, seconds=seconds, seed=seed, shorter_s=shorter_s)
     made = found.plan
     why = {"solved": "", "none": "there is no plan", "limit": f"no plan was found in {seconds:g} s"}[
         found.ended
