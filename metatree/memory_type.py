@@ -138,8 +138,12 @@ class MemoryType(Protocol):
 class SourceType(Protocol):
     """Turns a whole source that is no folder of files into nodes: a database, a server, a page, a history.
 
-    One object serves all sources of its type, from any thread. Optional attributes: `tools`, a sequence of `Tool` and
-    `ToolGroup`, the type's own tool tree, which a search offers on the nodes that the tools say they work on.
+    One object serves all sources of its type, from any thread. Optional attributes and methods:
+
+    - `tools`: a sequence of `Tool` and `ToolGroup`, the type's own tool tree, which a search offers on the nodes of its
+      sources that the tools say they work on.
+    - `links(source)`: yields (id, kind, id) for links between nodes of the source; called after `nodes`.
+    - `file_of(source, key)`: the file on this machine that a node came from, by the path of its `source`.
     """
 
     name: str

@@ -270,6 +270,18 @@ class Tree:
         """Return (kind, source id) of the links that arrive at a node, without those from nodes that are not there."""
         return self._links(node, kind, "source", "target")
 
+    def all_links(self) -> Iterator[tuple[str, str, str]]:
+        """Yield (source id, kind, target id) of all links between nodes that are there, in no order."""
+        self._overlay.sync()
+        seen: set[tuple[str, str, str]] = set()
+        for layer in (self._built, self._memory):
+            for link in (
+                layer.store.rows("SELECT source, kind, target FROM link") if layer is not None else ()
+            ):
+                if link not in seen and self._overlay.contains(link[0]) and self._overlay.contains(link[2]):
+                    seen.add((link[0], link[1], link[2]))
+                    yield link[0], link[1], link[2]
+
     def _links(self, node: str | Node, kind: str | None, wanted: str, given: str) -> list[tuple[str, str]]:
         self._require(node)
         sql = f"SELECT kind, {wanted} FROM link WHERE {given} = :node AND (:kind IS NULL OR kind = :kind)"

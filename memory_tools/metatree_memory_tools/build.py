@@ -228,6 +228,8 @@ def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | Non
         FilesBuild(source, layer, found, progress, position=position, state=state).run()
     else:
         kind = load_source_type(source.type)
+        if source.type == "tree":
+            source = replace(source, options={**source.options, "within": layer.fact("generation")})
         SourceBuild(source, layer, kind, progress, position=position, state=state).run()
 
 
