@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from metatree.errors import UserError
-from metatree_memory_tools.ignore import IgnoreRules, is_secret, is_tool_folder, rules_above
+from metatree_memory_tools.ignore import IgnoreRules, is_secret, is_tool_folder, rules_above, tracked
 
 MAX_DEPTH = 100
 """Folders deeper than this are left out."""
@@ -70,8 +70,8 @@ def scan(root: Path, *, include_secrets: bool = False, exclude: str = "") -> Sca
     Raises:
         OSError: the folder itself cannot be read.
     """
-    walk = _Walk(os.fsencode(root), include_secrets, exclude)
     rules, base = rules_above(root)
+    walk = _Walk(os.fsencode(root), include_secrets, exclude, base)
     walk.folder("", b"", rules, base, 0)
     return walk.found
 
@@ -95,8 +95,10 @@ def scan_file(file: Path, mount: str) -> Scan:
 
 
 class _Walk:
-    def __init__(self, root: bytes, include_secrets: bool, exclude: str) -> None:
+    def __init__(self, root: bytes, include_secrets: bool, exclude: str, base: str) -> None:
         self.root = root
+        self.base = base
+        self.tracked: tuple[frozenset[bytes], frozenset[bytes]] | None = None
         self.top = shown(os.path.basename(root)) + "/"
         self.include_secrets = include_secrets
         self.exclude = exclude
@@ -145,7 +147,8 @@ class _Walk:
                 self.leave(inner, f"cannot be read: {exc.strerror}")
                 continue
             is_folder = stat.S_ISDIR(state.st_mode)
-            if rules is not None and rules.ignores(inside + name, folder=is_folder):
+            ignored = rules is not None and rules.ignores(inside + name, folder=is_folder)
+            if ignored and not self.is_tracked(_join(raw, entry.name), folder=is_folder):
                 self.leave(inner, "ignored by .gitignore")
             elif is_folder:
                 if is_tool_folder(name):
@@ -178,6 +181,12 @@ class _Walk:
         if path and not anything and not files:
             self.found.omissions.setdefault(path, "nothing in it can be read")
         return anything or bool(files)
+
+    def is_tracked(self, raw: bytes, *, folder: bool) -> bool:
+        """Whether git tracks a file, or anything in a folder; its index is read when this is first asked."""
+        if self.tracked is None:
+            self.tracked = tracked(Path(os.fsdecode(self.root)), self.base)
+        return raw in self.tracked[folder]
 
     def rules_text(self, raw: bytes) -> str:
         where = os.path.join(self.root, raw, b".gitignore")
