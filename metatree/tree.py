@@ -20,7 +20,7 @@ from metatree.layer import APPENDED, GAP, ROOT, Layer
 from metatree.memory_type import SourceRef, load_builder
 from metatree.node import Node, digest_of
 from metatree.overlay import Overlay
-from metatree.sources import is_path, source_of, source_record, sources_of, tree_path
+from metatree.sources import FOLDER, is_path, source_of, source_record, sources_of, tree_path
 from metatree.store import Store, writable
 from metatree.suggest import suggest
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ROOT", "Tree"]
 
-FOLDER = ".metatree"
 INDEX = "index.db"
 MEMORY = "memory.db"
 

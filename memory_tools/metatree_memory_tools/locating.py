@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 from metatree import plugins
 from metatree.errors import UserError
 from metatree.memory_type import SourceRef, SourceType
-from metatree.sources import FILES, is_path
-from metatree.tree import FOLDER
+from metatree.sources import FILES, FOLDER, is_path
 from metatree_memory_tools.tree_source import is_tree
 
 Given = str | Path | SourceRef

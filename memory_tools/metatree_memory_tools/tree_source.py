@@ -12,8 +12,9 @@ from metatree.errors import UserError
 from metatree.layer import ROOT, Layer
 from metatree.memory_type import Progress, SourceRef
 from metatree.node import Node, Source
+from metatree.sources import FOLDER
 from metatree.store import APPLICATION_ID
-from metatree.tree import FOLDER, INDEX, Tree
+from metatree.tree import INDEX, Tree
 
 _OPEN = 8
 _BETWEEN = 1000
