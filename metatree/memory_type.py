@@ -142,8 +142,10 @@ class SourceType(Protocol):
 
     - `tools`: a sequence of `Tool` and `ToolGroup`, the type's own tool tree, which a search offers on the nodes of its
       sources that the tools say they work on.
+    - `tools_of(tree, source)`: such a sequence for one source, where every source has tools of its own.
     - `links(source)`: yields (id, kind, id) for links between nodes of the source; called after `nodes`.
     - `file_of(source, key)`: the file on this machine that a node came from, by the path of its `source`.
+    - `kept_location(location)`: a location as it may be written down, without a password.
     """
 
     name: str
@@ -172,6 +174,7 @@ class SourceType(Protocol):
         Ids are relative to the source, unique in it and the same for the same thing the next time; siblings come in
         their order. A node's text is kept when `content` is given; with `source=Source(type=NAME, path=KEY)` it is
         asked for when it is needed. A node whose text is not kept should have a `digest` that changes with the text.
+        `attributes["links"]`, pairs of a kind and an id of the source, become links to these nodes.
 
         Raises:
             MetatreeError: it cannot be read (any further); its top node will say so, and what was there stays.

@@ -50,11 +50,12 @@ def no_model_requests(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
 _BY_REQUEST = {
     "live": "needs a real model and a key: run `pytest -m live`",
     "model": "needs the small real model of `make test-model`",
+    "real": "needs the programs, servers and files of `make test-real`",
 }
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests out that are run by request only, with `-m live` or `-m model`."""
+    """Leave tests out that are run by request only, with `-m live`, `-m model` or `-m real`."""
     for mark, reason in _BY_REQUEST.items():
         if mark in (config.option.markexpr or ""):
             continue

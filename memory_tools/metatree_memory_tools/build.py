@@ -18,6 +18,7 @@ from metatree.sources import FILES, FOLDER, check_source, disk_root, is_path, so
 from metatree.store import Store, writable
 from metatree.tree import INDEX, Tree, plant
 from metatree_memory_tools.files_build import MAX_FILE_BYTES, FilesBuild
+from metatree_memory_tools.history_build import bring_history, is_history_stale, with_history
 from metatree_memory_tools.index_writer import IndexWriter, Known, SourceState
 from metatree_memory_tools.layout import arrange_sources, describe_root
 from metatree_memory_tools.locating import Given, located, mounted
@@ -36,6 +37,7 @@ def build_tree(
     progress: Progress | None = None,
     include_secrets: bool = False,
     max_file_bytes: int = MAX_FILE_BYTES,
+    history: bool | None = None,
     wait_s: float = _LOCK_S,
 ) -> Tree:
     """Build the tree of one or several sources, or bring it up to date, and open it.
@@ -57,6 +59,8 @@ def build_tree(
         progress: called as `progress(done, total, what)` while sources are read.
         include_secrets: whether files that are likely to hold keys or passwords become nodes.
         max_file_bytes: a larger file becomes a node without content.
+        history: whether the commits of the git repositories around folders are read too, up to those that are checked
+            out; None leaves it as it was, at first without. What could not be read is among the omissions as `.git`.
         wait_s: how long to wait for another build of the same tree.
 
     Raises:
@@ -76,7 +80,8 @@ def build_tree(
     for given in (source, *more):
         if not isinstance(given, str | Path | SourceRef):
             raise UserError(f"build_tree takes paths, addresses and sources, not {given!r}")
-    sources = located((source, *more), {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes})
+    options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes, "history": history}
+    sources = located((source, *more), options)
     place = Path(out).expanduser().absolute() if out is not None else place_of(sources)
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -139,6 +144,8 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
     if root is None or not Path(source.location).exists():
         return False
     if failed or state.get("readers") != reader_names(memory_types()):
+        return True
+    if is_history_stale(source, layer):
         return True
     found = _scan(source, place)
     known = IndexWriter(layer, source.mount).known_files()
@@ -208,7 +215,7 @@ def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) 
         layer = Layer(store)
         known = sources_of(layer, place)
         check_source(known, [Path(source.location) for source in given if is_path(source)])
-        sources = mounted(given, known)
+        sources = [with_history(source, known) for source in mounted(given, known)]
         if not layer.has(ROOT):
             plant(layer, Node(ROOT, name_of(Path(sources[0].location)), kind="folder"))
         arrange_sources(layer, known, sources, [source_record(source, place) for source in sources])
@@ -226,6 +233,7 @@ def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | Non
     if source.type in FILES:
         found = _scan(source, place, progress)
         FilesBuild(source, layer, found, progress, position=position, state=state).run()
+        bring_history(source, layer, progress)
     else:
         kind = load_source_type(source.type)
         if source.type == "tree":

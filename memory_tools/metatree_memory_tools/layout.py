@@ -8,6 +8,7 @@ from typing import Any
 from metatree.layer import GAP, ROOT, Layer
 from metatree.memory_type import SourceRef
 from metatree.node import Node, digest_of
+from metatree_memory_tools.git_log import drop_history
 from metatree_memory_tools.index_writer import IndexWriter
 from metatree_memory_tools.wording import DESCRIPTION_CHARS, with_names
 
@@ -48,6 +49,7 @@ def _take_out(layer: Layer, source: SourceRef, new: str | None) -> None:
     store = layer.store
     for table, column in (("file", "path"), ("omission", "path"), ("link", "source")):
         store.execute(f"DELETE FROM {table} WHERE {writer.within(column)}")
+    drop_history(store, source=source.mount)
     names = ("building", "built_at", "readers", "fingerprint", "version", "note")
     end = f":{source.mount}" if source.mount else ""
     store.execute_many("DELETE FROM meta WHERE key = ?", [(name + end,) for name in names])

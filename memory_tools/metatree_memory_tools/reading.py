@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from metatree.node import Node, Source
 from metatree.source import digest_bytes, read_inside
 from metatree.text import is_binary
 from metatree_memory_tools.scan import Found
+
+_log = logging.getLogger("metatree")
 
 LEFT_OUT = "-"
 """Name of the reader of a file that has no node."""
@@ -111,7 +114,15 @@ def read_file(
             found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, reader=reader, same=True
         )
     file = SourceFile(found.path, data)
-    outline = kind.outline(file)
+    source_type = kind.source_type
+    try:
+        outline = kind.outline(file)
+    except Exception as exc:  # a type of another package that does not keep to its word
+        failed = f"the type {kind.name!r} failed: {type(exc).__name__}: {exc}"
+        _log.warning("%s: %s", found.path, failed)
+        if binary:
+            return FileNodes(found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem=failed)
+        outline, source_type = Outline(problem=failed), "text"
     facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
     if found.raw is not None:
         facts["raw"] = found.raw.hex()
@@ -123,7 +134,7 @@ def read_file(
         digest,
         "" if binary else file.encoding,
         reader,
-        tuple(_nodes(found.id, file, digest, outline, kind.source_type)),
+        tuple(_nodes(found.id, file, digest, outline, source_type)),
         facts,
         outline.problem,
     )
@@ -132,7 +143,16 @@ def read_file(
 def _kind_of(types: Sequence[MemoryType], path: str, head: bytes, binary: bool) -> MemoryType | None:
     """Return the type of a file; None for one that is no text and that no type of such files knows."""
     asked = (kind for kind in types if not binary or getattr(kind, "binary", False))
-    return next((kind for kind in asked if kind.recognises(path, head)), None)
+    return next((kind for kind in asked if _recognises(kind, path, head)), None)
+
+
+def _recognises(kind: MemoryType, path: str, head: bytes) -> bool:
+    """Ask a type whether it knows a file; one that raises does not."""
+    try:
+        return kind.recognises(path, head)
+    except Exception as exc:
+        _log.warning("%s: the type %r failed: %s: %s", path, kind.name, type(exc).__name__, exc)
+        return False
 
 
 def _limit(types: Sequence[MemoryType], found: Found, head: bytes, limit: int) -> int:

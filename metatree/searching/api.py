@@ -59,7 +59,7 @@ async def asearch(
     evidence: Evidence | Literal[False] | None = None,
     tools: Sequence[Tool | ToolGroup] = (),
     own_tools: bool | None = None,
-    permit: Permit | None = None,
+    permit: Permit | _AskPerson | None = None,
     fallbacks: Sequence[Fallback | _AskPerson] = (),
     concurrency: int = 1,
     second_look: bool = True,
@@ -84,7 +84,9 @@ async def asearch(
         own_tools: whether the tools of the types that the tree was built with are offered too, on the nodes of these
             types, and those of plug-ins. None leaves out those of files (of folders, code, documents) unless a model or
             a tool caller of the caller's fills in arguments; False is for the given `tools` alone.
-        permit: decides on calls of tools that change something; without it they are refused.
+        permit: decides on calls of tools that change something: True, False, or None to leave it to the permissions
+            that the tree's memory holds; without those they are refused. `ask_person`, given here or returned, puts
+            what the memory does not permit to a person, whose "always" is remembered there.
         fallbacks: what to do when the tree is exhausted, in order; `ask_person` as a link puts it to a person.
         concurrency: how many effects may be in flight; above 1, each question is searched in a frame of its own.
         second_look: whether what was ruled out is offered once more before the search gives up.
@@ -204,7 +206,7 @@ async def aresume(
     evidence: Evidence | Literal[False] | None = None,
     tools: Sequence[Tool | ToolGroup] = (),
     own_tools: bool | None = None,
-    permit: Permit | None = None,
+    permit: Permit | _AskPerson | None = None,
     fallbacks: Sequence[Fallback | _AskPerson] = (),
     on_event: OnEvent | None = None,
     limits: Limits | None = None,

@@ -74,7 +74,7 @@ PUBLIC = {
         FallbackResult Limits MetatreeError Node NodeRef Option QuestionAnswer Quote ReadRequest Reader
         Reading RouteDecision RouteRequest Router Scored SearchResult Settings Source Suite Tool ToolCaller ToolGroup
         ToolRequest ToolSpec TraceEntry Tree Usage UserError aresume asearch ask_person astream cancel
-        load_run resume runs search tool
+        forget load_run memories remember resume runs search tool
     """,
     "metatree.rules": """
         Agenda AskRouter BoardBridge Change ControlShell Explanation Firing First KnowledgeSource

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from metatree.errors import MetatreeError
+from metatree.remembering import said_by
 from metatree_agents.cli.screen import styled, visible
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ def answer_lines(result: SearchResult, tree: Tree) -> Iterator[str]:
         yield ""
         yield styled("Sources", "bold")
     for source in sources:
-        yield f"  {styled(visible(source_place(tree, source)), 'cyan')}  {visible(source.title)}"
+        made = tree.find(source.node)
+        by = f" ({visible(said)})" if made is not None and (said := said_by(made)) else ""
+        yield f"  {styled(visible(source_place(tree, source)), 'cyan')}  {visible(source.title)}{by}"
         # An answer in the words of its source needs no quote to prove it.
         quote = [] if source.quote.strip() in result.answer else source.quote.strip("\n").splitlines()
         for line in quote[:_QUOTE_LINES]:

@@ -22,6 +22,12 @@ def build(
         ),
     ],
     tree: options.TreePath = None,
+    history: Annotated[
+        bool | None,
+        typer.Option(
+            "--history/--no-history", help="Read the git history too; it is kept up to date from then on."
+        ),
+    ] = None,
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> int:
@@ -38,7 +44,7 @@ def build(
     from metatree_agents.cli import trees
 
     began = time.monotonic()
-    with trees.build(sources, tree) as made:
+    with trees.build(sources, tree, history=history) as made:
         info, notes = made.info(), trees.noted(made)
         mounts = [source for source in made.sources() if source.mount]
         place = str(made.path)

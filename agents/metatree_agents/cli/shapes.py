@@ -227,6 +227,109 @@ class DoctorShape(TypedDict):
     checks: list[CheckShape]
 
 
+class SayingShape(TypedDict):
+    """One time that something was said; the time is ISO 8601 in UTC, `source` null when it was not told."""
+
+    who: str
+    at: str
+    source: str | None
+
+
+class MemoryShape(TypedDict):
+    """A memory, with the node that it lies under and each time that it was said."""
+
+    id: str
+    title: str
+    text: str
+    parent: str
+    said: list[SayingShape]
+
+
+class RememberShape(TypedDict):
+    """`metatree remember --json`; `known` tells that the text was remembered before."""
+
+    node: MemoryShape
+    why: str
+    known: bool
+    warnings: list[str]
+
+
+class MemoriesShape(TypedDict):
+    """`metatree memories --json`."""
+
+    memories: list[MemoryShape]
+
+
+class ForgetShape(TypedDict):
+    """`metatree forget --json`; `undo` holds what `metatree remember` needs to bring it back."""
+
+    forgotten: list[str]
+    undo: dict[str, str | None]
+
+
+class ExportShape(TypedDict):
+    """`metatree export --json`; `counts` has the number of each kind of thing, `left_out` names tables."""
+
+    file: str
+    bytes: int
+    counts: dict[str, int]
+    secrets_left_out: int
+    left_out: list[str]
+
+
+class ConflictShape(TypedDict):
+    """Something that the tree and the file say differently, and what was kept."""
+
+    what: str
+    id: str
+    kept: str
+
+
+class ImportShape(TypedDict):
+    """`metatree import --json`."""
+
+    added: dict[str, int]
+    known: dict[str, int]
+    conflicts: list[ConflictShape]
+    permissions_left_out: int
+
+
+class PluginShape(TypedDict):
+    """One entry point; `error` says why it cannot be used, null when it can."""
+
+    group: str
+    name: str
+    object: str
+    package: str
+    version: str
+    provides: str
+    tools: list[str]
+    error: str | None
+
+
+class PluginsShape(TypedDict):
+    """`metatree plugins --json`."""
+
+    plugins: list[PluginShape]
+
+
+class PermissionShape(TypedDict):
+    """A tool that may change something without asking, as it was when somebody said so; the time is ISO 8601 in UTC."""
+
+    tool: str
+    title: str
+    version: str
+    fingerprint: str
+    who: str
+    at: str
+
+
+class PermissionsShape(TypedDict):
+    """`metatree plugins --permissions --json`; with `--revoke`, those that were taken back."""
+
+    permissions: list[PermissionShape]
+
+
 class AgendaShape(TypedDict):
     """A production with the tokens that hold, how many of them were not dealt with, and how many are to be removed."""
 

@@ -98,8 +98,13 @@ def node_named(tree: Tree, text: str) -> str:
         raise
 
 
-def build(sources: Sequence[str], tree: Path | None) -> Tree:
+def build(sources: Sequence[str], tree: Path | None, *, history: bool | None = None) -> Tree:
     """Build the tree of some sources, with a bar on a terminal and one line on standard error at the end.
+
+    Args:
+        sources: what it is built from.
+        tree: where the tree is kept; None for the default place.
+        history: whether its git history is read too; None leaves it as it was.
 
     Raises:
         UserError: there is no such source.
@@ -118,7 +123,7 @@ def build(sources: Sequence[str], tree: Path | None) -> Tree:
     command = f"metatree build {' '.join(sources)}" + (f" --tree {tree}" if tree is not None else "")
     with _resumable(f"cancelled; what was read is kept: go on with `{command}`"):
         with build_bar(f"building {named}") as progress:
-            built = build_tree(*sources, out=tree, progress=progress)
+            built = build_tree(*sources, out=tree, history=history, progress=progress)
         _index(built)
     note(f"built the tree of {named}: {len(built):,} nodes, {_seconds(began)}")
     if tree is None and not _is_folder(sources):

@@ -425,7 +425,7 @@ def test_version_and_help(project: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_completion_knows_the_commands(project: Path) -> None:
-    done = _shell("metatree", COMP_WORDS="metatree f", COMP_CWORD="1", _METATREE_COMPLETE="complete_bash")
+    done = _shell("metatree", COMP_WORDS="metatree fi", COMP_CWORD="1", _METATREE_COMPLETE="complete_bash")
     assert done.stdout.split() == ["find", "files"]
 
 

@@ -1,0 +1,52 @@
+"""Scores of rankings, and bootstrap intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.retrieval.dataset import Outcome
+
+RESAMPLES = 2_000
+Values = npt.NDArray[np.float64]
+
+
+def metric(name: str, gold: frozenset[str], ranked: Sequence[str]) -> float:
+    """Score one ranking.
+
+    Args:
+        name: `R@k`, the share of gold that is in the first k; `Hit@k`, whether any is; `Acc@k`, whether all are;
+            `MRR`, one through the place of the first.
+
+    Example:
+        >>> metric("R@2", frozenset("ab"), ["x", "a", "b"]), metric("MRR", frozenset("ab"), ["x", "a", "b"])
+        (0.5, 0.5)
+    """
+    if name == "MRR":
+        return next((1 / place for place, id_ in enumerate(ranked, 1) if id_ in gold), 0.0)
+    kind, _, k = name.partition("@")
+    found = gold & set(ranked[: int(k)])
+    match kind:
+        case "R":
+            return len(found) / len(gold)
+        case "Hit":
+            return float(bool(found))
+        case "Acc":
+            return float(found == gold)
+        case _:
+            raise ValueError(f"{name!r} is no metric: use R@k, Hit@k, Acc@k or MRR")
+
+
+def values(name: str, system: str, outcomes: Sequence[Outcome]) -> Values:
+    """Score one system: (questions,)."""
+    return np.array([metric(name, outcome.gold, outcome.ranked.get(system, ())) for outcome in outcomes])
+
+
+def interval(scores: Values) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the mean over questions; of paired differences, give the differences."""
+    rng = np.random.default_rng(0)
+    means = scores[rng.integers(0, len(scores), (RESAMPLES, len(scores)))].mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
