@@ -101,17 +101,20 @@ def file_state(index: Store, path: str) -> FileState | None:
 
 def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:
     """Return the file or folder on this machine that a node came from, None when there is none in the source."""
-    root = disk_root(source)
+    root, path = disk_root(source), node.path
     if root is None:
+        find = getattr(load_source_type(source.type), "file_of", None)
+        if find is not None:
+            found: Path | None = None if path is None else find(source, inner_path(source, path))
+            return found
         place = Path(source.location)
         return place if place.is_absolute() and place.exists() else None
-    path = node.path
     if path is None or path == ".":
         return Path(source.location) if path == "." else None
     known = file_state(index, path)
     inner = inner_path(source, path)
-    found = root / (
+    file = root / (
         inner if known is None or known.raw is None else known.raw.decode("utf-8", "surrogateescape")
     )
-    inside = found.resolve().is_relative_to(root.resolve())
-    return found if inside and found.exists() else None
+    inside = file.resolve().is_relative_to(root.resolve())
+    return file if inside and file.exists() else None
