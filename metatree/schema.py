@@ -242,4 +242,10 @@ CREATE TABLE history_touch(
 CREATE INDEX history_touch_number ON history_touch(number);
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_TREE, _RUNS, _BOARDS, _RULES, _HISTORY)
+
+_STATUS_TIMES = """
+-- When the status of a file last changed, which an edit moves on even if it keeps size and time; -1 is not known.
+ALTER TABLE file ADD COLUMN ctime_ns INTEGER NOT NULL DEFAULT -1;
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TREE, _RUNS, _BOARDS, _RULES, _HISTORY, _STATUS_TIMES)

@@ -40,7 +40,9 @@ def with_own(tree: Tree, given: Sequence[Entry], own: bool | None, *, filled: bo
     files = filled if own is None else own
     for entry in (*_of_types(tree, files=files), *_of_plugins()):
         ids = set(_ids(entry))
-        if not ids & taken:
+        if len(ids) < sum(1 for _ in _ids(entry)):
+            _log.warning("the tools of %r are left out: two of them have the same id", entry.id)
+        elif not ids & taken:
             taken |= ids
             found.append(entry)
     return found
@@ -139,10 +141,11 @@ def _of_plugins() -> Iterator[Entry]:
             part = plugins.load(plugins.TOOLS, name)
             if not isinstance(part, Tool | ToolGroup) and callable(part):
                 part = part()
-        except Exception as exc:
+            entries = (part,) if isinstance(part, Tool | ToolGroup) else tuple(part)
+        except (Exception, SystemExit) as exc:
             _log.warning("the plug-in %r of %r is left out: %s", name, plugins.TOOLS, exc)
             continue
-        for entry in (part,) if isinstance(part, Tool | ToolGroup) else part:
+        for entry in entries:
             if isinstance(entry, Tool | ToolGroup):
                 yield entry
             else:
