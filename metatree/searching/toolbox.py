@@ -201,10 +201,9 @@ class Toolbox:
         found = {"reused": made.reused, "call": call.hash, **made.result}
         if "node" in found:
             kept = self._tree.find(found["node"]["id"])
-            found["node"] = {
-                **found["node"],
-                "kept": kept is not None and kept.provenance.get("call") == call.hash,
-            }
+            node = found["node"]
+            same = kept is not None and _is_same(kept, call, node["provenance"]["tool"], node["content"])
+            found["node"] = {**node, "kept": same}
         return found
 
     async def _make(self, tool: Tool, arguments: Mapping[str, Any], node: Node, call: Call) -> dict[str, Any]:
@@ -246,7 +245,8 @@ class Toolbox:
         _check_node(made, tool.id)
         node_id = _clean(made.id) or f"{under.id}~{call.hash[:12]}"
         there = self._tree.find(node_id)
-        if there is not None and there.provenance.get("call") != call.hash:  # its id is another node's
+        content = None if made.content is None else _clean(made.content)
+        if there is not None and not _is_same(there, call, tool.id, content):  # its id is another node's
             node_id = f"{node_id}~{call.hash[:12]}"
         return {
             "id": node_id,
@@ -350,6 +350,13 @@ def _question(tool: Tool, asked: Mapping[str, Any]) -> str:
         f"May {tool.id} be called with {given[:1000]} at {asked['node']}? It may change something outside of the"
         f" memory, and says: {about!r}. (yes: this call; always: this tool from now on; no)"
     )
+
+
+def _is_same(kept: Node, call: Call, tool: str, content: str | None) -> bool:
+    """Whether a node is what this call made, or what another call of the tool made with the same id and content."""
+    if kept.provenance.get("call") == call.hash:
+        return True
+    return kept.provenance.get("tool") == tool and kept.content == content
 
 
 def _check_node(made: Any, by: str) -> None:
