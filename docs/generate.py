@@ -40,6 +40,8 @@ SHAPES: tuple[type, ...] = (
     shapes.ForgetShape,
     shapes.ExportShape,
     shapes.ImportShape,
+    shapes.PluginsShape,
+    shapes.PermissionsShape,
     shapes.DoctorShape,
     shapes.RulesShape,
     shapes.UsageShape,

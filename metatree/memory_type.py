@@ -141,6 +141,7 @@ class SourceType(Protocol):
 
     One object serves all sources of its type, from any thread. Optional attributes: `tools`, a sequence of `Tool` and
     `ToolGroup`, the type's own tool tree, which a search offers on the nodes that the tools say they work on;
+    `tools_of(tree, source)`, which returns such a sequence for one source, where every source has tools of its own;
     `kept_location(location)`, which returns a location as it may be written down, without a password.
     """
 

@@ -20,6 +20,12 @@ MEMORY_TYPES = "metatree.memory_types"
 SOURCES = "metatree.sources"
 TOOLS = "metatree.tools"
 
+PARTS = {
+    MEMORY_TYPES: ("name", "version", "source_type", "recognises", "outline", "content"),
+    SOURCES: ("name", "version", "recognises", "fingerprint", "nodes", "content"),
+}
+"""What the objects of a group must have; one that lacks a part would fail in the middle of a build."""
+
 _registered: dict[str, dict[str, Any]] = {}
 _made: dict[tuple[str, str], Any] = {}
 _log = logging.getLogger("metatree")
@@ -67,7 +73,7 @@ def load(group: str, name: str) -> Any:
         )
     try:
         return found[name].load()
-    except Exception as exc:
+    except (Exception, SystemExit) as exc:  # a module that ends the program must not end this one
         raise UserError(
             f"the plug-in {name!r} of {group!r} cannot be imported: {type(exc).__name__}: {exc}"
         ) from exc
@@ -85,10 +91,13 @@ def made(group: str, name: str) -> Any:
         if isinstance(part, type) or name not in _registered.get(group, {}):
             try:
                 part = part()
-            except Exception as exc:
+            except (Exception, SystemExit) as exc:
                 raise UserError(
                     f"the plug-in {name!r} of {group!r} cannot be made: {type(exc).__name__}: {exc}"
                 ) from exc
+        missing = [each for each in PARTS.get(group, ()) if not hasattr(part, each)]
+        if missing:
+            raise UserError(f"the plug-in {name!r} of {group!r} lacks {', '.join(map(repr, missing))}")
         _made[group, name] = part
     return _made[group, name]
 

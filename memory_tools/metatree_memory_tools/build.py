@@ -19,7 +19,7 @@ from metatree.store import Store, writable
 from metatree.tree import FOLDER, INDEX, Tree, plant
 from metatree_memory_tools.files_build import MAX_FILE_BYTES, FilesBuild
 from metatree_memory_tools.history_build import bring_history, is_history_stale, with_history
-from metatree_memory_tools.index_writer import IndexWriter, SourceState
+from metatree_memory_tools.index_writer import IndexWriter, Known, SourceState
 from metatree_memory_tools.layout import arrange_sources, describe_root
 from metatree_memory_tools.locating import Given, located, mounted
 from metatree_memory_tools.reading import LEFT_OUT, memory_types, reader_names
@@ -166,16 +166,16 @@ def _scan(source: SourceRef, place: Path) -> Scan:
     return found.below(source.mount) if source.mount else found
 
 
-def _differs(root: Path, file: Found, known: tuple[int, int, str, str]) -> bool:
-    """Whether a file is another one than was built, by size and time; by its bytes when the time says nothing."""
-    if file.size != known[0]:
+def _differs(root: Path, file: Found, known: Known) -> bool:
+    """Whether a file is another one than was built, by size and times; by its bytes when these say nothing."""
+    if file.size != known.size:
         return True
-    if known[1] != -1:
-        return file.mtime_ns != known[1]
+    if known.mtime_ns != -1:
+        return not known.dated(file.size, file.mtime_ns, file.ctime_ns)
     try:
-        return digest_bytes(read_inside(root, file.raw or file.path)[0]) != known[2]
+        return digest_bytes(read_inside(root, file.raw or file.path)[0]) != known.digest
     except (OSError, UserError):
-        return known[3] != LEFT_OUT
+        return known.reader != LEFT_OUT
 
 
 def _bring_up_to_date(

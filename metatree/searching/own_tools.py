@@ -41,7 +41,9 @@ def with_own(tree: Tree, given: Sequence[Entry], own: bool | None, *, filled: bo
     files = filled if own is None else own
     for entry in (*_of_types(tree, files=files), *_of_plugins(tree)):
         ids = set(_ids(entry))
-        if not ids & taken:
+        if len(ids) < sum(1 for _ in _ids(entry)):
+            _log.warning("the tools of %r are left out: two of them have the same id", entry.id)
+        elif not ids & taken:
             taken |= ids
             found.append(entry)
     return found
@@ -52,7 +54,7 @@ def _of_types(tree: Tree, *, files: bool) -> list[Entry]:
     entries: list[Entry] = []
     limits: list[list[Callable[[Node], bool]]] = []
     for kind, when in _types(tree, files=files):
-        for entry in getattr(kind, "tools", ()):
+        for entry in (*getattr(kind, "tools", ()), *_of_sources(tree, kind)):
             if not isinstance(entry, Tool | ToolGroup):
                 _log.warning(
                     "the type %r has %r among its tools: decorate it with @tool(kind=…)", kind.name, entry
@@ -65,6 +67,19 @@ def _of_types(tree: Tree, *, files: bool) -> list[Entry]:
             else:  # several types share it
                 limits[same].append(when)
     return [_limited(entry, whens) for entry, whens in zip(entries, limits, strict=True)]
+
+
+def _of_sources(tree: Tree, kind: Any) -> Iterator[Any]:
+    """Yield the tools that a type has for each of its sources in a tree; of one that fails, none, with a warning."""
+    tools_of = getattr(kind, "tools_of", None)
+    if tools_of is None:
+        return
+    for source in tree.sources():
+        if source.type == kind.name:
+            try:
+                yield from tools_of(tree, source)
+            except Exception as exc:
+                _log.warning("the tools of %r are left out: %s", source.location, exc)
 
 
 def _types(tree: Tree, *, files: bool) -> Iterator[tuple[Any, Callable[[Node], bool]]]:
@@ -133,10 +148,11 @@ def _of_plugins(tree: Tree) -> Iterator[Entry]:
             part = plugins.load(plugins.TOOLS, name)
             if not isinstance(part, Tool | ToolGroup) and callable(part):
                 part = part(tree) if inspect.signature(part).parameters else part()
-        except Exception as exc:
+            entries = (part,) if isinstance(part, Tool | ToolGroup) else tuple(part)
+        except (Exception, SystemExit) as exc:
             _log.warning("the plug-in %r of %r is left out: %s", name, plugins.TOOLS, exc)
             continue
-        for entry in (part,) if isinstance(part, Tool | ToolGroup) else part:
+        for entry in entries:
             if isinstance(entry, Tool | ToolGroup):
                 yield entry
             else:

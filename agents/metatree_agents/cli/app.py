@@ -16,9 +16,11 @@ from metatree_agents.cli.build import build
 from metatree_agents.cli.doctor import doctor
 from metatree_agents.cli.exits import FAILED, WRONG_USE, Cancelled
 from metatree_agents.cli.memories import forget, memories, remember
+from metatree_agents.cli.plugged import plugins
 from metatree_agents.cli.questions import answer, questions
 from metatree_agents.cli.rules import rules
 from metatree_agents.cli.runs import resume, runs, trace
+from metatree_agents.cli.serve_mcp import mcp
 from metatree_agents.cli.show import show
 from metatree_agents.cli.trees import denied
 from metatree_agents.cli.warnings import warnings_shown
@@ -40,7 +42,7 @@ app = typer.Typer(
 _COMMANDS = (
     *(build, ask, find, files, show, trace, runs, resume, questions, answer),
     *(remember, memories, forget, export, import_),
-    *(rules, doctor),
+    *(rules, mcp, plugins, doctor),
 )
 for _command in _COMMANDS:
     app.command(_command.__name__.rstrip("_"))(_command)

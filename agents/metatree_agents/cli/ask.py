@@ -52,6 +52,7 @@ def ask(
             "--wait", min=0, metavar="S", help="With --ask-person: wait S seconds for `metatree answer`."
         ),
     ] = 0.0,
+    allow: options.Allow = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
     debug: options.Debug = False,
@@ -61,12 +62,17 @@ def ask(
     The tree is built first when it is missing, and refreshed when its source has changed. With --ask-person the search
     also reads and writes the blackboard of the tree.
 
+    A tool that changes something is called when --allow names it, when it was permitted for good (`metatree plugins
+    --permissions`), or when the person says yes: at the terminal, or with `metatree answer` to the question that the
+    run then waits with.
+
     \b
     Example: metatree ask "Where are redirects followed?" --source ~/src/requests
     """
     from metatree import Blackboard, search
     from metatree import ask_person as person
     from metatree_agents.cli.answers import answer_lines, with_sources
+    from metatree_agents.cli.permits import has_changing, permit_of
     from metatree_agents.cli.searching import (
         asked_on_board,
         ended,
@@ -93,7 +99,8 @@ def ask(
                 run_id=run_id,
                 on_event=progress,
                 fallbacks=[person] if ask_person else [],
-                blackboard=Blackboard(opened) if ask_person else None,
+                permit=permit_of(opened, allow),
+                blackboard=Blackboard(opened) if ask_person or has_changing(opened) else None,
                 wait=wait,
                 **with_hints(parts, opened),
             )

@@ -108,6 +108,7 @@ def resume(
     router: options.Router = None,
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
+    allow: options.Allow = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
     debug: options.Debug = False,
@@ -123,6 +124,7 @@ def resume(
     from metatree_agents.cli.answers import answer_lines, file_lines, node_lines
     from metatree_agents.cli.begun import kept
     from metatree_agents.cli.inputs import text_of
+    from metatree_agents.cli.permits import permit_of
     from metatree_agents.cli.searching import (
         asked_on_board,
         ended,
@@ -159,6 +161,7 @@ def resume(
                 run,
                 tree=opened,
                 answers=answers,
+                permit=permit_of(opened, allow),
                 limits=limits_of(max_calls, max_seconds),
                 on_event=progress,
                 **with_hints(parts, opened),
