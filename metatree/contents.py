@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from metatree.errors import MetatreeError, UserError
+from metatree.history_text import SOURCE_TYPE as HISTORY
+from metatree.history_text import history_content
 from metatree.memory_type import SourceFile, SourceRef, load_memory_type, load_source_type
 from metatree.node import Node, Source
 from metatree.source import FileState, read_source
@@ -64,6 +66,8 @@ class Contents:
         if source.type not in FILES:
             kind = load_source_type(source.type)
             return kind.content(source, replace(node.source, path=inner_path(source, node.source.path)))
+        if node.source.type == HISTORY:
+            return history_content(self._index, inner_path(source, node.source.path), source.mount)
         file = self._open(source, node.id, node.source)
         if node.source.type != "text":
             seen = replace(node.source, path=file.inner)

@@ -118,7 +118,8 @@ class MemoryType(Protocol):
     """Says which files it knows, what lies in them, and what their nodes hold.
 
     Optional attributes: `binary = True` for files that are no text; `max_file_bytes`, when files above the usual
-    limit of a build are read too; `tools`, as those of a `SourceType`.
+    limit of a build are read too; `tools`, as those of a `SourceType`; `tells_more = True` when these know what no node
+    holds, so that a search offers them without a model too.
     """
 
     name: str
