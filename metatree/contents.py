@@ -90,11 +90,13 @@ class Contents:
 
 def file_state(index: Store, path: str) -> FileState | None:
     """Return what was known of a file when its nodes were built, None when it is no file of the tree."""
-    row = index.row("SELECT size, mtime_ns, digest, encoding, facts FROM file WHERE path = ?", (path,))
+    row = index.row(
+        "SELECT size, mtime_ns, digest, encoding, facts, ctime_ns FROM file WHERE path = ?", (path,)
+    )
     if row is None:
         return None
     raw = json.loads(row[4]).get("raw") if row[4] else None
-    return FileState(row[0], row[1], row[2], row[3], bytes.fromhex(raw) if raw else None)
+    return FileState(row[0], row[1], row[2], row[3], bytes.fromhex(raw) if raw else None, row[5])
 
 
 def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:

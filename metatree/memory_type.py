@@ -139,7 +139,9 @@ class SourceType(Protocol):
     """Turns a whole source that is no folder of files into nodes: a database, a server, a page, a history.
 
     One object serves all sources of its type, from any thread. Optional attributes: `tools`, a sequence of `Tool` and
-    `ToolGroup`, the type's own tool tree, which a search offers on the nodes that the tools say they work on.
+    `ToolGroup`, the type's own tool tree, which a search offers on the nodes that the tools say they work on;
+    `tools_of(tree, source)`, which returns such a sequence for one source, where every source has tools of its own;
+    `kept_location(location)`, which returns a location as it may be written down, without a password.
     """
 
     name: str
@@ -168,6 +170,7 @@ class SourceType(Protocol):
         Ids are relative to the source, unique in it and the same for the same thing the next time; siblings come in
         their order. A node's text is kept when `content` is given; with `source=Source(type=NAME, path=KEY)` it is
         asked for when it is needed. A node whose text is not kept should have a `digest` that changes with the text.
+        `attributes["links"]`, pairs of a kind and an id of the source, become links to these nodes.
 
         Raises:
             MetatreeError: it cannot be read (any further); its top node will say so, and what was there stays.

@@ -14,12 +14,12 @@ from metatree.layer import GAP, ROOT, Layer
 from metatree.memory_type import Progress, SourceRef, load_source_type
 from metatree.node import Node, digest_of
 from metatree.source import digest_bytes, read_inside
-from metatree.sources import FILES, check_source, disk_root, is_path, source_record, sources_of, tree_path
+from metatree.sources import FILES, check_source, disk_root, is_path, source_record, sources_of
 from metatree.store import Store, writable
 from metatree.tree import FOLDER, INDEX, Tree, plant
 from metatree_memory_tools.files_build import MAX_FILE_BYTES, FilesBuild
-from metatree_memory_tools.git_log import drop_history, history_stale, read_history
-from metatree_memory_tools.index_writer import IndexWriter, SourceState
+from metatree_memory_tools.history_build import bring_history, is_history_stale, with_history
+from metatree_memory_tools.index_writer import IndexWriter, Known, SourceState
 from metatree_memory_tools.layout import arrange_sources, describe_root
 from metatree_memory_tools.locating import Given, located, mounted
 from metatree_memory_tools.reading import LEFT_OUT, memory_types, reader_names
@@ -59,8 +59,8 @@ def build_tree(
         progress: called as `progress(done, total, what)` while sources are read.
         include_secrets: whether files that are likely to hold keys or passwords become nodes.
         max_file_bytes: a larger file becomes a node without content.
-        history: whether the commits of the git repository around it are read too, up to the one that is checked out;
-            None leaves it as it was, at first without. What could not be read is among the omissions as `.git`.
+        history: whether the commits of the git repositories around folders are read too, up to those that are checked
+            out; None leaves it as it was, at first without. What could not be read is among the omissions as `.git`.
         wait_s: how long to wait for another build of the same tree.
 
     Raises:
@@ -145,11 +145,7 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
         return False
     if failed or state.get("readers") != reader_names(memory_types()):
         return True
-    if (
-        source.type == "folder"
-        and source.options.get("history")
-        and history_stale(root, layer.store, source=source.mount)
-    ):
+    if is_history_stale(source, layer):
         return True
     found = _scan(source, place)
     known = IndexWriter(layer, source.mount).known_files()
@@ -170,16 +166,16 @@ def _scan(source: SourceRef, place: Path) -> Scan:
     return found.below(source.mount) if source.mount else found
 
 
-def _differs(root: Path, file: Found, known: tuple[int, int, str, str]) -> bool:
-    """Whether a file is another one than was built, by size and time; by its bytes when the time says nothing."""
-    if file.size != known[0]:
+def _differs(root: Path, file: Found, known: Known) -> bool:
+    """Whether a file is another one than was built, by size and times; by its bytes when these say nothing."""
+    if file.size != known.size:
         return True
-    if known[1] != -1:
-        return file.mtime_ns != known[1]
+    if known.mtime_ns != -1:
+        return not known.dated(file.size, file.mtime_ns, file.ctime_ns)
     try:
-        return digest_bytes(read_inside(root, file.raw or file.path)[0]) != known[2]
+        return digest_bytes(read_inside(root, file.raw or file.path)[0]) != known.digest
     except (OSError, UserError):
-        return known[3] != LEFT_OUT
+        return known.reader != LEFT_OUT
 
 
 def _bring_up_to_date(
@@ -218,9 +214,7 @@ def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) 
         layer = Layer(store)
         known = sources_of(layer, place)
         check_source(known, [Path(source.location) for source in given if is_path(source)])
-        sources = [_with_history(source, known) for source in mounted(given, known)]
-        for mount in {source.mount for source in known} - {source.mount for source in sources}:
-            drop_history(store, source=mount)
+        sources = [with_history(source, known) for source in mounted(given, known)]
         if not layer.has(ROOT):
             root = Path(sources[0].location)
             plant(layer, Node(ROOT, root.name or str(root), kind="folder"))
@@ -239,26 +233,10 @@ def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | Non
     if source.type in FILES:
         found = _scan(source, place)
         FilesBuild(source, layer, found, progress, position=position, state=state).run()
-        _read_history(source, layer.store, progress)
+        bring_history(source, layer, progress)
     else:
         kind = load_source_type(source.type)
         SourceBuild(source, layer, kind, progress, position=position, state=state).run()
-
-
-def _with_history(source: SourceRef, known: Sequence[SourceRef]) -> SourceRef:
-    """Return a source that says whether its history is read: as it was when nothing was said."""
-    if source.type != "folder" or source.options.get("history") is not None:
-        return source
-    before = any(each.mount == source.mount and each.options.get("history") for each in known)
-    return replace(source, options={**source.options, "history": before})
-
-
-def _read_history(source: SourceRef, store: Store, progress: Progress | None) -> None:
-    if source.type != "folder" or not source.options.get("history"):
-        drop_history(store, source=source.mount)
-    elif note := read_history(Path(source.location), store, source=source.mount, progress=progress):
-        path = tree_path(source, ".git")
-        store.execute("INSERT OR REPLACE INTO omission(path, reason) VALUES (?, ?)", (path, note))
 
 
 def _read_or_note(

@@ -60,7 +60,7 @@ class FilesBuild:
         self.known = self.writer.known_files()
         self.known_folders = self.writer.known_folders()
         self.present = self.known_folders | ({self.top} if layer.has(self.top) else set())
-        self.left_out = {path for path, known in self.known.items() if known[3] == LEFT_OUT}
+        self.left_out = {path for path, known in self.known.items() if known.reader == LEFT_OUT}
         self.children = self._children()
         self.positions: dict[str, int] = {self.top: position}
         self.again: set[str] = set()
@@ -79,13 +79,20 @@ class FilesBuild:
             for path, file in files.items()
             if path not in known or path in self.again or self._must_read(file)
         ]
+        undated = [
+            (files[path].ctime_ns, path)
+            for path, was in known.items()
+            if was.ctime_ns == -1 and path in files and was.dated(*_dates(files[path]))
+        ]
         if not (changed or gone or unfinished):
             with self.store.transaction():
+                self.writer.status_times(undated)
                 self.writer.omissions({**self.found.omissions, **self._void()})
             return
         renames = Renames(gone, known)
         with self.store.transaction():
             self.state.set("building", True)
+            self.writer.status_times(undated)
             self._clear_way(gone)
             self.state.set("readers", self.readers)
         touched: set[str] = set()
@@ -154,12 +161,13 @@ class FilesBuild:
         return {owner for path in odd for owner in above(path) if owner in self.found.files}
 
     def _must_read(self, file: Found) -> bool:
-        size, mtime_ns, _, reader = self.known[file.id]
+        known = self.known[file.id]
+        reader = known.reader
         if self.other_readers or (file.alone and self.state.get("note")):
             return True
         if reader.startswith("huge ") and reader != f"huge {self.max_file_bytes}":
             return True
-        if (file.size, file.mtime_ns) != (size, mtime_ns):
+        if not known.dated(file.size, file.mtime_ns, file.ctime_ns):
             return True
         return file.size > self.max_file_bytes and reader != LEFT_OUT and not reader.startswith("huge ")
 
@@ -208,7 +216,7 @@ class FilesBuild:
                     self.root,
                     file,
                     self.max_file_bytes,
-                    None if known is None else (known[2], known[3]),
+                    None if known is None else (known.digest, known.reader),
                     self.types,
                 )
             )
@@ -274,3 +282,7 @@ class FilesBuild:
             attributes = {"path": path, "children": len(children)}
             node = Node(path, title, text, kind="folder", attributes=attributes, digest=digest)
             self.writer.folder(node, self._position(path))
+
+
+def _dates(file: Found) -> tuple[int, int, int]:
+    return file.size, file.mtime_ns, file.ctime_ns

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from metatree import plugins
 from metatree.errors import UserError
-from metatree.memory_type import SourceRef, SourceType
+from metatree.memory_type import SourceRef, SourceType, load_source_type
 from metatree.sources import FILES, is_path
 
 Given = str | Path | SourceRef
@@ -33,7 +33,7 @@ def located(given: Sequence[Given], options: dict[str, Any]) -> list[SourceRef]:
         UserError: there is no such path, and no type knows the location.
     """
     found: list[SourceRef] = []
-    for source in (_typed(each) for each in given):
+    for source in (_kept(_typed(each)) for each in given):
         if source.type in FILES:
             source = replace(source, options={**options, **source.options})
         if (source.type, source.location) not in {(known.type, known.location) for known in found}:
@@ -93,6 +93,12 @@ def check_mount(mount: str) -> None:
     """Raise `UserError` for a name that cannot begin ids."""
     if mount and (re.search(r"[^\w. -]", mount) or not mount.strip(". ")):
         raise UserError(f"{mount!r} cannot be a mount: use letters, digits, '.', '_', '-'")
+
+
+def _kept(source: SourceRef) -> SourceRef:
+    """Return a source with the location that may be written down, if its type has a say in it."""
+    kept = None if source.type in FILES else getattr(load_source_type(source.type), "kept_location", None)
+    return source if kept is None else replace(source, location=kept(source.location))
 
 
 def _typed(given: Given) -> SourceRef:

@@ -37,6 +37,7 @@ class FileNodes:
     size: int
     mtime_ns: int
     """-1 when the file was so fresh that another change might leave the time as it is."""
+    ctime_ns: int
     digest: str
     encoding: str = ""
     reader: str = LEFT_OUT
@@ -90,9 +91,11 @@ def read_file(
                 return _huge(root, found, max_file_bytes)
         data, state = read_inside(root, raw, limit=limit + 1)
     except UserError as exc:
-        return FileNodes(found.id, found.size, found.mtime_ns, "", problem=str(exc))
+        return FileNodes(found.id, found.size, found.mtime_ns, found.ctime_ns, "", problem=str(exc))
     except OSError as exc:
-        return FileNodes(found.id, found.size, -1, "", problem=f"cannot be read: {exc.strerror}")
+        return FileNodes(
+            found.id, found.size, -1, found.ctime_ns, "", problem=f"cannot be read: {exc.strerror}"
+        )
     age = now - state.st_mtime_ns
     fresh = age < (_COARSE_RACE_NS if state.st_mtime_ns % 1_000_000_000 == 0 else _RACE_NS)
     mtime_ns = -1 if fresh else state.st_mtime_ns
@@ -100,12 +103,16 @@ def read_file(
     binary = is_binary(data)
     kind = _kind_of(types, found.path, data[:_HEAD], binary)
     if kind is None:
-        return FileNodes(found.id, state.st_size, mtime_ns, digest, problem="a binary file")
+        return FileNodes(
+            found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem="a binary file"
+        )
     if found.path.lower().endswith((".svg", ".svgz")) and kind.name == "text":
-        return FileNodes(found.id, state.st_size, mtime_ns, digest, problem="a picture")
+        return FileNodes(found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem="a picture")
     reader = _reader(kind)
     if known == (digest, reader):
-        return FileNodes(found.id, state.st_size, mtime_ns, digest, reader=reader, same=True)
+        return FileNodes(
+            found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, reader=reader, same=True
+        )
     file = SourceFile(found.path, data)
     source_type = kind.source_type
     try:
@@ -114,7 +121,7 @@ def read_file(
         failed = f"the type {kind.name!r} failed: {type(exc).__name__}: {exc}"
         _log.warning("%s: %s", found.path, failed)
         if binary:
-            return FileNodes(found.id, state.st_size, mtime_ns, digest, problem=failed)
+            return FileNodes(found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem=failed)
         outline, source_type = Outline(problem=failed), "text"
     facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
     if found.raw is not None:
@@ -123,6 +130,7 @@ def read_file(
         found.id,
         state.st_size,
         mtime_ns,
+        state.st_ctime_ns,
         digest,
         "" if binary else file.encoding,
         reader,
@@ -156,7 +164,7 @@ def _limit(types: Sequence[MemoryType], found: Found, head: bytes, limit: int) -
 def _huge(root: Path, found: Found, limit: int) -> FileNodes:
     head, _ = read_inside(root, found.path if found.raw is None else found.raw, limit=_HEAD)
     if is_binary(head):
-        return FileNodes(found.id, found.size, found.mtime_ns, "", problem="a binary file")
+        return FileNodes(found.id, found.size, found.mtime_ns, found.ctime_ns, "", problem="a binary file")
     note = f"too large to be read ({found.size / 1e6:.1f} MB, the limit is {limit / 1e6:.1f} MB)"
     attributes = {"path": found.id, "size_bytes": found.size, "note": note}
     name = found.path.rpartition("/")[2]
@@ -165,7 +173,16 @@ def _huge(root: Path, found: Found, limit: int) -> FileNodes:
     node = _digested(node, f"{found.size} {found.mtime_ns}")
     reader = f"huge {limit}"
     return FileNodes(
-        found.id, found.size, found.mtime_ns, "", "", reader, ((node, _folder(found.id)),), {}, note
+        found.id,
+        found.size,
+        found.mtime_ns,
+        found.ctime_ns,
+        "",
+        "",
+        reader,
+        ((node, _folder(found.id)),),
+        {},
+        note,
     )
 
 

@@ -22,6 +22,7 @@ class Found:
     """Relative to the source, with `/`; bytes that are not UTF-8 are shown as `\\xe9`."""
     size: int
     mtime_ns: int
+    ctime_ns: int
     raw: bytes | None = None
     """The path as the file system has it, when that is not UTF-8."""
     mount: str = ""
@@ -88,7 +89,9 @@ def scan_file(file: Path, mount: str) -> Scan:
     name = os.fsencode(file.name)
     path = shown(name)
     raw = None if path.encode() == name else name
-    return Scan({mount: Found(path, state.st_size, state.st_mtime_ns, raw, mount, alone=True)})
+    return Scan(
+        {mount: Found(path, state.st_size, state.st_mtime_ns, state.st_ctime_ns, raw, mount, alone=True)}
+    )
 
 
 class _Walk:
@@ -163,7 +166,11 @@ class _Walk:
                 )
                 files.append(
                     Found(
-                        inner, state.st_size, state.st_mtime_ns, _join(raw, entry.name) if encoded else None
+                        inner,
+                        state.st_size,
+                        state.st_mtime_ns,
+                        state.st_ctime_ns,
+                        _join(raw, entry.name) if encoded else None,
                     )
                 )
         for file in files:

@@ -42,6 +42,7 @@ class SourceBuild:
         self.writer = IndexWriter(layer, source.mount)
         self.seen: set[str] = set()
         self.counts: dict[str, int] = {}
+        self.links: dict[tuple[str, str], set[str]] = {}
 
     def run(self) -> None:
         """Read and write.
@@ -68,6 +69,7 @@ class SourceBuild:
         with self.layer.store.transaction():
             self.writer.erase([node_id for node_id in self._known_ids() if node_id not in self.seen])
             self.writer.omissions({})
+            self._link()
             for name, value in (
                 ("fingerprint", fingerprint),
                 ("version", self.kind.version),
@@ -94,6 +96,8 @@ class SourceBuild:
                     raise UserError(f"a node {node.id!r} of type {self.kind.name!r} {what}")
                 position = self.counts[above] = self.counts.get(above, 0) + GAP
             self.seen.add(placed.id)
+            for kind, target in node.attributes.get("links", ()):
+                self.links.setdefault((placed.id, str(kind)), set()).add(self._id(str(target)))
             yield placed, above, position
 
     def _id(self, inner: str) -> str:
@@ -112,6 +116,14 @@ class SourceBuild:
             source=source,
         )
         return placed if placed.digest else replace(placed, digest=digest_of(placed))
+
+    def _link(self) -> None:
+        """Bring the links up to date, without those to nodes that did not come."""
+        rows = self.layer.store.rows(
+            f"SELECT DISTINCT source, kind FROM link WHERE {self.writer.within('source')}"
+        )
+        for source, kind in {*rows, *self.links}:
+            self.writer.links(source, kind, self.links.get((source, kind), set()) & self.seen)
 
     def _write(self, batch: list[tuple[Node, str, int]]) -> None:
         layer = self.layer

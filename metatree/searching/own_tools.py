@@ -53,7 +53,7 @@ def _of_types(tree: Tree, *, files: bool) -> list[Entry]:
     entries: list[Entry] = []
     limits: list[list[Callable[[Node], bool]]] = []
     for kind, when in _types(tree, files=files):
-        for entry in getattr(kind, "tools", ()):
+        for entry in (*getattr(kind, "tools", ()), *_of_sources(tree, kind)):
             if not isinstance(entry, Tool | ToolGroup):
                 _log.warning(
                     "the type %r has %r among its tools: decorate it with @tool(kind=…)", kind.name, entry
@@ -66,6 +66,19 @@ def _of_types(tree: Tree, *, files: bool) -> list[Entry]:
             else:  # several types share it
                 limits[same].append(when)
     return [_limited(entry, whens) for entry, whens in zip(entries, limits, strict=True)]
+
+
+def _of_sources(tree: Tree, kind: Any) -> Iterator[Any]:
+    """Yield the tools that a type has for each of its sources in a tree; of one that fails, none, with a warning."""
+    tools_of = getattr(kind, "tools_of", None)
+    if tools_of is None:
+        return
+    for source in tree.sources():
+        if source.type == kind.name:
+            try:
+                yield from tools_of(tree, source)
+            except Exception as exc:
+                _log.warning("the tools of %r are left out: %s", source.location, exc)
 
 
 def _types(tree: Tree, *, files: bool) -> Iterator[tuple[Any, Callable[[Node], bool]]]:

@@ -23,6 +23,8 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)?\b")
 _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.]+\b")
 
+_PROPER_NAMES = re.compile(r"\b[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*")
+
 _WORDS_OF = {
     "pattern": ("pattern", "regex", "regexp", "grep"),
     "url": ("url", "uri", "link", "href", "website"),
@@ -184,6 +186,7 @@ def _strings(name: str, property_: Mapping[str, Any], request: ToolRequest) -> I
         case _:
             yield from _quoted(asked)
             yield from _CODE_NAME.findall(asked)
+            yield from _proper_names(questions)
     if "default" in property_ and isinstance(property_["default"], str):
         yield property_["default"]
 
@@ -206,6 +209,14 @@ def _words(text: str) -> list[str]:
 
 def _quoted(text: str) -> list[str]:
     return [next(group for group in match.groups() if group) for match in _QUOTED.finditer(text)]
+
+
+def _proper_names(questions: Iterable[str]) -> Iterator[str]:
+    """Yield words with a capital inside a question, those in a row together: `New York`."""
+    for question in questions:
+        for match in _PROPER_NAMES.finditer(question):
+            if question[: match.start()].strip(" ¿¡\"'(") and match.group().lower() not in STOP_WORDS:
+                yield match.group()
 
 
 def _words_to_look_for(text: str) -> Iterator[str]:
