@@ -55,6 +55,20 @@ def test_calls(tree: Tree) -> None:
     assert json.loads(tools["shop_forget"](node=kept["id"]))["forgotten"] == [kept["id"]]
 
 
+def test_reading_a_file_gives_all_of_it_and_a_folder_a_list(tree: Tree, project: Path) -> None:
+    read = _by_name(tree)["read"]
+    whole = (project / "src/shop/cart.py").read_text()
+    assert json.loads(read(node="src/shop/cart.py"))["text"] == whole
+    parts, offset = [], 0
+    while offset is not None:
+        page = json.loads(read(node="src/shop/cart.py", offset=offset, max_chars=100))
+        parts.append(page["text"])
+        offset = page["next_offset"]
+    assert "".join(parts) == whole
+    assert "docs/guide.md  guide.md" in json.loads(read(node="docs"))["text"]
+    assert "def add" in json.loads(read(node="src/shop/cart.py::Cart"))["text"]
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
