@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from metatree import plugins
 from metatree.errors import UserError
 from metatree.memory_type import SourceRef, SourceType, load_source_type
-from metatree.sources import FILES, is_path
+from metatree.sources import FILES, FOLDER, is_path
+from metatree_memory_tools.tree_source import is_tree
 
 Given = str | Path | SourceRef
 """A source as `build_tree` takes it."""
@@ -83,7 +84,8 @@ def mount_name(source: SourceRef) -> str:
         path = parts.path.strip("/").rpartition("/")[2]
         location = path or parts.hostname or parts.scheme
     elif is_path(source):
-        location = Path(location).name
+        place = Path(location)
+        location = place.parent.name if place.name == FOLDER else place.name
     else:
         location = _program(location)
     name = re.sub(r"[^\w.-]+", "-", location)[:_MOUNT_CHARS].strip("-")
@@ -130,7 +132,7 @@ def _typed(given: Given) -> SourceRef:
         return _read_by(source, name, rest)
     place = Path(location).expanduser()
     if place.is_dir():
-        return replace(source, type="folder", location=str(place.resolve()))
+        return replace(source, type="tree" if is_tree(place) else "folder", location=str(place.resolve()))
     if not isinstance(given, Path) or place.exists():
         where = str(place.resolve()) if place.exists() else location
         for kind in source_types():

@@ -92,7 +92,8 @@ def test_unordered_deliveries_that_do_not_meet_may_overlap() -> None:
         ),
         pytest.param(
             "(:task t) (:method m :parameters (?x) :task (t) :subtasks (do ?x)) (:action do :parameters (?x)"
-            " :precondition (exists (?y) (and (p ?y) (not (= ?x ?y)))) :effect (forall (?z) (when (p ?z) (not (p ?z)))))",
+            " :precondition (exists (?y) (and (p ?y) (not (= ?x ?y))))"
+            " :effect (forall (?z) (when (p ?z) (not (p ?z)))))",
             {"init": "(p b)", "goal": "(not (p b))"},
             ["do"],
             id="exists, and effects with forall and when",
@@ -140,7 +141,8 @@ def test_language(body: str, options: dict[str, str], steps: list[str]) -> None:
         ("(:action t :precondition (q))", {}),
         ("(:action t)", {"goal": "(q)"}),
         (
-            "(:task t) (:method m :parameters (?x) :task (t) :subtasks (do ?x)) (:action do :parameters (?x) :precondition (p ?x))",
+            "(:task t) (:method m :parameters (?x) :task (t) :subtasks (do ?x))"
+            " (:action do :parameters (?x) :precondition (p ?x))",
             {},
         ),
         (
@@ -220,7 +222,8 @@ def test_what_other_readers_give_up_on_is_read() -> None:
             "no task or action is called `u`",
         ),
         (
-            "(define (domain d)\n (:task t)\n (:method m :task (t) :subtasks (and (a (t)) (b (t))) :ordering (and (< a b) (< b a))))",
+            "(define (domain d)\n (:task t)\n (:method m :task (t) :subtasks (and (a (t)) (b (t)))"
+            " :ordering (and (< a b) (< b a))))",
             "3:65",
             "circle",
         ),
