@@ -203,7 +203,7 @@ def _bring_up_to_date(
                     store.check()
             _update(sources, place, progress)
         except BrokenStore as exc:
-            if exc.reason == "foreign" or Path(exc.path).name != INDEX:
+            if exc.reason == "foreign" or Path(exc.path) != place / INDEX:
                 raise
             for end in ("", "-wal", "-shm"):
                 (place / (INDEX + end)).unlink(missing_ok=True)
@@ -247,9 +247,9 @@ def _read_or_note(
     """Read one of several sources; when that fails its top node says so, and what was read before stays."""
     try:
         _read(source, layer, place, progress, position)
-    except BrokenStore:
-        raise
     except Exception as exc:
+        if isinstance(exc, BrokenStore) and exc.path == str(layer.store.path):
+            raise  # the index of this tree, not a store that is the source
         note = str(exc) if isinstance(exc, MetatreeError) else f"{type(exc).__name__}: {exc}"
         if not isinstance(exc, MetatreeError):
             _log.warning("reading %s failed", source.location, exc_info=True)
