@@ -82,7 +82,7 @@ class Part:
     description: str = ""
     kind: str = "section"
     start_line: int
-    """First line, counted from 1."""
+    """First line, counted from 1; 0 for a part that holds no text."""
     end_line: int
     """Last line, included."""
     ranges: tuple[tuple[int, int], ...] = ()
@@ -104,15 +104,22 @@ class Outline:
     """One sentence that may stand for its folder too (a README, an `__init__.py`)."""
     imports: tuple[tuple[int, str, tuple[tuple[str, str], ...]], ...] = ()
     """For links: (level, module, ((name, as), …)), as Python has them; no names for `import module`."""
+    references: tuple[tuple[str, str], ...] = ()
+    """For links to other files of the source: (language, what it says), or (`link`, address)."""
+    declares: tuple[tuple[str, str], ...] = ()
+    """What other files may call it by: (language, package or namespace)."""
     problem: str = ""
     """Why it could not be read in full, in a few words."""
+    empty: bool = False
+    """Whether there is nothing to read in it although it has bytes."""
 
 
 class MemoryType(Protocol):
     """Says which files it knows, what lies in them, and what their nodes hold.
 
     Optional attributes: `binary = True` for files that are no text; `max_file_bytes`, when files above the usual
-    limit of a build are read too; `tools`, as those of a `SourceType`.
+    limit of a build are read too; `tools`, as those of a `SourceType`; `tells_more = True` when these know what no node
+    holds, so that a search offers them without a model too.
     """
 
     name: str

@@ -18,6 +18,7 @@ from metatree_memory_tools.tree_source import is_tree
 Given = str | Path | SourceRef
 """A source as `build_tree` takes it."""
 
+_INTERPRETER = re.compile(r"(?:python[\d.]*|node|npx|uvx|uv|run|sh|bash|exec|bun|deno|java)(?:\.exe)?")
 _MOUNT_CHARS = 60
 
 
@@ -86,9 +87,22 @@ def mount_name(source: SourceRef) -> str:
         place = Path(location)
         location = place.parent.name if place.name == FOLDER else place.name
     else:
-        location = location.split()[0].rpartition("/")[2] if location.split() else ""
+        location = _program(location)
     name = re.sub(r"[^\w.-]+", "-", location)[:_MOUNT_CHARS].strip("-")
     return name if name.strip(".") else (source.type or "source")
+
+
+def _program(command: str) -> str:
+    """Return what a command line runs: the program, or what an interpreter or a package runner is told to run.
+
+    Example:
+        >>> _program("/usr/bin/npx -y @acme/weather-server --fast")
+        'weather-server'
+    """
+    words = command.split()
+    names = [word.rpartition("/")[2] for word in words if not word.startswith("-")]
+    other = (name for name in names if not _INTERPRETER.fullmatch(name))
+    return next(other, names[0] if names else "")
 
 
 def check_mount(mount: str) -> None:
