@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from metatree.editing import plant
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
 from metatree.layer import GAP, ROOT, Layer
 from metatree.memory_type import Progress, SourceRef, load_source_type
@@ -16,7 +17,7 @@ from metatree.node import Node, digest_of
 from metatree.source import digest_bytes, read_inside
 from metatree.sources import FILES, FOLDER, check_source, disk_root, is_path, source_record, sources_of
 from metatree.store import Store, writable
-from metatree.tree import INDEX, Tree, plant
+from metatree.tree import INDEX, Tree
 from metatree_memory_tools.files_build import MAX_FILE_BYTES, FilesBuild
 from metatree_memory_tools.history_build import bring_history, is_history_stale, with_history
 from metatree_memory_tools.index_writer import IndexWriter, Known, SourceState
