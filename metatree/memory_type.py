@@ -118,7 +118,8 @@ class MemoryType(Protocol):
     """Says which files it knows, what lies in them, and what their nodes hold.
 
     Optional attributes: `binary = True` for files that are no text; `max_file_bytes`, when files above the usual
-    limit of a build are read too; `tools`, as those of a `SourceType`.
+    limit of a build are read too; `tools`, as those of a `SourceType`; `tells_more = True` when these know what no node
+    holds, so that a search offers them without a model too.
     """
 
     name: str
@@ -144,10 +145,14 @@ class MemoryType(Protocol):
 class SourceType(Protocol):
     """Turns a whole source that is no folder of files into nodes: a database, a server, a page, a history.
 
-    One object serves all sources of its type, from any thread. Optional attributes: `tools`, a sequence of `Tool` and
-    `ToolGroup`, the type's own tool tree, which a search offers on the nodes that the tools say they work on;
-    `tools_of(tree, source)`, which returns such a sequence for one source, where every source has tools of its own;
-    `kept_location(location)`, which returns a location as it may be written down, without a password.
+    One object serves all sources of its type, from any thread. Optional attributes and methods:
+
+    - `tools`: a sequence of `Tool` and `ToolGroup`, the type's own tool tree, which a search offers on the nodes of its
+      sources that the tools say they work on.
+    - `tools_of(tree, source)`: such a sequence for one source, where every source has tools of its own.
+    - `links(source)`: yields (id, kind, id) for links between nodes of the source; called after `nodes`.
+    - `file_of(source, key)`: the file on this machine that a node came from, by the path of its `source`.
+    - `kept_location(location)`: a location as it may be written down, without a password.
     """
 
     name: str

@@ -25,7 +25,7 @@ from metatree_memory_tools.index_writer import IndexWriter, SourceState, arrange
 from metatree_memory_tools.reading import LEFT_OUT, FileNodes, memory_types, read_file, reader_names
 from metatree_memory_tools.references import Files
 from metatree_memory_tools.renames import Renames
-from metatree_memory_tools.scan import Found, Scan
+from metatree_memory_tools.scan import Found, Scan, name_of
 
 MAX_FILE_BYTES = 2_000_000
 """A larger file becomes a node without content."""
@@ -313,10 +313,13 @@ class FilesBuild:
                 for name in self.children.get(path, ())
                 if name in used or name in summaries
             ]
-            title = (self.root.name or str(self.root)) if path == self.top else path.rpartition("/")[2]
+            title = name_of(self.root) if path == self.top else path.rpartition("/")[2]
             text = folders.describe(children)
+            attributes: dict[str, Any] = {"path": path, "children": len(children)}
+            if path in self.found.notes:
+                attributes["note"] = self.found.notes[path]
+                text = f"{text} It {attributes['note']}.".strip()
             digest = digest_bytes(f"folder\0{title}\0{text}".encode("utf-8", "replace"))
-            attributes = {"path": path, "children": len(children)}
             node = Node(path, title, text, kind="folder", attributes=attributes, digest=digest)
             self.writer.folder(node, self._position(path))
 
