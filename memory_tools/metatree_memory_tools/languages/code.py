@@ -25,6 +25,8 @@ from metatree_memory_tools.plain_text import PlainText
 if TYPE_CHECKING:
     import tree_sitter
 
+    from metatree.tool import ToolGroup
+
 PARSE_S = 10.0
 """A file that takes longer is plain text."""
 
@@ -50,6 +52,13 @@ class Code:
         """Another one with every other set of grammars: files are then looked at again."""
         names = " ".join(sorted(language.name for language in installed()))
         return "1." + blake2b(names.encode(), digest_size=4).hexdigest()
+
+    @property
+    def tools(self) -> tuple[ToolGroup, ...]:
+        """The tool tree of its nodes."""
+        from metatree_memory_tools.code_tools import CODE_TOOLS  # loads pydantic, which no build needs
+
+        return CODE_TOOLS
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as code of a language that is installed, or the first line calls for one."""
