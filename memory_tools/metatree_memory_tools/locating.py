@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from metatree import plugins
 from metatree.errors import UserError
 from metatree.memory_type import SourceRef, SourceType, load_source_type
-from metatree.sources import FILES, FOLDER, is_path
+from metatree.sources import FILES, FOLDER, is_path, public_location
 from metatree_memory_tools.tree_source import is_tree
 
 Given = str | Path | SourceRef
@@ -145,10 +145,12 @@ def _typed(given: Given) -> SourceRef:
     if "://" in location:
         known = ", ".join(kind.name for kind in source_types()) or "none"
         raise UserError(
-            f"{location!r} is an address that no installed type of sources reads (installed: {known}):"
+            f"{public_location(location)!r} is an address that no installed type of sources reads (installed: {known}):"
             " save it to a folder first and build that"
         )
-    raise UserError(f"{location!r} does not exist: give a folder or a file that the tree is to be built from")
+    raise UserError(
+        f"{public_location(location)!r} does not exist: give a folder or a file that the tree is to be built from"
+    )
 
 
 def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
