@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -53,7 +53,7 @@ def build_tree(
 
     Args:
         source: a folder, a file, an address or another location that an installed type reads, `TYPE:LOCATION`, or
-            a `SourceRef`, which also says the mount.
+            a `SourceRef`, which also says the mount; a table of an MCP server with `command` and `args`, or `url`.
         more: further sources.
         out: where the tree is kept, a folder; None for `.metatree` in the source when that is one folder, in the
             current folder otherwise.
@@ -79,7 +79,7 @@ def build_tree(
         'def f(x) — Add one.'
     """
     for given in (source, *more):
-        if not isinstance(given, str | Path | SourceRef):
+        if not isinstance(given, str | Path | SourceRef | Mapping):
             raise UserError(f"build_tree takes paths, addresses and sources, not {given!r}")
     options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes, "history": history}
     sources = located((source, *more), options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from metatree.memory_type import SourceRef, SourceType, load_source_type
 from metatree.sources import FILES, FOLDER, is_path, public_location
 from metatree_memory_tools.tree_source import is_tree
 
-Given = str | Path | SourceRef
-"""A source as `build_tree` takes it."""
+Given = str | Path | SourceRef | Mapping[str, Any]
+"""A source as `build_tree` takes it; a table describes an MCP server, as other hosts write it."""
 
 _INTERPRETER = re.compile(r"(?:python[\d.]*|node|npx|uvx|uv|run|sh|bash|exec|bun|deno|java)(?:\.exe)?")
 _MOUNT_CHARS = 60
@@ -119,6 +119,10 @@ def _kept(source: SourceRef) -> SourceRef:
 
 def _typed(given: Given) -> SourceRef:
     """Return a source with its type and, when it is a path, its absolute location."""
+    if isinstance(given, Mapping):
+        from metatree_memory_tools.mcp_server import mcp_source
+
+        return mcp_source(given)
     source = given if isinstance(given, SourceRef) else SourceRef(str(given))
     location = source.location
     if not location.strip():
