@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from metatree.errors import MetatreeError, UserError
+from metatree.history_text import SOURCE_TYPE as HISTORY
+from metatree.history_text import history_content
 from metatree.memory_type import SourceFile, SourceRef, load_memory_type, load_source_type
 from metatree.node import Node, Source
 from metatree.source import FileState, read_source
@@ -65,6 +67,8 @@ class Contents:
         if source.type not in FILES:
             inner = replace(node.source, path=inner_path(source, node.source.path))
             return _asked(source.type, node.id, load_source_type(source.type).content, source, inner)
+        if node.source.type == HISTORY:
+            return history_content(self._index, inner_path(source, node.source.path), source.mount)
         file = self._open(source, node.id, node.source)
         if node.source.type != "text":
             seen = replace(node.source, path=file.inner)
@@ -91,7 +95,7 @@ class Contents:
 
 
 def _asked(name: str, node_id: str, content: Callable[..., str], *given: Any) -> str:
-    """Return what a type says is the text of a node; whatever it raises is an error that callers know."""
+    """Return what a type says is the text of a node; whatever else it raises becomes an error that callers know."""
     try:
         text = content(*given)
     except (MetatreeError, OSError):
@@ -116,17 +120,20 @@ def file_state(index: Store, path: str) -> FileState | None:
 
 def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:
     """Return the file or folder on this machine that a node came from, None when there is none in the source."""
-    root = disk_root(source)
+    root, path = disk_root(source), node.path
     if root is None:
+        find = getattr(load_source_type(source.type), "file_of", None)
+        if find is not None:
+            found: Path | None = None if path is None else find(source, inner_path(source, path))
+            return found
         place = Path(source.location)
         return place if place.is_absolute() and place.exists() else None
-    path = node.path
     if path is None or path == ".":
         return Path(source.location) if path == "." else None
     known = file_state(index, path)
     inner = inner_path(source, path)
-    found = root / (
+    file = root / (
         inner if known is None or known.raw is None else known.raw.decode("utf-8", "surrogateescape")
     )
-    inside = found.resolve().is_relative_to(root.resolve())
-    return found if inside and found.exists() else None
+    inside = file.resolve().is_relative_to(root.resolve())
+    return file if inside and file.exists() else None

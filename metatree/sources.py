@@ -18,18 +18,29 @@ from metatree.memory_type import SourceRef
 FILES = ("folder", "file", "")
 """Types of sources that are read from the disk, file by file; the last is that of a tree made by hand."""
 
+FOLDER = ".metatree"
+"""Name of the folder that a tree lives in, beside its source."""
+
 _ENDS = ("/", "::", "#")
 
 
 def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:
-    """Return how a source is kept: relative to the folder of the tree when that lies in it, so both can be moved."""
+    """Return how a source is kept: relative to the folder of the tree when both can be moved together.
+
+    That is when the tree lies in the source, or in a `.metatree` beside or above it.
+    """
     options = dict(source.options)
     mount = {"mount": source.mount} if source.mount else {}
     if not is_path(source):
         return {"type": source.type, "location": source.location, "options": options, **mount}
-    place = Path(source.location).resolve()
-    inside = folder is not None and folder.resolve().is_relative_to(place)
-    kept = os.path.relpath(place, folder.resolve()) if inside and folder is not None else str(place)
+    place = Path(source.location)
+    place = place.absolute() if source.type == "file" else place.resolve()
+    kept = str(place)
+    if folder is not None:
+        folder = folder.resolve()
+        beside = folder.name == FOLDER and place.is_relative_to(folder.parent)
+        if beside or folder.is_relative_to(place):
+            kept = os.path.relpath(place, folder)
     return {"type": source.type, "place": kept, "options": options, **mount}
 
 

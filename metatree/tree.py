@@ -20,7 +20,7 @@ from metatree.layer import APPENDED, GAP, ROOT, Layer
 from metatree.memory_type import SourceRef, load_builder
 from metatree.node import Node, digest_of
 from metatree.overlay import Overlay
-from metatree.sources import is_path, source_of, source_record, sources_of, tree_path
+from metatree.sources import FOLDER, is_path, source_of, source_record, sources_of, tree_path
 from metatree.store import Store, writable
 from metatree.suggest import suggest
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ROOT", "Tree"]
 
-FOLDER = ".metatree"
 INDEX = "index.db"
 MEMORY = "memory.db"
 
@@ -269,6 +268,18 @@ class Tree:
     def links_to(self, node: str | Node, kind: str | None = None) -> list[tuple[str, str]]:
         """Return (kind, source id) of the links that arrive at a node, without those from nodes that are not there."""
         return self._links(node, kind, "source", "target")
+
+    def all_links(self) -> Iterator[tuple[str, str, str]]:
+        """Yield (source id, kind, target id) of all links between nodes that are there, in no order."""
+        self._overlay.sync()
+        seen: set[tuple[str, str, str]] = set()
+        for layer in (self._built, self._memory):
+            for link in (
+                layer.store.rows("SELECT source, kind, target FROM link") if layer is not None else ()
+            ):
+                if link not in seen and self._overlay.contains(link[0]) and self._overlay.contains(link[2]):
+                    seen.add((link[0], link[1], link[2]))
+                    yield link[0], link[1], link[2]
 
     def _links(self, node: str | Node, kind: str | None, wanted: str, given: str) -> list[tuple[str, str]]:
         self._require(node)

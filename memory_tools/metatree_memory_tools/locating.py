@@ -12,11 +12,13 @@ from urllib.parse import urlsplit
 from metatree import plugins
 from metatree.errors import UserError
 from metatree.memory_type import SourceRef, SourceType, load_source_type
-from metatree.sources import FILES, is_path
+from metatree.sources import FILES, FOLDER, is_path
+from metatree_memory_tools.tree_source import is_tree
 
 Given = str | Path | SourceRef
 """A source as `build_tree` takes it."""
 
+_INTERPRETER = re.compile(r"(?:python[\d.]*|node|npx|uvx|uv|run|sh|bash|exec|bun|deno|java)(?:\.exe)?")
 _MOUNT_CHARS = 60
 
 
@@ -82,11 +84,25 @@ def mount_name(source: SourceRef) -> str:
         path = parts.path.strip("/").rpartition("/")[2]
         location = path or parts.hostname or parts.scheme
     elif is_path(source):
-        location = Path(location).name
+        place = Path(location)
+        location = place.parent.name if place.name == FOLDER else place.name
     else:
-        location = location.split()[0].rpartition("/")[2] if location.split() else ""
+        location = _program(location)
     name = re.sub(r"[^\w.-]+", "-", location)[:_MOUNT_CHARS].strip("-")
     return name if name.strip(".") else (source.type or "source")
+
+
+def _program(command: str) -> str:
+    """Return what a command line runs: the program, or what an interpreter or a package runner is told to run.
+
+    Example:
+        >>> _program("/usr/bin/npx -y @acme/weather-server --fast")
+        'weather-server'
+    """
+    words = command.split()
+    names = [word.rpartition("/")[2] for word in words if not word.startswith("-")]
+    other = (name for name in names if not _INTERPRETER.fullmatch(name))
+    return next(other, names[0] if names else "")
 
 
 def check_mount(mount: str) -> None:
@@ -116,7 +132,7 @@ def _typed(given: Given) -> SourceRef:
         return _read_by(source, name, rest)
     place = Path(location).expanduser()
     if place.is_dir():
-        return replace(source, type="folder", location=str(place.resolve()))
+        return replace(source, type="tree" if is_tree(place) else "folder", location=str(place.resolve()))
     if not isinstance(given, Path) or place.exists():
         where = str(place.resolve()) if place.exists() else location
         for kind in source_types():

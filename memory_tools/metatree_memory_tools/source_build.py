@@ -66,7 +66,9 @@ class SourceBuild:
                 self._write(batch)
         if not self.seen:
             raise UserError(f"the type {self.kind.name!r} gave no node for {self.source.location!r}")
+        links = self._links()
         with self.layer.store.transaction():
+            self.writer.all_links(links)
             self.writer.erase([node_id for node_id in self._known_ids() if node_id not in self.seen])
             self.writer.omissions({})
             self._link()
@@ -147,6 +149,16 @@ class SourceBuild:
             elif replace(before, content_kept=False) != node:
                 layer.rewrite(None, node)
         layer.insert(fresh)
+
+    def _links(self) -> set[tuple[str, str, str]]:
+        """Return the links between nodes of the source, in the ids of the tree."""
+        give = getattr(self.kind, "links", None)
+        found: set[tuple[str, str, str]] = set()
+        for one, kind, other in give(self.source) if give is not None else ():
+            link = self._id(one), str(kind), self._id(other)
+            if link[0] in self.seen and link[2] in self.seen:
+                found.add(link)
+        return found
 
     def _known_ids(self) -> list[str]:
         rows = self.layer.store.rows(f"SELECT id FROM node WHERE {self.writer.within('id')}")

@@ -143,6 +143,22 @@ class SqliteJournal:
         )
         return [run_id for run_id, _ in zip(free, range(limit), strict=False)]
 
+    def is_waiting(self, run_id: str, machine: str) -> bool:
+        """Say whether there is such a run and it has not ended."""
+        return bool(
+            self._store.rows(
+                "SELECT 1 FROM run WHERE id = ? AND machine = ? AND (ended IS NULL OR ended = 'waiting')",
+                (run_id, machine),
+            )
+        )
+
+    def reopen(self, run_id: str) -> None:
+        """Let somebody take up a run that stopped before its end. Raises UnknownRun."""
+        self._store.execute(
+            "UPDATE run SET ended = NULL, cancel = cancel & ? WHERE number = ? AND owner IS NULL",
+            (MAIL, self._number(run_id)),
+        )
+
     def _insert(self, number: int, token: int, seq: int, record: Record) -> int:
         body = None if record.body is None else _dump(record.body)
         used = _dump(record.used) if record.used else None

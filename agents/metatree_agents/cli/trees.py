@@ -112,6 +112,11 @@ def build(sources: Sequence[str], tree: Path | None, *, history: bool | None = N
     from metatree_memory_tools import build_tree
 
     place = place_of(sources, tree)
+    for source in sources:
+        if Path(source).expanduser().resolve() in (Path.home(), Path(Path.home().anchor)):
+            note(
+                f"warning: {visible(source)} is a whole home folder or disk: Ctrl-C, and name a folder, to stop"
+            )
     _make_place(place)
     began = time.monotonic()
     named = ", ".join(visible(source) for source in sources)

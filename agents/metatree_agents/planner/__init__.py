@@ -13,18 +13,34 @@ from metatree_agents.planner.domain import Domain, ordered, unordered
 from metatree_agents.planner.model import BadDefinition
 
 if TYPE_CHECKING:
+    from metatree_agents.planner.agents import AgentInfo, Agents
+    from metatree_agents.planner.bodies import Done, TaskContext
     from metatree_agents.planner.planning import PlanLimits, plan
+    from metatree_agents.planner.state import AgentOptions
 
 __all__ = [
+    "AgentInfo",
+    "AgentOptions",
+    "Agents",
     "BadDefinition",
     "Domain",
+    "Done",
     "PlanLimits",
+    "TaskContext",
     "ordered",
     "plan",
     "unordered",
 ]
 
-_LATER = {"PlanLimits": "planning", "plan": "planning"}
+_LATER = {
+    "AgentInfo": "agents",
+    "AgentOptions": "state",
+    "Agents": "agents",
+    "Done": "bodies",
+    "PlanLimits": "planning",
+    "TaskContext": "bodies",
+    "plan": "planning",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -73,6 +73,10 @@ _DEFAULTS = {one.name: one.default for one in fields(Intent) if one.name not in 
 Network = Mapping[int, Intent]
 
 
+SETTLED = ("complete", "cancelled")
+"""What follows a goal may go on: it is complete, or nobody wants it any more."""
+
+
 def planned(intent: Intent) -> bool:
     """Say whether a goal has its intent."""
     return intent.status not in ("open", "deferred")
@@ -105,7 +109,7 @@ def supports(network: Network, intent: Intent) -> set[int]:
 
 def supported(network: Network, intent: Intent) -> bool:
     """Say whether all support goals of a goal are complete."""
-    return all(network[one].status == "complete" for one in supports(network, intent))
+    return all(network[one].status in SETTLED for one in supports(network, intent))
 
 
 def ready(network: Network, intent: Intent) -> bool:
@@ -114,8 +118,8 @@ def ready(network: Network, intent: Intent) -> bool:
         return False
     if intent.parent is not None and network[intent.parent].status != "active":
         return False
-    return all(network[one].status == "complete" for one in (*intent.after, *intent.waits)) and all(
-        network[one].status in ("active", "complete") for one in intent.begun
+    return all(network[one].status in SETTLED for one in (*intent.after, *intent.waits)) and all(
+        network[one].status in ("active", *SETTLED) for one in intent.begun
     )
 
 

@@ -60,7 +60,7 @@ class McpServer:
         tools = list({tool.name: tool for tool in listing.tools}.values())
         names = [_line(tool.name, 60) for tool in tools]
         count = f"{len(tools)} tool{'' if len(tools) == 1 else 's'}, {len(listing.resources)} resources"
-        said = first_sentence(listing.instructions) or f"An MCP server: {count}."
+        said = first_sentence(listing.instructions.lstrip("# \n")) or f"An MCP server: {count}."
         attributes: dict[str, Any] = {"tools": len(tools), "resources": len(listing.resources)}
         if listing.left_out:
             attributes["note"] = f"{listing.left_out:,} further entries were left out"
