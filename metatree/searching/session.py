@@ -64,7 +64,6 @@ class Search:
         on_event: OnEvent | None,
         run_id: str,
     ) -> None:
-        suite = whole_suite(router, reader, tool_caller, composer, describer)
         for number, fallback in enumerate(fallbacks):
             if fallback is not ask_person and not callable(fallback):
                 raise UserError(f"fallbacks[{number}] is {fallback!r}: give a function, or ask_person")
@@ -76,6 +75,7 @@ class Search:
         self.on_event = on_event
         self.machine = SearchMachine()
         found = find_evidence(tree, required=router is None) if evidence is None else evidence or None
+        suite = whole_suite(router, reader, tool_caller, composer, describer, evidence=found)
         accepts = _accept_function(accept) if returns == "nodes" else None
         kinds = accepted_kinds(accept)
         menus = MenuMaker(

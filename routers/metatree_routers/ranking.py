@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,8 @@ class Ranking:
     """Weight of each term of the question that some node has."""
     order: Ints
     """Nodes with evidence, best first."""
+    named: dict[int, int] = field(default_factory=dict)
+    """Node -> the node that names it, where that brought it up."""
     _speakers: Ints | None = None
 
     def speakers(self, records: Records, nodes: Sequence[int]) -> list[int]:
@@ -234,6 +236,7 @@ def together(rankings: Sequence[Ranking]) -> Ranking:
         parts=np.maximum.reduce([share_of_best(ranking.parts) for ranking in rankings]),
         weights=weights,
         order=in_order(scores),
+        named={node: naming for ranking in rankings for node, naming in ranking.named.items()},
     )
 
 
