@@ -8,11 +8,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from metatree import Limits, Node, SearchResult, Tree, astream
 from metatree.placing import GROUP_KIND, MEMORY_KIND
 from metatree.remembering import forget, remember, said_by
+from metatree.text import decode
 from metatree.threads import in_thread
 from metatree_agents.toolkit_shapes import (
     Answered,
@@ -301,7 +303,7 @@ def _lines(node: Node) -> str | None:
 
 
 def _text_of(tree: Tree, node: Node) -> str:
-    """Return the text of a node, of its leaves if it has none of its own, or a list of what lies below a folder."""
+    """Return the text of a node; of a file all of it, of another node without text its leaves, of a folder a list."""
     if node.has_content:
         return tree.content(node)
     if node.kind in ("folder", GROUP_KIND) or node.path is None:
@@ -315,5 +317,13 @@ def _text_of(tree: Tree, node: Node) -> str:
             leaves.append(each)
             if len(leaves) >= _MOST_LEAVES:
                 break
+    file = tree.file_of(node)
+    if (
+        node.kind == "file"
+        and file is not None
+        and all(leaf.source and leaf.source.type == "text" for leaf in leaves)
+    ):
+        with suppress(OSError):  # its parts are in the tree, if it cannot be read any more
+            return decode(file.read_bytes())[0]
     leaves.sort(key=lambda leaf: (leaf.source.start_line or 0) if leaf.source else 0)
     return "\n".join(text.rstrip("\n") for _, _, text in tree.texts(leaf.id for leaf in leaves))

@@ -9,6 +9,7 @@ from pathlib import Path
 from metatree.layer import Layer
 from metatree.memory_type import Progress, SourceRef
 from metatree_memory_tools.git_log import drop_history, history_stale, read_history
+from metatree_memory_tools.history_nodes import lay_history
 
 _OMITTED = ".git"
 """Where the omissions say what is missing of a history."""
@@ -30,11 +31,13 @@ def bring_history(source: SourceRef, layer: Layer, progress: Progress | None) ->
         return
     if not source.options.get("history"):
         drop_history(layer.store, source=source.mount)
+        lay_history(source, layer)
         return
     note = read_history(Path(source.location), layer.store, source=source.mount, progress=progress)
     if note:
         place = f"{source.mount}/{_OMITTED}" if source.mount else _OMITTED
         layer.store.execute("INSERT OR REPLACE INTO omission(path, reason) VALUES (?, ?)", (place, note))
+    lay_history(source, layer)
 
 
 def is_history_stale(source: SourceRef, layer: Layer) -> bool:

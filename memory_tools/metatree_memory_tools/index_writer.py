@@ -207,6 +207,14 @@ class IndexWriter:
             ((source, kind, target) for target in sorted(wanted - known)),
         )
 
+    def all_links(self, wanted: set[tuple[str, str, str]]) -> None:
+        """Make these (source, kind, target) the links that leave any node that this writer writes."""
+        rows = self.store.rows(f"SELECT source, kind, target FROM link WHERE {self.within('source')}")
+        known = {(row[0], row[1], row[2]) for row in rows}
+        gone = "DELETE FROM link WHERE source = ? AND kind = ? AND target = ?"
+        self.store.execute_many(gone, known - wanted)
+        self.store.execute_many("INSERT INTO link(source, kind, target) VALUES (?, ?, ?)", wanted - known)
+
     def known_files(self) -> dict[str, Known]:
         """Return what was recorded of each file when it was built, by its path in the tree."""
         rows = self.store.rows(

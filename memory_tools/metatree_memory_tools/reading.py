@@ -86,9 +86,11 @@ def read_file(
     try:
         limit = max_file_bytes
         if found.size > limit:
-            limit = _limit(types, found, read_inside(root, raw, limit=_HEAD)[0], limit)
+            head = read_inside(root, raw, limit=_HEAD)[0]
+            large = _kind_of(types, found.path, head, is_binary(head))
+            limit = max(limit, int(getattr(large, "max_file_bytes", 0)))
             if found.size > limit:
-                return _huge(root, found, max_file_bytes)
+                return _huge(found, large is not None, limit, max_file_bytes)
         data, state = read_inside(root, raw, limit=limit + 1)
     except UserError as exc:
         return FileNodes(found.id, found.size, found.mtime_ns, found.ctime_ns, "", problem=str(exc))
@@ -124,6 +126,9 @@ def read_file(
             return FileNodes(found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem=failed)
         outline, source_type = Outline(problem=failed), "text"
     facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
+    for name in ("references", "declares"):
+        if said := getattr(outline, name):
+            facts[name] = said
     if found.raw is not None:
         facts["raw"] = found.raw.hex()
     return FileNodes(
@@ -132,7 +137,7 @@ def read_file(
         mtime_ns,
         state.st_ctime_ns,
         digest,
-        "" if binary else file.encoding,
+        "" if binary or getattr(kind, "binary", False) else file.encoding,
         reader,
         tuple(_nodes(found.id, file, digest, outline, source_type)),
         facts,
@@ -155,15 +160,9 @@ def _recognises(kind: MemoryType, path: str, head: bytes) -> bool:
         return False
 
 
-def _limit(types: Sequence[MemoryType], found: Found, head: bytes, limit: int) -> int:
-    """Return the size up to which a file is read: that of its type, when it has one of its own."""
-    kind = _kind_of(types, found.path, head, is_binary(head))
-    return max(limit, int(getattr(kind, "max_file_bytes", 0)))
-
-
-def _huge(root: Path, found: Found, limit: int) -> FileNodes:
-    head, _ = read_inside(root, found.path if found.raw is None else found.raw, limit=_HEAD)
-    if is_binary(head):
+def _huge(found: Found, is_known: bool, limit: int, max_file_bytes: int) -> FileNodes:
+    """Return the node of a file that is too large for its type; a binary file that no type knows has none."""
+    if not is_known:
         return FileNodes(found.id, found.size, found.mtime_ns, found.ctime_ns, "", problem="a binary file")
     note = f"too large to be read ({found.size / 1e6:.1f} MB, the limit is {limit / 1e6:.1f} MB)"
     attributes = {"path": found.id, "size_bytes": found.size, "note": note}
@@ -171,7 +170,7 @@ def _huge(root: Path, found: Found, limit: int) -> FileNodes:
     description = f"A file of {found.size / 1e6:.1f} MB: {note}."
     node = Node(found.id, _title(name), description, kind="file", attributes=attributes)
     node = _digested(node, f"{found.size} {found.mtime_ns}")
-    reader = f"huge {limit}"
+    reader = f"huge {max_file_bytes}"
     return FileNodes(
         found.id,
         found.size,
@@ -193,7 +192,7 @@ def _nodes(
     attributes["size_bytes"] = len(file.data)
     source = None
     held = bool(file.data) if source_type != "text" else bool(file.text.strip())
-    if not outline.parts and held:
+    if not outline.parts and held and not outline.empty:
         source = Source(type=source_type, path=path)
     else:
         attributes["path"] = path
@@ -216,7 +215,7 @@ def _add_parts(
     for part in parts:
         attributes = {**part.attributes, "start_line": part.start_line, "end_line": part.end_line}
         source, held = None, ""
-        if part.parts:
+        if part.parts or not part.start_line:
             attributes["path"] = path
         else:
             ranges = part.ranges if len(part.ranges) > 1 else ()

@@ -21,6 +21,7 @@ _PATH = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)?\b")
+_COMMIT = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b")
 _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.]+\b")
 
 _PROPER_NAMES = re.compile(r"\b[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*")
@@ -31,6 +32,7 @@ _WORDS_OF = {
     "path": ("path", "file", "filename", "folder", "directory", "dir"),
     "date": ("date", "day", "since", "until", "after", "before", "time"),
     "email": ("email", "mail"),
+    "commit": ("commit", "revision", "sha", "rev"),
     "name": (
         "name",
         "symbol",
@@ -170,6 +172,8 @@ def _strings(name: str, property_: Mapping[str, Any], request: ToolRequest) -> I
             yield from _URL.findall(said)
         case "date":
             yield from _DATE.findall(said)
+        case "commit":
+            yield from _COMMIT.findall(said)
         case "email":
             yield from _EMAIL.findall(said)
         case "path":

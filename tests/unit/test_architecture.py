@@ -86,7 +86,7 @@ PUBLIC = {
     "metatree_agents.planner": """
         AgentInfo AgentOptions Agents BadDefinition Domain Done PlanLimits TaskContext ordered plan unordered
     """,
-    "metatree_agents": "Definition FileToEdit files_to_edit",
+    "metatree_agents": "Definition FileToEdit FunctionTool files_to_edit function_tools",
     "metatree_memory_tools": "build_tree",
     "metatree_routers": """
         CachedRouter EmbeddedComposer EmbeddedDescriber EmbeddedReader EmbeddedRouter EmbeddedToolCaller

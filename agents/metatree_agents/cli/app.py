@@ -23,6 +23,7 @@ from metatree_agents.cli.questions import answer, questions
 from metatree_agents.cli.rules import rules
 from metatree_agents.cli.runs import resume, runs, trace
 from metatree_agents.cli.serve_mcp import mcp
+from metatree_agents.cli.serving import serve, users_app, worker
 from metatree_agents.cli.show import show
 from metatree_agents.cli.trees import denied
 from metatree_agents.cli.warnings import warnings_shown
@@ -44,11 +45,12 @@ app = typer.Typer(
 _COMMANDS = (
     *(build, ask, find, files, show, trace, runs, resume, questions, answer),
     *(remember, memories, forget, export, import_),
-    *(rules, plan, mcp, plugins, doctor),
+    *(rules, plan, mcp, serve, worker, plugins, doctor),
 )
 for _command in _COMMANDS:
     app.command(_command.__name__.rstrip("_"))(_command)
 app.add_typer(agents_app, name="agents")
+app.add_typer(users_app)
 
 
 def _print_version(wanted: bool) -> None:

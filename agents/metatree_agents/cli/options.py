@@ -92,3 +92,13 @@ Allow = Annotated[
         help="Let this tool change something outside of the memory, in this run; several times for several.",
     ),
 ]
+Web = Annotated[
+    str | None,
+    typer.Option(
+        "--web",
+        parser=given,
+        metavar="URL",
+        help="Look on the web for what the tree does not answer: address of a SearXNG instance that is asked for pages,"
+        " which become nodes; METATREE_SEARCH_URL names one too.",
+    ),
+]

@@ -62,7 +62,7 @@ def build_bar(title: str) -> Iterator[BuildProgress | None]:
 
         def report(done: int, total: int, path: str) -> None:
             progress.live.transient = False  # a bar that has shown something stays
-            progress.update(task, completed=done, total=total, path=_short(path))
+            progress.update(task, completed=done, total=total or None, path=_short(path))
 
         yield report
 

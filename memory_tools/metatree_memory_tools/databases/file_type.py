@@ -31,6 +31,7 @@ class SQLiteFile:
     version = "1"
     binary = True
     max_file_bytes = 50_000_000
+    tells_more = True
 
     @cached_property
     def tools(self) -> Sequence[Tool | ToolGroup]:

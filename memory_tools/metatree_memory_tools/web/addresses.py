@@ -12,7 +12,7 @@ import re
 import socket
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -81,6 +81,8 @@ class AddressRules:
     allow: tuple[str, ...] = ()
     """Hosts that may be reached although their addresses are private: `wiki.lan`, `wiki.lan:8080`, `10.1.0.0/16`.
     Link-local, multicast and metadata addresses have to be named by number."""
+    named: tuple[str, ...] = ()
+    """Hosts with ports whose addresses may be private, because the user gave the address itself; see `naming`."""
 
     def __post_init__(self) -> None:
         for entry in self.allow:
@@ -107,6 +109,22 @@ class AddressRules:
             raise UserError(f"allow={allow!r}: give a list of hosts")
         named = (part.strip() for part in os.environ.get(VARIABLE, "").split(","))
         return cls(private, (*allow, *(part for part in named if part)))
+
+    def naming(self, url: str) -> AddressRules:
+        """Return these rules for an address that the user gave himself, so that it may be private; nothing else may.
+
+        Raises:
+            RefusedAddress: it may not be reached all the same, as a metadata address.
+        """
+        parts = urlsplit(url)
+        try:
+            host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+            port = parts.port or _PORTS.get(parts.scheme, 0)
+        except ValueError as exc:
+            raise RefusedAddress(f"{url!r} is no URL: {exc}") from exc
+        rules = replace(self, named=(*self.named, f"{host}:{port}"))
+        rules.check_url(url)
+        return rules
 
     def check_url(self, url: str) -> SplitResult:
         """Return the parts of a URL, without its fragment, that may be asked for as far as its text can say.
@@ -161,7 +179,7 @@ class AddressRules:
     def _names_host(self, host: str, port: int) -> bool:
         host = host.rstrip(".").lower()
         names = {host, f"{host}:{port}", f"[{host}]:{port}"}
-        return any(entry.rstrip(".").lower() in names for entry in self.allow)
+        return any(entry.rstrip(".").lower() in names for entry in (*self.allow, *self.named))
 
     def _names_address(self, ip: Address, port: int) -> bool:
         for entry in self.allow:
