@@ -13,7 +13,7 @@ from typing import Any
 from metatree.errors import MetatreeError, UnknownNode
 from metatree.node import Node
 from metatree.protocols import Evidence, Option, Scored
-from metatree.tree import Tree
+from metatree.tree import ROOT, Tree
 
 _log = logging.getLogger("metatree")
 DEEP = 200
@@ -77,6 +77,8 @@ class MenuMaker:
         self._among = among
         self._jumps = jumps
         self._beyond = beyond if accepts is None and hasattr(evidence, "rank") else None
+        self.start = ROOT
+        """Where the search begins: accepted nodes below it are ranked among each other, as long as it is there."""
         self._rankings: dict[tuple[int, tuple[str, ...], str, int, bool], list[Scored]] = {}
         self._paths: dict[str, list[str]] = {}
         self._nodes: dict[str, Node] = {}
@@ -210,6 +212,23 @@ class MenuMaker:
         """Return the option with the most evidence, the first of equals: the order of last resort."""
         return max(menu.options, key=lambda option: option.score or 0.0)
 
+    def why(self, node: str, found: str, questions: tuple[str, ...]) -> str:
+        """Return what the evidence says of why a node was found from another one; '' when it cannot tell."""
+        explain = getattr(self._evidence, "why", None)
+        if not callable(explain):
+            return ""
+        under = self._scope(node) if self._among is not None else ROOT
+        try:
+            return str(explain(questions, found, under=None if under == ROOT else under))
+        except MetatreeError:
+            raise
+        except Exception:
+            _log.warning("the evidence could not explain itself", exc_info=True)
+            return ""
+
+    def _scope(self, node: str) -> str:
+        return self.start if self.start in self._path(node) else ROOT
+
     def _best_leaves(self, leaves: Mapping[str, Scored]) -> list[tuple[Node, Scored]]:
         chosen: list[tuple[Node, Scored]] = []
         floor = max((s.score for s in leaves.values()), default=0.0) * JUMP_SHARE
@@ -239,10 +258,15 @@ class MenuMaker:
     def _ranking(self, node: str, questions: tuple[str, ...], k: int, *, doubts: bool = True) -> list[Scored]:
         assert self._evidence is not None
         k = -(-k // DEEP) * DEEP  # in blocks, so that one more mark does not ask anew
-        key = (self._sequence, questions, "" if self._among is not None else node, k, doubts)
+        under = node
+        if self._among is not None:
+            under = self._scope(node)
+        key = (self._sequence, questions, under, k, doubts)
         ranking = self._rankings.get(key)
         if ranking is None:
-            where: dict[str, Any] = {"under": node} if self._among is None else {"among": self._among}
+            where: dict[str, Any] = {"under": under}
+            if self._among is not None:
+                where = {"among": self._among} if under == ROOT else {"under": under, "among": self._among}
             # Who collects nodes wants the best there are; who asks wants to be told when nothing can answer.
             score = self._evidence.score
             if self._accepts is not None or not doubts:

@@ -70,7 +70,6 @@ class Search:
         on_event: OnEvent | None,
         run_id: str,
     ) -> None:
-        suite = whole_suite(router, reader, tool_caller, composer, describer)
         for number, fallback in enumerate(fallbacks):
             if fallback is not ask_person and not callable(fallback):
                 raise UserError(f"fallbacks[{number}] is {fallback!r}: give a function, or ask_person")
@@ -82,6 +81,7 @@ class Search:
         self.on_event = on_event
         self.machine = SearchMachine()
         found = find_evidence(tree, required=router is None) if evidence is None else evidence or None
+        suite = whole_suite(router, reader, tool_caller, composer, describer, evidence=found)
         accepts = _accept_function(accept) if returns == "nodes" else None
         kinds = accepted_kinds(accept)
         filled = not getattr(suite.tool_caller, "by_rules", False)
@@ -115,6 +115,7 @@ class Search:
             tool_options=toolbox.options,
             timeout_s=limits.effect_seconds,
         )
+        self._menus = menus
         self.handlers = world.handlers() | toolbox.handlers()
         self.policies = world.policies() | toolbox.policies()
         self.link: BoardLink | None = None
@@ -130,6 +131,7 @@ class Search:
         answers: Mapping[int, Any],
     ) -> SearchResult:
         """Carry the run on and return what it found; an error of the journal or the machine ends it as `failed`."""
+        self._menus.start = folded.state.given["trail"][-1]
         self._emitted = 0 if folded.seq == 1 else len(folded.state.trace)
         self._emit(folded.state)
         runner = Runner(
