@@ -212,6 +212,23 @@ class MenuMaker:
         """Return the option with the most evidence, the first of equals: the order of last resort."""
         return max(menu.options, key=lambda option: option.score or 0.0)
 
+    def why(self, node: str, found: str, questions: tuple[str, ...]) -> str:
+        """Return what the evidence says of why a node was found from another one; '' when it cannot tell."""
+        explain = getattr(self._evidence, "why", None)
+        if not callable(explain):
+            return ""
+        under = self._scope(node) if self._among is not None else ROOT
+        try:
+            return str(explain(questions, found, under=None if under == ROOT else under))
+        except MetatreeError:
+            raise
+        except Exception:
+            _log.warning("the evidence could not explain itself", exc_info=True)
+            return ""
+
+    def _scope(self, node: str) -> str:
+        return self.start if self.start in self._path(node) else ROOT
+
     def _best_leaves(self, leaves: Mapping[str, Scored]) -> list[tuple[Node, Scored]]:
         chosen: list[tuple[Node, Scored]] = []
         floor = max((s.score for s in leaves.values()), default=0.0) * JUMP_SHARE
@@ -243,7 +260,7 @@ class MenuMaker:
         k = -(-k // DEEP) * DEEP  # in blocks, so that one more mark does not ask anew
         under = node
         if self._among is not None:
-            under = self.start if self.start in self._path(node) else ROOT
+            under = self._scope(node)
         key = (self._sequence, questions, under, k, doubts)
         ranking = self._rankings.get(key)
         if ranking is None:

@@ -70,7 +70,6 @@ class Search:
         on_event: OnEvent | None,
         run_id: str,
     ) -> None:
-        suite = whole_suite(router, reader, tool_caller, composer, describer)
         for number, fallback in enumerate(fallbacks):
             if fallback is not ask_person and not callable(fallback):
                 raise UserError(f"fallbacks[{number}] is {fallback!r}: give a function, or ask_person")
@@ -82,6 +81,7 @@ class Search:
         self.on_event = on_event
         self.machine = SearchMachine()
         found = find_evidence(tree, required=router is None) if evidence is None else evidence or None
+        suite = whole_suite(router, reader, tool_caller, composer, describer, evidence=found)
         accepts = _accept_function(accept) if returns == "nodes" else None
         kinds = accepted_kinds(accept)
         filled = not getattr(suite.tool_caller, "by_rules", False)

@@ -34,6 +34,7 @@ from metatree_routers.records import Ints
 from metatree_routers.router import DOUBTFUL
 from metatree_routers.sections import MAX_CHARS, sections
 from metatree_routers.tables import is_indexed
+from metatree_routers.why import reason
 
 _CACHED_SCORES = 6_000_000
 """Numbers kept by the cache of rankings, three for each node."""
@@ -192,6 +193,26 @@ class TextEvidence:
         return [
             _LateScored(id_, min(1.0, score), partial(line, at)) for at, (id_, score, _) in enumerate(found)
         ]
+
+    def why(self, questions: Sequence[str], node: str, *, under: str | None = None) -> str:
+        """Say in a short sentence why a node was found; empty when nothing speaks for it.
+
+        Args:
+            under: the node below which alone nodes competed, if any.
+        """
+        asked = _cleaned(questions)
+
+        def find(reader: Reader) -> str:
+            number = reader.numbers([node]).get(node)
+            if number is None:
+                return ""
+            ranking = self.ranking(reader, asked, _number(reader, under))
+            texts = _Texts(self._tree, reader)
+            return reason(
+                reader, ranking, asked, number, lambda n: dict(zip(n, texts.titles(n), strict=True))
+            )
+
+        return self.query(find) if asked else ""
 
     def missing(self, question: str) -> tuple[str, ...]:
         """Return the words that the question turns on and that no text of the tree has, if there are any."""
@@ -352,6 +373,10 @@ class _Texts:
     def heads(self, numbers: Sequence[int]) -> list[str]:
         """Return the beginnings that vectors are made of."""
         return self._of(numbers, lambda node, content: NodeText.of(node, content).head())
+
+    def titles(self, numbers: Sequence[int]) -> list[str]:
+        """Return the titles."""
+        return self._of(numbers, lambda node, content: node.title)
 
     def contents(self, numbers: Sequence[int]) -> list[str]:
         """Return the contents, or the descriptions of nodes without any."""

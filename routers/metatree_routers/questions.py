@@ -109,8 +109,7 @@ def rank_question(
     static = embedder() if embedder is not None else None
     if static is not None and len(records):
         candidates = _add_meaning(reader, matches, static, question, texts, candidates, competing)
-    if texts is not None:
-        _add_named(reader, matches.parts, texts, candidates, competing)
+    named = _add_named(reader, matches.parts, texts, candidates, competing) if texts is not None else {}
     np.maximum(matches.parts, 0, out=matches.parts)
     pointers = by_home(reader, Resolver(reader, find_clues(parts)).pointers())
     role_factors = factors(term_counts(parts.title), is_report=False)[records.role]
@@ -119,7 +118,9 @@ def rank_question(
     scores *= np.float32(_confidence(records, matches, scores, said))
     weights = {**{term: STATEMENT_WEIGHT * weight for term, weight in related.items()}, **matches.weights}
     weights = {term: weight for term, weight in weights.items() if term in postings}
-    return Ranking(scores, records.best_below(scores), pointers, matches.parts, weights, in_order(scores))
+    return Ranking(
+        scores, records.best_below(scores), pointers, matches.parts, weights, in_order(scores), named=named
+    )
 
 
 def _confidence(records: Records, matches: Matches, scores: Floats, said: Floats) -> float:
@@ -206,20 +207,21 @@ def _add_named(
     texts: Texts,
     candidates: Nodes,
     competing: npt.NDArray[np.bool_],
-) -> None:
-    """Bring up what the best nodes name, behind them."""
+) -> dict[int, int]:
+    """Bring up what the best nodes name, behind them; return which node named each that was brought up."""
     if not len(candidates):
-        return
+        return {}
     best = candidates[np.argsort(-parts[candidates], kind="stable")[:NAMING]]
     middle = float(np.median(parts[competing]))
-    raised: dict[int, float] = {}
+    raised: dict[int, tuple[float, int]] = {}
     for node, text in zip(best.tolist(), texts.contents(best.tolist()), strict=True):
-        stands_out = max(0.0, float(parts[node]) - middle)
+        gain = NAMED_WEIGHT * max(0.0, float(parts[node]) - middle)
         for other in named_in(reader, text):
-            if other != node and competing[other]:
-                raised[other] = max(raised.get(other, 0.0), float(parts[other]) + NAMED_WEIGHT * stands_out)
-    for other, score in raised.items():
-        parts[other] = max(float(parts[other]), score)
+            if other != node and competing[other] and gain > raised.get(other, (0.0, 0))[0]:
+                raised[other] = gain, node
+    for other, (gain, _) in raised.items():
+        parts[other] += gain
+    return {other: node for other, (_, node) in raised.items()}
 
 
 def named_in(reader: Reader, text: str) -> Iterable[int]:

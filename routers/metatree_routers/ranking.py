@@ -70,6 +70,8 @@ class Ranking:
     """Nodes with evidence, best first."""
     commits: dict[int, list[SimilarCommit]] = field(default_factory=dict)
     """Past commits like the question that touched a file, the most similar first; where a history was read."""
+    named: dict[int, int] = field(default_factory=dict)
+    """Node -> the node that names it, where that brought it up."""
     _speakers: Ints | None = None
 
     def speakers(self, records: Records, nodes: Sequence[int]) -> list[int]:
@@ -294,6 +296,7 @@ def together(rankings: Sequence[Ranking]) -> Ranking:
         parts=np.maximum.reduce([share_of_best(ranking.parts) for ranking in rankings]),
         weights=weights,
         order=in_order(scores),
+        named={node: naming for ranking in rankings for node, naming in ranking.named.items()},
     )
 
 

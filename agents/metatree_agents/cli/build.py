@@ -19,7 +19,8 @@ def build(
         typer.Argument(
             parser=options.given,
             metavar="SOURCE",
-            help="Folders, files, addresses, or TYPE:LOCATION for an installed type of sources.",
+            help="Folders, files, addresses (https://…), servers (mcp:COMMAND, mcp:https://…), descriptions"
+            " (openapi:FILE), or TYPE:LOCATION for another installed type of sources.",
         ),
     ],
     tree: options.TreePath = None,

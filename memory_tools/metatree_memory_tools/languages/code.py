@@ -74,6 +74,8 @@ class Code:
         if len(file.text) > _MOST_LINE_CHARS * max(1, len(file.lines)):
             return _with_language(plain.outline(file), shown, "")
         data = file.text.encode("utf-8", "replace")
+        if language.noise:
+            data = _noise(language).sub(lambda line: b" " * len(line[0]), data)
         try:
             parsed = _parse(language, data)
             if parsed is not None:
@@ -151,6 +153,11 @@ def _grammar(language: Language) -> tree_sitter.Language:
     import tree_sitter
 
     return tree_sitter.Language(getattr(importlib.import_module(language.module), language.function)())
+
+
+@cache
+def _noise(language: Language) -> re.Pattern[bytes]:
+    return re.compile(language.noise.encode(), re.MULTILINE)
 
 
 @cache

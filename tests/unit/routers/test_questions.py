@@ -188,3 +188,47 @@ def test_sums_below_are_those_of_the_subtrees(parents: list[int]) -> None:
             assert sums[number] == sum(values[below])
 
     TextEvidence(tree, embeddings=False).query(check)
+
+
+# why a node was found
+
+
+def _why(tree: Tree, question: str, node: str, under: str | None = None) -> str:
+    return TextEvidence(tree, embeddings=False).why([question], node, under=under)
+
+
+def test_a_reason_names_the_words_and_where_they_stand() -> None:
+    said = _why(_tree(*PAPERS), "How big is the Japanese corpus?", "p1/a")
+    assert said == "says “corpus”; in “Parsing Japanese verbs”, which says “Japanese”"
+    assert _why(_tree(*PAPERS), "How big is the Japanese corpus?", "p2/a") == "says “corpus”"
+
+
+def test_a_reason_names_neighbours_figures_and_what_named_the_node() -> None:
+    talk = _talk("turn", "session")
+    assert _why(talk, "Which instrument?", "s/2") == "next to a text that says “instrument”"
+    table = _tree(
+        ("t", ".", "page", "t", "Revenue 1234567 7654321"), ("u", ".", "page", "u", "Nothing else.")
+    )
+    assert _why(table, "How much revenue?", "t") == "says “revenue”; many figures"
+    names = _tree(
+        ("film", ".", "document", "The Long Night", "The Long Night was shot in Leland by Maria Perez Hall."),
+        ("person", ".", "document", "Maria Perez Hall", "She was born in Lisbon."),
+        *((f"f{n}", ".", "document", f"Town {n}", "A small place.") for n in range(5)),
+    )
+    assert _why(names, "What was shot in Leland?", "person") == "named in “The Long Night”"
+
+
+def test_a_reason_of_a_branch_names_what_lies_below_it() -> None:
+    assert _why(_tree(*PAPERS), "seven million pairs?", "p1").startswith("below it “passage 1”; says")
+
+
+def test_there_is_no_reason_for_what_nothing_speaks_for() -> None:
+    assert _why(_tree(*PAPERS), "xyzzy", "p1/a") == ""
+    assert _why(_tree(*PAPERS), "corpus", "gone") == ""
+
+
+def test_results_give_the_reason_with_the_line() -> None:
+    found = search("Japanese corpus", tree=_tree(*PAPERS), returns="nodes", k=1)
+    assert found.nodes[0].reason == (
+        "says “corpus”; in “Parsing Japanese verbs”, which says “Japanese”: 'The corpus has seven million pairs.'"
+    )
