@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -72,6 +73,9 @@ def _provides(group: str, name: str) -> tuple[str, tuple[str, ...]]:
         UserError: it cannot be imported or made, or is not what its group asks for.
     """
     if group == plugins.TOOLS:
+        part = plugins.load(group, name)
+        if not isinstance(part, Tool | ToolGroup) and callable(part) and inspect.signature(part).parameters:
+            return f"tools that depend on the tree: {_words(part)}", ()
         entries = tools_of(name)
         found = tuple(tool.id for entry in entries for tool in _tools(entry))
         return _listed(found) if found else "no tools", found

@@ -95,7 +95,7 @@ class Contents:
 
 
 def _asked(name: str, node_id: str, content: Callable[..., str], *given: Any) -> str:
-    """Return what a type says is the text of a node; whatever else it raises is an error of ours, which callers know."""
+    """Return what a type says is the text of a node; whatever else it raises becomes an error that callers know."""
     try:
         text = content(*given)
     except (MetatreeError, OSError):

@@ -79,6 +79,14 @@ def history_state(store: Store, source: str = "") -> HistoryState | None:
     return HistoryState(said["head"], said["commits"], said["note"], said["epoch"])
 
 
+def history_sources(store: Store) -> list[str]:
+    """Return the mounts of the sources whose history was asked for; `""` where a tree has one source alone."""
+    rows = store.rows(
+        "SELECT key FROM meta WHERE key >= ? AND key < ? ORDER BY key", ("history:", "history;")
+    )
+    return [key.partition(":")[2] for (key,) in rows]
+
+
 def state_key(source: str) -> str:
     """Return the key of `meta` that the state of a history is kept under."""
     return f"history:{source}"

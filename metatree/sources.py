@@ -7,6 +7,7 @@ source's *mount*, and every id and every path of content begins with it: `docs`,
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,19 @@ def _source(record: dict[str, Any], folder: Path) -> SourceRef:
     place = record.get("place")
     location = record["location"] if place is None else os.path.normpath(folder.absolute() / place)
     return SourceRef(location, record["options"], record.get("mount", ""), record["type"])
+
+
+def public_location(location: str) -> str:
+    """Return a location as it may be shown: without the password, if it is an address that has one.
+
+    Example:
+        >>> public_location("postgresql://ann:secret@db.example.org/shop?password=x&sslmode=require")
+        'postgresql://ann:***@db.example.org/shop?password=***&sslmode=require'
+    """
+    if "://" not in location:
+        return location
+    hidden = re.sub(r"(://[^/?#@:]*):[^/?#]*@", r"\1:***@", location)
+    return re.sub(r"(?i)([?&](?:\w*password|passwd|pwd|token|secret|api_?key)=)[^&#]*", r"\1***", hidden)
 
 
 def is_path(source: SourceRef) -> bool:

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from metatree.editing import plant
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
 from metatree.layer import GAP, ROOT, Layer
 from metatree.memory_type import Progress, SourceRef, load_source_type
@@ -16,7 +17,7 @@ from metatree.node import Node, digest_of
 from metatree.source import digest_bytes, read_inside
 from metatree.sources import FILES, FOLDER, check_source, disk_root, is_path, source_record, sources_of
 from metatree.store import Store, writable
-from metatree.tree import INDEX, Tree, plant
+from metatree.tree import INDEX, Tree
 from metatree_memory_tools.files_build import MAX_FILE_BYTES, FilesBuild
 from metatree_memory_tools.history_build import bring_history, is_history_stale, with_history
 from metatree_memory_tools.index_writer import IndexWriter, Known, SourceState
@@ -203,7 +204,7 @@ def _bring_up_to_date(
                     store.check()
             _update(sources, place, progress)
         except BrokenStore as exc:
-            if exc.reason == "foreign" or Path(exc.path).name != INDEX:
+            if exc.reason == "foreign" or Path(exc.path) != place / INDEX:
                 raise
             for end in ("", "-wal", "-shm"):
                 (place / (INDEX + end)).unlink(missing_ok=True)
@@ -247,9 +248,9 @@ def _read_or_note(
     """Read one of several sources; when that fails its top node says so, and what was read before stays."""
     try:
         _read(source, layer, place, progress, position)
-    except BrokenStore:
-        raise
     except Exception as exc:
+        if isinstance(exc, BrokenStore) and exc.path == str(layer.store.path):
+            raise  # the index of this tree, not a store that is the source
         note = str(exc) if isinstance(exc, MetatreeError) else f"{type(exc).__name__}: {exc}"
         if not isinstance(exc, MetatreeError):
             _log.warning("reading %s failed", source.location, exc_info=True)

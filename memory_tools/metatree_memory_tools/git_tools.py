@@ -67,7 +67,9 @@ def git_log(
         ):
             lines.append(commit_line(commit))
     more = [f"… and {len(lines) - limit:,} more"] if len(lines) > limit else []
-    return "\n".join(lines[:limit] + more) or f"none of {len(found):,} commits fits"
+    if not lines:
+        raise UserError(f"none of {len(found):,} commits fits")
+    return "\n".join(lines[:limit] + more)
 
 
 @tool(kind="exploratory", title="show a commit", kinds=(KIND, "file", COMMIT), reuse="run", timeout_s=60.0)
@@ -82,13 +84,11 @@ def show_commit(node: Node, tree: Tree, commit: Annotated[str, Field(description
 def find_change(
     node: Node,
     tree: Tree,
-    text: Annotated[
-        str, Field(description="A piece of a line, exactly as it is or was in the file.", min_length=2)
-    ],
+    term: Annotated[str, Field(description="A piece of a line, exactly as it is or was.", min_length=2)],
 ) -> str:
     """Find the commits that added, introduced, removed or deleted a text in this file or folder, with these lines."""
     root, _, path = _place(tree, node)
-    return changes_of_text(root, path, text) or f"no commit here added or removed {text!r}"
+    return changes_of_text(root, path, term)
 
 
 @tool(kind="interactive", title="open a commit as a node", kinds=_FOLDERS, timeout_s=60.0)

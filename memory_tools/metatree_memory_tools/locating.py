@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from metatree import plugins
 from metatree.errors import UserError
 from metatree.memory_type import SourceRef, SourceType, load_source_type
-from metatree.sources import FILES, FOLDER, is_path
+from metatree.sources import FILES, FOLDER, is_path, public_location
 from metatree_memory_tools.tree_source import is_tree
 
 Given = str | Path | SourceRef | Mapping[str, Any]
@@ -137,20 +137,24 @@ def _typed(given: Given) -> SourceRef:
     place = Path(location).expanduser()
     if place.is_dir():
         return replace(source, type="tree" if is_tree(place) else "folder", location=str(place.resolve()))
-    if not isinstance(given, Path) or place.exists():
-        where = str(place.resolve()) if place.exists() else location
+    there = place.exists()
+    # What is neither file nor folder is asked of nobody: to open a pipe is to wait for a writer.
+    if place.is_file() if there else not isinstance(given, Path):
+        where = str(place.resolve()) if there else location
         for kind in source_types():
             if _recognises(kind, where):
                 return replace(source, type=kind.name, location=where)
-    if place.exists():
+    if there:
         return replace(source, type="file", location=str(place.absolute()))
     if "://" in location:
         known = ", ".join(kind.name for kind in source_types()) or "none"
         raise UserError(
-            f"{location!r} is an address that no installed type of sources reads (installed: {known}):"
+            f"{public_location(location)!r} is an address that no installed type of sources reads (installed: {known}):"
             " save it to a folder first and build that"
         )
-    raise UserError(f"{location!r} does not exist: give a folder or a file that the tree is to be built from")
+    raise UserError(
+        f"{public_location(location)!r} does not exist: give a folder or a file that the tree is to be built from"
+    )
 
 
 def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
@@ -158,7 +162,9 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
     if kind in ("folder", "file"):
         if not (place.is_dir() if kind == "folder" else place.is_file()):
             raise UserError(f"{location!r} is no {kind}: give the path of one")
-        return replace(source, type=kind, location=str(place.resolve()))
+        return replace(
+            source, type=kind, location=str(place.resolve() if kind == "folder" else place.absolute())
+        )
     if kind not in plugins.names(plugins.SOURCES):
         known = ", ".join(plugins.names(plugins.SOURCES)) or "none"
         raise UserError(f"no type of sources {kind!r} is installed (installed: {known})")
@@ -166,8 +172,9 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
 
 
 def source_types() -> list[SourceType]:
-    """Return the types of whole sources that are installed or registered."""
-    return [kind for _, kind in plugins.each(plugins.SOURCES)]
+    """Return the types of whole sources that are installed or registered; trees, which are databases too, first."""
+    found = dict(plugins.each(plugins.SOURCES))
+    return sorted(found.values(), key=lambda kind: kind.name != "tree")
 
 
 def _recognises(kind: SourceType, location: str) -> bool:

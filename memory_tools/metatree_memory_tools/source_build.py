@@ -42,7 +42,7 @@ class SourceBuild:
         self.writer = IndexWriter(layer, source.mount)
         self.seen: set[str] = set()
         self.counts: dict[str, int] = {}
-        self.links: dict[tuple[str, str], set[str]] = {}
+        self.links: set[tuple[str, str, str]] = set()
 
     def run(self) -> None:
         """Read and write.
@@ -71,7 +71,6 @@ class SourceBuild:
             self.writer.all_links(links)
             self.writer.erase([node_id for node_id in self._known_ids() if node_id not in self.seen])
             self.writer.omissions({})
-            self._link()
             for name, value in (
                 ("fingerprint", fingerprint),
                 ("version", self.kind.version),
@@ -99,7 +98,7 @@ class SourceBuild:
                 position = self.counts[above] = self.counts.get(above, 0) + GAP
             self.seen.add(placed.id)
             for kind, target in node.attributes.get("links", ()):
-                self.links.setdefault((placed.id, str(kind)), set()).add(self._id(str(target)))
+                self.links.add((placed.id, str(kind), self._id(str(target))))
             yield placed, above, position
 
     def _id(self, inner: str) -> str:
@@ -118,14 +117,6 @@ class SourceBuild:
             source=source,
         )
         return placed if placed.digest else replace(placed, digest=digest_of(placed))
-
-    def _link(self) -> None:
-        """Bring the links up to date, without those to nodes that did not come."""
-        rows = self.layer.store.rows(
-            f"SELECT DISTINCT source, kind FROM link WHERE {self.writer.within('source')}"
-        )
-        for source, kind in {*rows, *self.links}:
-            self.writer.links(source, kind, self.links.get((source, kind), set()) & self.seen)
 
     def _write(self, batch: list[tuple[Node, str, int]]) -> None:
         layer = self.layer
@@ -151,14 +142,11 @@ class SourceBuild:
         layer.insert(fresh)
 
     def _links(self) -> set[tuple[str, str, str]]:
-        """Return the links between nodes of the source, in the ids of the tree."""
+        """Return the links between nodes that came, in the ids of the tree."""
         give = getattr(self.kind, "links", None)
-        found: set[tuple[str, str, str]] = set()
         for one, kind, other in give(self.source) if give is not None else ():
-            link = self._id(one), str(kind), self._id(other)
-            if link[0] in self.seen and link[2] in self.seen:
-                found.add(link)
-        return found
+            self.links.add((self._id(one), str(kind), self._id(other)))
+        return {link for link in self.links if link[0] in self.seen and link[2] in self.seen}
 
     def _known_ids(self) -> list[str]:
         rows = self.layer.store.rows(f"SELECT id FROM node WHERE {self.writer.within('id')}")

@@ -13,7 +13,7 @@ from typing import Any
 from metatree.errors import MetatreeError, UnknownNode
 from metatree.node import Node
 from metatree.protocols import Evidence, Option, Scored
-from metatree.tree import Tree
+from metatree.tree import ROOT, Tree
 
 _log = logging.getLogger("metatree")
 DEEP = 200
@@ -77,6 +77,8 @@ class MenuMaker:
         self._among = among
         self._jumps = jumps
         self._beyond = beyond if accepts is None and hasattr(evidence, "rank") else None
+        self.start = ROOT
+        """Where the search begins: accepted nodes below it are ranked among each other, as long as it is there."""
         self._rankings: dict[tuple[int, tuple[str, ...], str, int, bool], list[Scored]] = {}
         self._paths: dict[str, list[str]] = {}
         self._nodes: dict[str, Node] = {}
@@ -239,10 +241,15 @@ class MenuMaker:
     def _ranking(self, node: str, questions: tuple[str, ...], k: int, *, doubts: bool = True) -> list[Scored]:
         assert self._evidence is not None
         k = -(-k // DEEP) * DEEP  # in blocks, so that one more mark does not ask anew
-        key = (self._sequence, questions, "" if self._among is not None else node, k, doubts)
+        under = node
+        if self._among is not None:
+            under = self.start if self.start in self._path(node) else ROOT
+        key = (self._sequence, questions, under, k, doubts)
         ranking = self._rankings.get(key)
         if ranking is None:
-            where: dict[str, Any] = {"under": node} if self._among is None else {"among": self._among}
+            where: dict[str, Any] = {"under": under}
+            if self._among is not None:
+                where = {"among": self._among} if under == ROOT else {"under": under, "among": self._among}
             # Who collects nodes wants the best there are; who asks wants to be told when nothing can answer.
             score = self._evidence.score
             if self._accepts is not None or not doubts:

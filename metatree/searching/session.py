@@ -115,6 +115,7 @@ class Search:
             tool_options=toolbox.options,
             timeout_s=limits.effect_seconds,
         )
+        self._menus = menus
         self.handlers = world.handlers() | toolbox.handlers()
         self.policies = world.policies() | toolbox.policies()
         self.link: BoardLink | None = None
@@ -130,6 +131,7 @@ class Search:
         answers: Mapping[int, Any],
     ) -> SearchResult:
         """Carry the run on and return what it found; an error of the journal or the machine ends it as `failed`."""
+        self._menus.start = folded.state.given["trail"][-1]
         self._emitted = 0 if folded.seq == 1 else len(folded.state.trace)
         self._emit(folded.state)
         runner = Runner(

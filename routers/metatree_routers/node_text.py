@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from metatree.node import Node
+from metatree_routers.titles import title_term
 
 _ASSIGNED = re.compile(r"^(?: {4}|\t)?([A-Za-z_]\w{2,})[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 _MAX_SUFFIX = 6
@@ -23,7 +24,8 @@ class NodeText:
     about: str
     content: str
     exact: tuple[str, ...] = ()
-    """Terms kept as they are: `=name` for a name that is defined here, `/a/b.py` for each end of a file's path."""
+    """Terms kept as they are: `=name` for a name that is defined here, `/a/b.py` for each end of a file's path,
+    `~title` for a title that is a name."""
 
     def head(self) -> str:
         """Return what its vector is made of: title, description, and the beginning of the content."""
@@ -57,6 +59,9 @@ def path_ends(path: str) -> Iterator[str]:
 
 
 def _exact(node: Node, path: str, content: str) -> Iterator[str]:
+    named = title_term(node)
+    if named is not None:
+        yield named
     if node.kind == "file":
         yield from path_ends(path)
     elif node.kind in ("definition", "class", "function", "method"):

@@ -1,27 +1,30 @@
 """Rank all nodes of a tree for one question, without a model.
 
-Three scores are added, each a share of the best one: BM25 over a whole file (or page, or conversation: what is read
-as one text), the best three of its parts by BM25 summed, and what the question names outright. A part is ranked by
-its own score and by that of the whole it belongs to. For a question of a sentence, static embeddings are added to
-the parts' scores: z-scores of the two are summed, over the nodes that share words with the question.
+Scores are added, each a share of the best one: BM25 over a whole file (or page, or conversation: what is read as one
+text), the best three of its parts by BM25 summed, and what the question names outright; for a report also the words
+in the path, and the past commits like it. A part is ranked by its own score and by that of the whole it belongs to.
+For a question of a sentence, static embeddings are added to the parts' scores: z-scores of the two are summed, over
+the nodes that share words with the question.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from metatree_routers.bm25 import BM25
 from metatree_routers.clues import Pointer, Resolver, by_home, find_clues
-from metatree_routers.embedding import Embedder, cosines
-from metatree_routers.index import MOST_VECTORS, Reader
+from metatree_routers.commit_index import MOST_FILES, SimilarCommit, votes
+from metatree_routers.embedding import cosines
+from metatree_routers.index import Reader
+from metatree_routers.paths import path_scores
 from metatree_routers.postings import Postings
 from metatree_routers.records import Ints, Records
-from metatree_routers.roles import factors
+from metatree_routers.roles import Role, factors
 from metatree_routers.sections import sections
 from metatree_routers.tables import VECTOR_CHUNK
 from metatree_routers.text import term_counts
@@ -38,15 +41,15 @@ WHOLE_TITLE_WEIGHT = 1.0
 PART_WEIGHTS = (2.0, 1.0, 1.0)
 """Of title, about and content of a part."""
 BEST_PARTS = 3
-CLUE_WEIGHT = 0.3
+CLUE_WEIGHT = 0.2
+PATH_WEIGHT = 0.5
+"""Of the words of a report in the path of a file."""
+HISTORY_WEIGHT = 0.4
+"""Of past commits like a report that touched a file."""
 MOST_CLUES = 4
 """Clues of a file that count, the strongest whole, each further one half as much."""
-
-EMBEDDING_WEIGHT = 0.5
-MOST_CANDIDATES = 200
-
-Heads = Callable[[Sequence[int]], list[str]]
-"""Gives the beginnings of nodes, by number, that vectors are made of."""
+UNSAID = 0.1
+"""How sure it is of the best file when no text has a word of the report, but a path or a commit has."""
 
 
 @dataclass(slots=True)
@@ -65,6 +68,8 @@ class Ranking:
     """Weight of each term of the question that some node has."""
     order: Ints
     """Nodes with evidence, best first."""
+    commits: dict[int, list[SimilarCommit]] = field(default_factory=dict)
+    """Past commits like the question that touched a file, the most similar first; where a history was read."""
     _speakers: Ints | None = None
 
     def speakers(self, records: Records, nodes: Sequence[int]) -> list[int]:
@@ -207,31 +212,67 @@ def clue_scores(records: Records, pointers: dict[int, list[Pointer]]) -> Floats:
     return scores
 
 
-def rank(
-    reader: Reader,
-    question: str,
-    embedder: Callable[[], Embedder | None] | None = None,
-    heads: Heads | None = None,
-) -> Ranking:
-    """Rank all nodes for one question.
+def rank(reader: Reader, report: str, *, similar: Sequence[SimilarCommit] = ()) -> Ranking:
+    """Rank all nodes for a report; a question of a sentence or a few goes through `questions.rank_question`.
 
     Args:
-        embedder: gives what adds embeddings for a question of a sentence; None for words alone.
-        heads: gives what vectors are made of, where they are not kept.
+        reader: one moment of an index.
+        report: what is to be mended.
+        similar: past commits like the report; what they touched is evidence.
     """
     records = reader.records
-    parts = sections(question)
-    matches = match(reader, parts.term_weights())
-    static = embedder() if embedder is not None and not parts.is_long and len(records) else None
-    if static is not None:
-        add_embeddings(reader, matches, static, question, heads)
+    parts = sections(report)
+    weights = parts.term_weights()
+    postings = reader.postings(weights)
+    matches = match(reader, weights, postings)
     pointers = by_home(reader, Resolver(reader, find_clues(parts)).pointers())
-    role_factors = factors(term_counts(parts.title), is_report=parts.is_long)[records.role]
-    scores = combine(records, matches, pointers, role_factors, by_whole=parts.is_long)
-    scores *= np.float32(confidence(records, matches, scores))
+    role_factors = factors(term_counts(parts.title), is_report=True)[records.role]
+    extra = np.float32(PATH_WEIGHT) * share_of_best(path_scores(records, postings, weights))
+    commits = _by_file(reader, similar)
+    if commits:
+        extra = extra + np.float32(HISTORY_WEIGHT) * share_of_best(commit_scores(reader, similar, commits))
+    scores = combine(records, matches, pointers, role_factors, by_whole=True, extra=extra)
+    least = UNSAID if extra.any() else 0.0
+    scores *= np.float32(max(least, confidence(records, matches, scores)))
     return Ranking(
-        scores, records.best_below(scores), pointers, matches.parts, matches.weights, in_order(scores)
+        scores,
+        records.best_below(scores),
+        pointers,
+        matches.parts,
+        matches.weights,
+        in_order(scores),
+        commits,
     )
+
+
+def _by_file(reader: Reader, similar: Sequence[SimilarCommit]) -> dict[int, list[SimilarCommit]]:
+    """Sort commits by the files of the tree that they touched."""
+    found: dict[int, list[SimilarCommit]] = {}
+    numbers = reader.numbers({file for commit in similar for file in commit.files})
+    for commit in similar:
+        if len(commit.files) <= MOST_FILES:
+            for file in commit.files:
+                if file in numbers:
+                    found.setdefault(numbers[file], []).append(commit)
+    return found
+
+
+def commit_scores(
+    reader: Reader, similar: Sequence[SimilarCommit], commits: dict[int, list[SimilarCommit]]
+) -> Floats:
+    """Score each home by the past commits like the question that touched it: (h,), not normalised.
+
+    Tests and change logs are touched by every commit, so they take no share of its votes.
+    """
+    records = reader.records
+    ids = reader.ids(commits)
+    source = [ids[number] for number in commits if records.role[number] == Role.SOURCE]
+    said = votes(similar, source)
+    scores = np.zeros(len(records.homes), dtype=np.float32)
+    for number in commits:
+        if records.home_row[number] >= 0:
+            scores[records.home_row[number]] = said.get(ids[number], 0.0)
+    return scores
 
 
 def together(rankings: Sequence[Ranking]) -> Ranking:
@@ -281,6 +322,7 @@ def combine(
     role_factors: Floats,
     *,
     by_whole: bool,
+    extra: Floats | None = None,
 ) -> Floats:
     """Add up what speaks for each node, as a share of what speaks for the best one.
 
@@ -288,12 +330,15 @@ def combine(
         role_factors: (n,) what each score is multiplied with, for the role of the file.
         by_whole: whether files decide, and parts come behind their file (a long report is about a file); else parts
             decide, and a file is as good as its best part (a question is answered by a part).
+        extra: (h,) what else speaks for each home.
     """
     own = share_of_best(matches.parts * role_factors)
     if not len(records.homes):
         return own
     whole = share_of_best(matches.whole) + share_of_best(best_parts(records, matches.parts))
     whole += np.float32(CLUE_WEIGHT) * clue_scores(records, pointers)
+    if extra is not None:
+        whole += extra
     whole = share_of_best(whole * role_factors[records.homes])
     inside = records.home_row >= 0
     rows = records.home_row[inside]
@@ -338,42 +383,7 @@ def confidence(records: Records, matches: Matches, scores: Floats) -> float:
     return math.sqrt(min(1.0, covered / matches.total))
 
 
-def add_embeddings(
-    reader: Reader, matches: Matches, embedder: Embedder, question: str, heads: Heads | None = None
-) -> None:
-    """Add the z-score of the cosine to the z-score of BM25, in the unit of BM25, for the candidates.
-
-    Candidates are the nodes with the most words in common; in a small tree, whose vectors are all kept, also those
-    that are nearest in meaning.
-    """
-    query = embedder.embed([question])[0]
-    if not query.any():
-        return
-    parts, records = matches.parts, reader.records
-    candidates = np.flatnonzero(parts > 0)
-    if len(candidates) > MOST_CANDIDATES:
-        candidates = candidates[np.argpartition(-parts[candidates], MOST_CANDIDATES)[:MOST_CANDIDATES]]
-    if records.n_texts <= MOST_VECTORS:
-        cosine = _kept_cosines(reader, query, range(-(-len(records) // VECTOR_CHUNK)))
-        near = np.argsort(-cosine, kind="stable")[: MOST_CANDIDATES // 4]
-        candidates = np.union1d(candidates, near[cosine[near] > 0])
-        values = cosine[candidates]
-    else:
-        values = (
-            embedder.embed(heads(candidates.tolist())) @ query
-            if heads
-            else np.zeros(len(candidates), np.float32)
-        )
-    if not len(candidates):
-        return
-    spread = float(parts[candidates].std()) or 0.1 * matches.total
-    z = (values - values.mean()) / max(float(values.std()), 1e-6)
-    added = parts[candidates] + np.float32(EMBEDDING_WEIGHT * spread) * z
-    least = np.where(parts[candidates] > 0, np.float32(1e-3), np.float32(0))
-    parts[candidates] = np.maximum(added, least * np.float32(matches.total))
-
-
-def _kept_cosines(reader: Reader, query: Floats, chunks: Iterable[int]) -> Floats:
+def kept_cosines(reader: Reader, query: Floats, chunks: Iterable[int]) -> Floats:
     """Give the cosine of each node whose vector is kept: (n,); 0 for the others."""
     cosine = np.zeros(len(reader.records) + VECTOR_CHUNK, dtype=np.float32)
     for first, vectors in reader.vectors(chunks):

@@ -237,3 +237,26 @@ def test_a_large_pdf_is_read_and_an_unchanged_one_is_not_read_again(
     monkeypatch.setattr(extracting, "extracted", lambda *_: pytest.fail("it was read again"))
     with build_tree(tmp_path) as tree:
         assert not tree.stale()
+
+
+def test_a_document_of_python_docx_is_read_as_python_docx_reads_it(tmp_path: Path) -> None:
+    from docx import Document
+
+    made = Document()
+    made.core_properties.title = "Tea & co"
+    made.add_heading("Tea", 1)
+    made.add_paragraph("Grün, schwarz and 白茶 — all hot.")
+    made.add_heading("Cups", 2)
+    made.add_paragraph("small", style="List Bullet")
+    table = made.add_table(rows=2, cols=2)
+    for number, cell in enumerate(cell for row in table.rows for cell in row.cells):
+        cell.text = f"cell {number}"
+    made.add_heading("Milk", 1)
+    made.save(str(tmp_path / "a.docx"))
+    theirs = [paragraph.text for paragraph in Document(str(tmp_path / "a.docx")).paragraphs]
+    with build_tree(tmp_path) as tree:
+        assert tree.get("a.docx").attributes["title"] == "Tea & co"
+        assert [node.title for node in tree.children("a.docx")] == ["Tea", "Milk"]
+        text = "\n".join(tree.content(node) for _, node in tree.walk("a.docx") if node.has_content)
+        assert all(paragraph in text or paragraph == "Milk" for paragraph in theirs)
+        assert "cell 0 | cell 1\ncell 2 | cell 3" in text

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.tree_source import TreeSource
 
 from metatree import Node, Tree, UserError, search
 
@@ -104,6 +105,23 @@ def test_a_tree_is_no_source_of_itself(places: Path) -> None:
         assert "shop/pay.py" in tree
 
 
+def test_a_mounted_tree_that_is_damaged_harms_no_other(places: Path) -> None:
+    build_tree("wiki").close()
+    with build_tree("shop", "tree:wiki", out="both") as tree:
+        tree.add(Node("n", "note", content="mind"), "shop/pay.py")
+        before = tree.index.rows("SELECT value FROM meta WHERE key = 'generation'")
+    index = places / "wiki/.metatree/index.db"
+    index.write_bytes(b"noise" * 5000)
+    (places / "shop/cart.py").write_text("def total():\n    'Add up.'\n    return 3\n")
+    with Tree.open("both") as tree:
+        assert tree.stale()
+        tree.refresh()
+        assert "is damaged" in tree.get("wiki").attributes["note"]
+        assert "wiki/rules.md#refunds" in tree and "Add up" in tree.content("shop/cart.py::total")
+        assert tree.index.rows("SELECT value FROM meta WHERE key = 'generation'") == before
+        assert tree.parent("n") == "shop/pay.py"
+
+
 def test_a_database_of_another_program_is_no_tree(places: Path) -> None:
     import sqlite3
     from contextlib import closing
@@ -111,7 +129,8 @@ def test_a_database_of_another_program_is_no_tree(places: Path) -> None:
     with closing(sqlite3.connect("other.db")) as other:
         other.execute("CREATE TABLE t(x)")
         other.commit()
-    with build_tree("other.db") as tree:
-        assert ("other.db", "a binary file") in tree.omissions()
+    assert not TreeSource().recognises(str(places / "other.db"))
+    with build_tree("tree:other.db") as tree:
+        assert "a SQLite file of another program" in tree.get("other.db").attributes["note"]
     with pytest.raises(UserError, match="no folder"):
         build_tree("folder:nowhere")

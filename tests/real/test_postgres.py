@@ -11,6 +11,7 @@ from metatree_memory_tools.databases.dsn import address_of
 from metatree_memory_tools.databases.postgres import Postgres
 from metatree_memory_tools.databases.tools import find_rows, query_database, save_query
 
+from metatree import search
 from metatree.errors import MetatreeError, TransientError, UserError
 from tests.real.postgres import Server, serving
 
@@ -87,7 +88,8 @@ def test_the_tools_query_find_and_keep(server: Server, tmp_path: Path) -> None:
         sql = 'SELECT sum(total) FROM shop."order/s" WHERE customer_id = 1'
         assert query_database.function(node=node, tree=tree, sql=sql) == "sum\n15.00"
         assert "Bob | Basel | ***" in find_rows.function(node=node, tree=tree, text="BASEL")
-        assert find_rows.function(node=node, tree=tree, text="s3cret").startswith("no rows")
+        with pytest.raises(UserError, match="no row"):
+            find_rows.function(node=node, tree=tree, text="s3cret")
         made = save_query.function(node=node, tree=tree, sql="SELECT name FROM customer ORDER BY 1")
         assert made.content == "SELECT name FROM customer ORDER BY 1\n\nname\nAnn\nBob"
 
@@ -200,3 +202,26 @@ def test_a_server_that_is_not_there_keeps_the_nodes_and_says_so(tmp_path: Path) 
         note = tree.get("postgres").attributes["note"]
     assert "cannot be reached" in note
     assert "hunter2" not in note
+
+
+def test_a_question_that_only_the_database_answers(server: Server, tmp_path: Path) -> None:
+    with psycopg.connect(server.address(), autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA people")
+        connection.execute(
+            "CREATE TABLE people.customer AS SELECT n AS id, 'Ann ' || n AS name, 'Bern' AS city"
+            " FROM generate_series(1, 50) AS n"
+        )
+        connection.execute("INSERT INTO people.customer VALUES (51, 'Jan Suter', 'Lugano')")
+    try:
+        with build_tree(server.address(), out=tmp_path / "tree") as tree:
+            question = 'In which city does the customer "Jan Suter" live?'
+            assert search([question], tree=tree, own_tools=False).ended == "exhausted"
+            result = search([question], tree=tree)
+            assert result.answer.endswith("customer:\nid | name | city\n51 | Jan Suter | Lugano")
+            calls = [
+                entry.data["tool"] for entry in result.trace if entry.event == "tool" and "call" in entry.data
+            ]
+            assert calls[-1] == "find_rows"
+    finally:
+        with psycopg.connect(server.address(), autocommit=True) as connection:
+            connection.execute("DROP SCHEMA people CASCADE")

@@ -287,7 +287,8 @@ def test_the_tools_of_a_conversation() -> None:
     assert "red pot" in turns_by_speaker.function(node=bob, tree=tree, speaker="bob")
     assert "gone" in turns_by_speaker.function(node=bob, tree=tree, speaker="Ann", words="gone")
     assert "Where" not in turns_by_speaker.function(node=bob, tree=tree, speaker="Ann", words="gone")
-    assert "the speakers are Ann, Bob" in turns_by_speaker.function(node=bob, tree=tree, speaker="Eve")
+    with pytest.raises(UserError, match="the speakers are Ann, Bob"):
+        turns_by_speaker.function(node=bob, tree=tree, speaker="Eve")
     top = node(tree, "conversations:/home")
     assert (
         turns_by_date.function(node=top, tree=tree, date="2024-03")
@@ -297,7 +298,8 @@ def test_the_tools_of_a_conversation() -> None:
         turns_by_date.function(node=top, tree=tree, date="1 January 2024", until="2024-02-01").count("\n")
         == 2
     )
-    assert "from 2024-01-01 to 2024-03-01" in turns_by_date.function(node=top, tree=tree, date="1999")
+    with pytest.raises(UserError, match="from 2024-01-01 to 2024-03-01"):
+        turns_by_date.function(node=top, tree=tree, date="1999")
     with pytest.raises(UserError):
         turns_by_date.function(node=top, tree=tree, date="soon")
     fact = remember_fact.function(node=bob, tree=tree, fact="The key is  under the red pot.")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from metatree.sources import public_location
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FAILED, FOUND
 from metatree_agents.cli.shapes import BuildShape, BuiltShape, BuiltSourceShape
@@ -50,7 +51,7 @@ def build(
         mounts = [source for source in made.sources() if source.mount]
         place = str(made.path)
     built = BuiltShape(
-        source=", ".join(sources),
+        source=", ".join(map(public_location, sources)),
         tree=place,
         nodes=info["nodes"],
         kinds=info["kinds"],

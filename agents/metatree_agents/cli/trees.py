@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metatree.errors import UserError
+from metatree.sources import public_location
 from metatree_agents.cli.exits import Cancelled
 from metatree_agents.cli.progress import build_bar
 from metatree_agents.cli.screen import note, visible
@@ -119,8 +120,10 @@ def build(sources: Sequence[str], tree: Path | None, *, history: bool | None = N
             )
     _make_place(place)
     began = time.monotonic()
-    named = ", ".join(visible(source) for source in sources)
-    command = f"metatree build {' '.join(sources)}" + (f" --tree {tree}" if tree is not None else "")
+    named = ", ".join(visible(public_location(source)) for source in sources)
+    command = f"metatree build {' '.join(map(public_location, sources))}" + (
+        f" --tree {tree}" if tree is not None else ""
+    )
     with _resumable(f"cancelled; what was read is kept: go on with `{command}`"):
         with build_bar(f"building {named}") as progress:
             built = build_tree(*sources, out=tree, history=history, progress=progress)

@@ -46,12 +46,16 @@ async def serve_all(
     Raises:
         UserError: the address cannot be listened on.
     """
+    try:
+        listening = _listening(host, port)
+    except UserError:
+        await database.close()
+        raise
     users = Users(database, settings.proofs)
     if not await users.list():
         say("first start: these secrets are shown only now; `metatree users add NAME` makes new ones")
         for name, role in (("admin", "admin"), ("Frontend_1", "frontend")):
             say(f"  {name} ({role}): {await users.add(name, role)}")
-    listening = _listening(host, port)
     app = create_app(database, settings)
     server = uvicorn.Server(
         uvicorn.Config(
@@ -95,12 +99,15 @@ def _no_signals() -> Any:
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    made = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         made = socket.socket(family, kind, protocol)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
     except OSError as exc:
+        if made is not None:
+            made.close()
         raise UserError(
             f"cannot listen on {host} port {port}: {exc.strerror or exc}; choose another --port"
         ) from exc

@@ -54,7 +54,7 @@ def turns_by_speaker(
     ]
     if not turns:
         known = dict.fromkeys(str(turn.attributes.get("speaker", turn.title)) for turn in _turns(tree, node))
-        return f"{speaker!r} says nothing here; the speakers are {', '.join(list(known)[:20])}"
+        raise UserError(f"{speaker!r} says nothing here; the speakers are {', '.join(list(known)[:20])}")
     asked = [word.casefold() for word in re.findall(r"\w+", words)]
     texts = (text for _, _, text in tree.texts(turn.id for turn in turns))
     return _listed(
@@ -78,11 +78,9 @@ def turns_by_date(
     turns = [turn for turn in _turns(tree, node) if first <= str(turn.attributes.get("at", ""))[:10] <= last]
     if not turns:
         times = sorted(at[:10] for turn in _turns(tree, node) if (at := str(turn.attributes.get("at", ""))))
-        return (
-            f"nothing was said then; there are turns from {times[0]} to {times[-1]}"
-            if times
-            else "no turn has a date"
-        )
+        if not times:
+            raise UserError("no turn here has a date")
+        raise UserError(f"nothing was said then; there are turns from {times[0]} to {times[-1]}")
     return _listed((text for _, _, text in tree.texts(turn.id for turn in turns)), limit)
 
 

@@ -106,8 +106,8 @@ class Connection(Protocol):
         """Return some rows of a table."""
         ...
 
-    def find(self, schema: str, table: str, text: str, limit: int) -> Rows:
-        """Return rows of a table of which some column holds a text, in any case; raises as `query`."""
+    def find(self, schema: str, table: str, texts: Sequence[str], limit: int) -> Rows:
+        """Return the rows of a table that hold the most of some texts, in any case; raises as `query`."""
         ...
 
     def query(self, sql: str, limit: int) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ QUERY_S = 5.0
 _CONNECT_S = 10
 _SAMPLE_S = 2.0
 _COUNT_S = 0.5
+_HELD = '"number of texts held"'
 _COUNTED_ROWS = 50_000
 """Tables of which the server believes that they have more rows are not counted."""
 
@@ -254,24 +255,28 @@ class Postgres:
                 cursor, f"SELECT * FROM {_quoted(schema)}.{_quoted(table)} LIMIT {int(limit)}", limit
             )
 
-    def find(self, schema: str, table: str, text: str, limit: int) -> Rows:
+    def find(self, schema: str, table: str, texts: Sequence[str], limit: int) -> Rows:
         self._secret_columns()
         place = f"{_quoted(schema)}.{_quoted(table)}"
         with self._transaction(QUERY_S, role=self._role) as cursor:
             cursor.execute(
-                "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
+                "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"
+                " AND has_column_privilege(attrelid, attnum, 'SELECT') ORDER BY attnum",
                 (place,),
             )
-            names = [row[0] for row in cursor.fetchall() if self._secrets or not is_secret_name(row[0])]
-            if not names:
+            names = [row[0] for row in cursor.fetchall()]
+            shown = [name for name in names if self._secrets or not is_secret_name(name)]
+            if not shown:
                 raise UserError(f"there is no table {table!r} with columns that are shown")
-            where = " OR ".join(
-                f"strpos(lower({_quoted(name)}::text), lower(%(text)s)) > 0" for name in names
+            # A name may hold the sign that stands for a value.
+            row = f"concat_ws(E'\\n', {', '.join(_quoted(name) for name in shown)})".replace("%", "%%")
+            held = " + ".join([f"(strpos(lower({row}), lower(%s)) > 0)::int"] * len(texts))
+            columns = ", ".join(map(_quoted, names)).replace("%", "%%")
+            sql = (
+                f"WITH counted AS (SELECT {columns}, {held} AS {_HELD} FROM {place.replace('%', '%%')})"
+                f" SELECT {columns} FROM counted WHERE {_HELD} > 0 AND {_HELD} = (SELECT max({_HELD}) FROM counted)"
             )
-            # The names of columns may hold the sign that stands for a value.
-            sql = f"SELECT * FROM {place} WHERE " + where.replace("%", "%%").replace("%%(text)s", "%(text)s")
-            sql = sql if "%" not in place else sql.replace(place, place.replace("%", "%%"), 1)
-            return self._fetched(cursor, sql, limit, {"text": text})
+            return self._fetched(cursor, sql, limit, tuple(texts))
 
     def query(self, sql: str, limit: int) -> Rows:
         names = checked(sql)
@@ -295,7 +300,7 @@ class Postgres:
         return self._known
 
     def _fetched(
-        self, cursor: psycopg.Cursor[Any], sql: str, limit: int, values: dict[str, str] | None = None
+        self, cursor: psycopg.Cursor[Any], sql: str, limit: int, values: tuple[str, ...] | None = None
     ) -> Rows:
         """Run a statement by the extended protocol, which takes one alone, and read so many rows and no more."""
         rows: list[tuple[Any, ...]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ QUERY_S = 5.0
 _COUNT_S = 0.2
 _MAX_VALUE_BYTES = 5_000_000
 _STEPS = 5_000
+_HELD = '"number of texts held"'
 _UNWANTED = frozenset(
     {"load_extension", "readfile", "writefile", "edit", "lsdir", "fsdir", "zipfile", "fts3_tokenizer"}
 )
@@ -174,15 +175,22 @@ class SQLite:
     def sample(self, schema: str, table: str, limit: int = SAMPLE_ROWS) -> Rows:
         return self.query(f"SELECT * FROM {_quoted(table)}", limit)
 
-    def find(self, schema: str, table: str, text: str, limit: int) -> Rows:
+    def find(self, schema: str, table: str, texts: Sequence[str], limit: int) -> Rows:
         names = [
             row[0] for row in self._run("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", table)
         ]
-        open_ = [_quoted(name) for name in names if self._secrets or not is_secret_name(name)]
-        if not open_:
+        shown = [_quoted(name) for name in names if self._secrets or not is_secret_name(name)]
+        if not shown:
             raise UserError(f"there is no table {table!r} with columns that are shown")
-        where = " OR ".join(f"instr(lower(CAST({name} AS TEXT)), lower(?1)) > 0" for name in open_)
-        return self.query(f"SELECT * FROM {_quoted(table)} WHERE {where}", limit, (text,))
+        row = " || char(10) || ".join(f"ifnull(CAST({name} AS TEXT), '')" for name in shown)
+        held = " + ".join(f"(instr(lower({row}), lower(?{n})) > 0)" for n in range(1, len(texts) + 1))
+        columns = ", ".join(map(_quoted, names))
+        return self.query(
+            f"WITH held AS (SELECT {columns}, {held} AS {_HELD} FROM {_quoted(table)})"
+            f" SELECT {columns} FROM held WHERE {_HELD} > 0 AND {_HELD} = (SELECT max({_HELD}) FROM held)",
+            limit,
+            tuple(texts),
+        )
 
     def query(self, sql: str, limit: int, parameters: tuple[str, ...] = ()) -> Rows:
         self._masked = set()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import time
+from collections.abc import Iterator
 from contextlib import closing
 from hashlib import blake2b
+from itertools import islice
 from typing import Annotated
 
 from pydantic import Field
@@ -12,13 +16,16 @@ from metatree.errors import UserError
 from metatree.node import Node
 from metatree.tool import ToolGroup, tool
 from metatree.tree import Tree
-from metatree_memory_tools.databases.model import Connection
+from metatree_memory_tools.databases.model import Connection, Rows
 from metatree_memory_tools.databases.nodes import KINDS
 from metatree_memory_tools.databases.show import rows_text
 from metatree_memory_tools.databases.source import open_database, shows_secrets
 from metatree_memory_tools.databases.sqlite import SQLite
 
 MAX_ROWS = 200
+_MOST_WORDS = 20
+_MOST_TABLES = 100
+_SEARCH_S = 20.0
 _SQL_HELP = "One SELECT statement; it is run read-only, within 5 seconds."
 
 
@@ -50,17 +57,44 @@ def query_database(
         return rows_text(database.query(sql, max_rows))
 
 
-@tool(kind="exploratory", title="find rows by a text", kinds=("table", "view", "column", "rows"), reuse="run")
+@tool(
+    kind="exploratory",
+    title="find rows by a text",
+    kinds=("database", "file", "schema", "table", "view", "column", "rows"),
+    reuse="run",
+)
 def find_rows(
     node: Node,
     tree: Tree,
-    text: Annotated[str, Field(description="A name, number or other text that a row of the table holds.")],
+    text: Annotated[
+        str, Field(description="What the row holds: a name, a number, a text; or a question about it.")
+    ],
     max_rows: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 20,
 ) -> str:
-    """Look up the rows or records of this table that hold a text, such as a name, a number or a date."""
-    schema, name = _table_of(tree, node)
+    """Look up the record or row of a certain name, number or date: which customer, person, city, product, order."""
+    tables = list(islice(_tables_at(tree, node), _MOST_TABLES))
+    deadline = time.monotonic() + _SEARCH_S
     with closing(database_of(tree, node)) as database:
-        return rows_text(database.find(schema, name, text, max_rows))
+        for texts in _looked_for(text):
+            if len(texts) > 1 and len(tables) > 1:
+                break  # some words of a question are in some row of nearly every table
+            said = []
+            for schema, name in tables:
+                found = (
+                    None if time.monotonic() > deadline else _found(database, schema, name, texts, max_rows)
+                )
+                if found is not None and found.rows:
+                    said.append(rows_text(found) if len(tables) == 1 else f"{name}:\n{rows_text(found)}")
+            if said:
+                return "\n\n".join(said)
+    raise UserError(f"no row of {', '.join(name for _, name in tables[:5]) or node.title} holds this")
+
+
+def _found(database: Connection, schema: str, name: str, texts: tuple[str, ...], limit: int) -> Rows | None:
+    try:
+        return database.find(schema, name, texts, limit)
+    except UserError:  # a view that is broken, or a table that takes too long
+        return None
 
 
 @tool(kind="interactive", title="keep a query as a node", kinds=KINDS, timeout_s=30.0)
@@ -86,21 +120,41 @@ def save_query(
     )
 
 
-def _table_of(tree: Tree, node: Node) -> tuple[str, str]:
-    """Return schema and name of the table that a node is, or belongs to."""
+def _looked_for(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield what rows may hold, the surest first: the whole text, what it quotes, as many of its words as possible."""
+    yield (text.strip(),)
+    for quoted in re.findall(r"[\"“'`]([^\"”'`]{2,100})[\"”'`]", text):
+        yield (quoted,)
+    words = [word for word in re.findall(r"[\w.@-]*\w", text) if len(word) > 2 or word.isdigit()]
+    if len(words) > 1:
+        yield tuple(dict.fromkeys(words))[:_MOST_WORDS]
+
+
+def _tables_at(tree: Tree, node: Node) -> Iterator[tuple[str, str]]:
+    """Yield schema and name of the table that a node is or belongs to, or of all below a database or a schema."""
     for node_id in (node.id, *reversed(tree.ancestors(node))):
         found = tree.get(node_id)
         if found.kind in ("table", "view"):
-            above = tree.parent(found)
-            schema = tree.get(above) if above is not None else None
-            return (schema.title if schema is not None and schema.kind == "schema" else ""), found.title
-    raise UserError(f"node {node.id!r} belongs to no table")
+            yield _named(tree, found)
+            return
+        if found.kind in ("database", "schema", "file"):
+            break
+    for _, below in tree.walk(found, depth=2):
+        if below.kind in ("table", "view"):
+            yield _named(tree, below)
+
+
+def _named(tree: Tree, table: Node) -> tuple[str, str]:
+    above = tree.parent(table)
+    schema = tree.get(above) if above is not None else None
+    return (schema.title if schema is not None and schema.kind == "schema" else ""), table.title
 
 
 DATABASE_TOOLS = ToolGroup(
     "database",
     "query the database",
-    "Run a read-only query on the database or table: count, sum, average, filter, sort, join or look up rows",
+    "Ask the table or database itself: count, sum, average, filter, sort, join, or look up the record of a name,"
+    " customer, person, product, order, city, number or date",
     (query_database, find_rows, save_query),
 )
 """The tool tree of databases."""

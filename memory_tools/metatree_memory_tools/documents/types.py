@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from metatree.memory_type import Outline, SourceFile
 from metatree.node import Source
@@ -11,6 +12,9 @@ from metatree.text import cut, cut_lines
 from metatree_memory_tools.documents.extracted import Extracted
 from metatree_memory_tools.documents.extracting import extracted
 from metatree_memory_tools.documents.outline import outline_of
+
+if TYPE_CHECKING:
+    from metatree.tool import ToolGroup
 
 _EXTRA = "pip install 'metatree[docs]'"
 
@@ -31,6 +35,15 @@ class _Document:
     def source_type(self) -> str:
         """Its name: the core cannot read it."""
         return self.name
+
+    @property
+    def tools(self) -> tuple[ToolGroup, ...]:
+        """The tool tree of its nodes."""
+        from metatree_memory_tools.document_tools import (
+            DOCUMENT_TOOLS,  # loads pydantic, which no build needs
+        )
+
+        return DOCUMENT_TOOLS
 
     def outline(self, file: SourceFile) -> Outline:
         """Return the sections and pages of a document; one that cannot be read is a node that says why."""
@@ -109,6 +122,15 @@ class ReStructuredText:
     name = "rst"
     source_type = "text"
     version = "1"
+
+    @property
+    def tools(self) -> tuple[ToolGroup, ...]:
+        """The tool tree of its nodes."""
+        from metatree_memory_tools.document_tools import (
+            DOCUMENT_TOOLS,  # loads pydantic, which no build needs
+        )
+
+        return DOCUMENT_TOOLS
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as reStructuredText does."""

@@ -25,6 +25,8 @@ from metatree_memory_tools.plain_text import PlainText
 if TYPE_CHECKING:
     import tree_sitter
 
+    from metatree.tool import ToolGroup
+
 PARSE_S = 10.0
 """A file that takes longer is plain text."""
 
@@ -51,6 +53,13 @@ class Code:
         names = " ".join(sorted(language.name for language in installed()))
         return "1." + blake2b(names.encode(), digest_size=4).hexdigest()
 
+    @property
+    def tools(self) -> tuple[ToolGroup, ...]:
+        """The tool tree of its nodes."""
+        from metatree_memory_tools.code_tools import CODE_TOOLS  # loads pydantic, which no build needs
+
+        return CODE_TOOLS
+
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as code of a language that is installed, or the first line calls for one."""
         return language_of(path, head) is not None
@@ -65,6 +74,8 @@ class Code:
         if len(file.text) > _MOST_LINE_CHARS * max(1, len(file.lines)):
             return _with_language(plain.outline(file), shown, "")
         data = file.text.encode("utf-8", "replace")
+        if language.noise:
+            data = _noise(language).sub(lambda line: b" " * len(line[0]), data)
         try:
             parsed = _parse(language, data)
             if parsed is not None:
@@ -142,6 +153,11 @@ def _grammar(language: Language) -> tree_sitter.Language:
     import tree_sitter
 
     return tree_sitter.Language(getattr(importlib.import_module(language.module), language.function)())
+
+
+@cache
+def _noise(language: Language) -> re.Pattern[bytes]:
+    return re.compile(language.noise.encode(), re.MULTILINE)
 
 
 @cache

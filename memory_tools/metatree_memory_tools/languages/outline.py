@@ -42,6 +42,9 @@ _LICENSE = re.compile(
     r"|frozen_string_literal",
     re.I,
 )
+_TO_TOOLS = re.compile(
+    r"(?:swiftlint|eslint|tslint|rubocop|noinspection|nolint|@ts-|istanbul|prettier|clang-)", re.I
+)
 _SCOPE = re.compile(r"<.*>|\[.*\]|^[*&\s]+|\s+|\bmut\b|'\w+")
 
 
@@ -420,7 +423,7 @@ def _declared(node: tree_sitter.Node) -> str:
         if at is None:
             return ""
         if "identifier" in at.type or at.type in ("destructor_name", "operator_name", "operator_cast"):
-            name = _text(at).split("(")[0]
+            name = _text(at).split("(")[0] if at.type == "operator_cast" else _text(at)
             return re.sub(r"<[^<>]*>", "", name)
         at = at.child_by_field_name("declarator") or next(
             (
@@ -500,7 +503,7 @@ def _prose(rows: Iterable[str]) -> str:
         text = re.sub(r"^[@\\]brief\s+", "", text)
         if text and not any(map(str.isalnum, text)):
             text = ""
-        if text.startswith(("@", "\\")):
+        if text.startswith(("@", "\\")) or _TO_TOOLS.match(text):
             continue
         said.append(_MARKUP.sub(lambda m: m[1] or m[2] or "", text))
     return "\n".join(said).strip()

@@ -29,6 +29,8 @@ class Language:
     """Nodes that hold definitions without being one: namespaces, linkage, conditional compilation."""
     trivial: frozenset[str] = frozenset()
     """Statements that say nothing: imports and the like; comments are, too."""
+    noise: str = ""
+    """A pattern of lines that are hidden from the parser, which cannot know what they stand for."""
     names: frozenset[str] = frozenset()
     """Files of these names are in this language, whatever their suffix."""
     separator: str = "."
@@ -81,6 +83,9 @@ _C_DEFINITIONS = """
 (preproc_function_def name: (_) @name) @macro
 """
 _C_INCLUDES = "(preproc_include path: (_) @import)"
+_C_NOISE = r"^[ \t]*[A-Z][A-Z0-9]*_[A-Z0-9_]+[ \t]*$"
+"""A macro alone on its line, such as G_BEGIN_DECLS; what follows would be taken for its declaration."""
+
 _C_AROUND = frozenset(
     {"preproc_ifdef", "preproc_if", "preproc_else", "preproc_elif", "linkage_specification"}
 )
@@ -139,6 +144,7 @@ LANGUAGES = (
         _C_DEFINITIONS,
         _C_INCLUDES,
         transparent=_C_AROUND,
+        noise=_C_NOISE,
         trivial=frozenset({"preproc_include"}),
     ),
     Language(
@@ -154,6 +160,7 @@ LANGUAGES = (
         _C_INCLUDES,
         wrappers=frozenset({"template_declaration"}),
         transparent=_C_AROUND | {"namespace_definition"},
+        noise=_C_NOISE,
         trivial=frozenset({"preproc_include", "using_declaration", "access_specifier"}),
         separator="::",
     ),

@@ -450,6 +450,16 @@ def test_what_is_left_of_a_file_and_a_class_is_a_leaf() -> None:
     assert parts["::Pot.<rest>"].start_line == 10
 
 
+def test_a_macro_alone_on_its_line_hides_nothing() -> None:
+    text = (
+        "G_BEGIN_DECLS\n\nstruct cup\n{\n  int size;\n};\n\nint brew(void)\n{\n  return 1;\n}\nG_END_DECLS\n"
+    )
+    assert [part.title for part in outlined("a.c", text).parts if part.kind == "definition"] == [
+        "cup",
+        "brew",
+    ]
+
+
 def test_minified_code_is_plain_text() -> None:
     outline = outlined("a.min.js", "function a(){};" * 400)
     assert outline.parts == () and outline.attributes["language"] == "javascript"
