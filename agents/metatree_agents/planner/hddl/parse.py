@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from metatree.errors import UserError
 from metatree_agents.planner.conditions import TRUE, Condition, atoms_of, is_variable, parse_condition
 from metatree_agents.planner.hddl.language import (
     OBJECT,
@@ -18,8 +19,6 @@ from metatree_agents.planner.hddl.language import (
     closure,
 )
 from metatree_agents.planner.syntax import Expression, Group, Reader, Word, read
-
-from metatree.errors import UserError
 
 _NETWORK = frozenset(
     {"subtasks", "tasks", "ordered-subtasks", "ordered-tasks", "ordering", "order", "constraints"}

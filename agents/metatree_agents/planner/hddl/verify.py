@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
+from metatree.errors import UserError
 from metatree_agents.planner.conditions import Condition, free_variables, is_variable
 from metatree_agents.planner.hddl.language import OBJECT, Method, Problem, Variable
 from metatree_agents.planner.hddl.plan import HtnPlan
-
-from metatree.errors import UserError
 
 World = frozenset[tuple[str, ...]]
 
