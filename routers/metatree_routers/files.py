@@ -19,6 +19,8 @@ from metatree_routers.sections import sections
 MOST_DEFINITIONS = 5
 LEAST_SHARE = 0.4
 """A definition is listed when its score is at least this share of the best one's in its file."""
+CONTAINER_FACTOR = 0.3
+"""Of the score of a definition that has definitions below it."""
 _DEFINITION_KINDS = ("definition", "class", "function", "method")
 
 
@@ -167,6 +169,8 @@ def _definitions(reader: Reader, ranking: Ranking, file: int) -> list[str]:
     records = reader.records
     inside = np.flatnonzero((records.home == file) & records.alive & records.of_kind(_DEFINITION_KINDS))
     scores = ranking.parts[inside].astype(np.float64)
+    # A class whose methods are nodes has their names in its description and so their words, but not the lines to edit.
+    scores[~records.is_leaf[inside]] *= CONTAINER_FACTOR
     best = float(scores.max()) if len(scores) else 0.0
     for pointer in ranking.pointers.get(file, ()):
         scores[inside == pointer.node] += best * pointer.strength * pointer.clue.weight
