@@ -4,13 +4,14 @@
 VENV := .venv
 BIN := $(VENV)/bin
 MODEL := .venv-model
+REAL := .venv-real
 # The name holds the checksum of pyproject.toml, so changed requirements are installed and nothing is done otherwise.
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed-$(shell cksum < benchmarks/peers/requirements.txt | cut -d' ' -f1)
 
-.PHONY: help setup demo test test-model check format docs soak bench bench-retrieval bench-peers clean
+.PHONY: help setup demo test test-model test-real check format docs soak bench bench-retrieval bench-peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +31,10 @@ test: $(STAMP) ## run the tests
 test-model: $(STAMP) ## run the tests that need a real model: a small one, downloaded once, on loopback
 	@$(BIN)/python .ci/model "$(MODEL)"
 	@$(BIN)/python -m pytest tests/model -m model
+
+test-real: $(STAMP) ## run the tests with real programs, servers and files of others; installs what is missing
+	@$(BIN)/python .ci/real "$(REAL)"
+	@$(BIN)/python -m pytest tests/real -m real
 
 check: $(STAMP) ## format, lint, types, layers, docs; all of them, whatever the first says
 	@failed=; \
@@ -66,4 +71,4 @@ $(PEERS_STAMP): $(STAMP)
 	@rm -f $(PEERS)/.installed-* && touch $@
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(PEERS) $(MODEL) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) $(PEERS) $(MODEL) $(REAL) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

@@ -35,6 +35,13 @@ SHAPES: tuple[type, ...] = (
     shapes.TraceShape,
     shapes.RunsShape,
     shapes.QuestionsShape,
+    shapes.RememberShape,
+    shapes.MemoriesShape,
+    shapes.ForgetShape,
+    shapes.ExportShape,
+    shapes.ImportShape,
+    shapes.PluginsShape,
+    shapes.PermissionsShape,
     shapes.DoctorShape,
     shapes.RulesShape,
     shapes.UsageShape,
@@ -154,10 +161,11 @@ def _nested_notes(shape: type, seen: frozenset[type] = frozenset()) -> Iterator[
 def _object(shape: type, depth: int, *, top: bool = False) -> list[str]:
     margin = "  " * (depth + 1)
     lines = ["{"]
+    extras = get_type_hints(shape, include_extras=True)
     for name, hint in get_type_hints(shape).items():
         first, *more = _type(hint, depth + 1)
         lines += [f'{margin}"{name}": {first}', *more]
-        lines[-1] += ","
+        lines[-1] += " (not always there)" * (get_origin(extras[name]) is typing.NotRequired) + ","
     lines[-1] = lines[-1].removesuffix(",")
     return [*lines, "  " * depth + "}"]
 

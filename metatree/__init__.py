@@ -32,6 +32,7 @@ from metatree.tree import Tree
 
 if TYPE_CHECKING:
     from metatree.blackboard import Blackboard
+    from metatree.remembering import forget, memories, remember
     from metatree.searching.api import aresume, asearch, astream, cancel, load_run, resume, runs, search
     from metatree.settings import Settings
 
@@ -78,13 +79,17 @@ __all__ = [
     "ask_person",
     "astream",
     "cancel",
+    "forget",
     "load_run",
+    "memories",
+    "remember",
     "resume",
     "runs",
     "search",
     "tool",
 ]
 
+_REMEMBERING = "metatree.remembering"
 _SEARCHING = "metatree.searching.api"
 _LATER = {
     "Blackboard": "metatree.blackboard",
@@ -93,7 +98,10 @@ _LATER = {
     "asearch": _SEARCHING,
     "astream": _SEARCHING,
     "cancel": _SEARCHING,
+    "forget": _REMEMBERING,
     "load_run": _SEARCHING,
+    "memories": _REMEMBERING,
+    "remember": _REMEMBERING,
     "resume": _SEARCHING,
     "runs": _SEARCHING,
     "search": _SEARCHING,

@@ -18,7 +18,7 @@ from typing import Any
 from metatree.layer import ROOT, Layer, Placed
 from metatree.node import Node
 
-_PREFIX_ENDS = (("/", "0"), ("::", ":;"), ("#", "$"))
+PREFIX_ENDS = (("/", "0"), ("::", ":;"), ("#", "$"))
 """How ids below an id go on, each with the first text after all that begin so."""
 
 _REFERENCES = (
@@ -341,7 +341,7 @@ class Overlay:
             for table, column in _REFERENCES:
                 change = f"UPDATE OR IGNORE {table} SET {column} = ? || substr({column}, ?) WHERE {column}"
                 store.execute(f"{change} = ?", (new, len(old) + 1, old))
-                for begin, end in _PREFIX_ENDS:
+                for begin, end in PREFIX_ENDS:
                     store.execute(
                         f"{change} >= ? AND {column} < ?", (new, len(old) + 1, old + begin, old + end)
                     )

@@ -1,18 +1,34 @@
-"""Parts that other packages bring, found by entry point and loaded when they are first used."""
+"""Parts that other packages bring, found by entry point and loaded when they are first used.
+
+A program may bring parts of its own without a package around them: `register`.
+"""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from metatree.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from importlib.metadata import EntryPoint
 
 ROUTERS = "metatree.routers"
 EVIDENCE = "metatree.evidence"
 MEMORY_TYPES = "metatree.memory_types"
+SOURCES = "metatree.sources"
 TOOLS = "metatree.tools"
+
+PARTS = {
+    MEMORY_TYPES: ("name", "version", "source_type", "recognises", "outline", "content"),
+    SOURCES: ("name", "version", "recognises", "fingerprint", "nodes", "content"),
+}
+"""What the objects of a group must have; one that lacks a part would fail in the middle of a build."""
+
+_registered: dict[str, dict[str, Any]] = {}
+_made: dict[tuple[str, str], Any] = {}
+_log = logging.getLogger("metatree")
 
 
 def available(group: str) -> dict[str, EntryPoint]:
@@ -22,21 +38,76 @@ def available(group: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
+def register(group: str, name: str, part: Any) -> None:
+    """Bring a part for as long as this process lives; it goes before an installed one of the same name."""
+    _registered.setdefault(group, {})[name] = part
+    _made.clear()
+
+
+def unregister(group: str, name: str) -> None:
+    """Take back what `register` brought; one that is not there is no error."""
+    _registered.get(group, {}).pop(name, None)
+    _made.clear()
+
+
+def names(group: str) -> list[str]:
+    """Return the names of the parts of a group, registered ones first."""
+    own = _registered.get(group, {})
+    return [*own, *(name for name in available(group) if name not in own)]
+
+
 def load(group: str, name: str) -> Any:
     """Import and return one plug-in.
 
     Raises:
         UserError: there is none of this name, or it cannot be imported.
     """
+    own = _registered.get(group, {})
+    if name in own:
+        return own[name]
     found = available(group)
     if name not in found:
-        known = ", ".join(sorted(found)) or "none"
+        known = ", ".join(sorted({*own, *found})) or "none"
         raise UserError(
             f"no plug-in {name!r} in {group!r} (installed: {known}); reinstall metatree or name another"
         )
     try:
         return found[name].load()
-    except Exception as exc:
+    except (Exception, SystemExit) as exc:  # a module that ends the program must not end this one
         raise UserError(
             f"the plug-in {name!r} of {group!r} cannot be imported: {type(exc).__name__}: {exc}"
         ) from exc
+
+
+def made(group: str, name: str) -> Any:
+    """Return the object that a plug-in makes, the same one each time; a plug-in is a class or a function without
+    arguments, or, when it was registered, the object itself.
+
+    Raises:
+        UserError: as `load`, or it cannot be made.
+    """
+    if (group, name) not in _made:
+        part = load(group, name)
+        if isinstance(part, type) or name not in _registered.get(group, {}):
+            try:
+                part = part()
+            except (Exception, SystemExit) as exc:
+                raise UserError(
+                    f"the plug-in {name!r} of {group!r} cannot be made: {type(exc).__name__}: {exc}"
+                ) from exc
+        missing = [each for each in PARTS.get(group, ()) if not hasattr(part, each)]
+        if missing:
+            raise UserError(f"the plug-in {name!r} of {group!r} lacks {', '.join(map(repr, missing))}")
+        _made[group, name] = part
+    return _made[group, name]
+
+
+def each(group: str) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the object of every plug-in of a group that can be made; the others are logged."""
+    for name in names(group):
+        try:
+            part = made(group, name)
+        except UserError as exc:
+            _log.warning("%s", exc)
+            continue
+        yield name, part

@@ -202,4 +202,66 @@ CREATE TABLE rule_token(
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_TREE, _RUNS, _BOARDS, _RULES)
+_HISTORY = """
+-- The commits of the repositories that sources lie in; `number` grows from older to newer. `source` is the mount of
+-- the source, empty where a tree has one source alone.
+CREATE TABLE history_commit(
+    number INTEGER PRIMARY KEY,
+    source TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    parents TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    author TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    body TEXT NOT NULL,
+    files INTEGER NOT NULL,
+    UNIQUE(source, hash)
+);
+
+-- Files through all their names; `path` is the one that a file has now, or had when it was deleted.
+CREATE TABLE history_file(
+    number INTEGER PRIMARY KEY,
+    source TEXT NOT NULL,
+    path TEXT NOT NULL,
+    UNIQUE(source, path)
+);
+
+-- Which file a name stood for last.
+CREATE TABLE history_name(source TEXT NOT NULL, path TEXT NOT NULL, file INTEGER NOT NULL, PRIMARY KEY(source, path))
+    WITHOUT ROWID;
+
+-- Which files a commit touched, with the name that they had then; `old` is the name before a rename.
+CREATE TABLE history_touch(
+    file INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    path TEXT NOT NULL,
+    old TEXT,
+    PRIMARY KEY(file, number, path)
+) WITHOUT ROWID;
+CREATE INDEX history_touch_number ON history_touch(number);
+"""
+
+
+_STATUS_TIMES = """
+-- When the status of a file last changed, which an edit moves on even if it keeps size and time; -1 is not known.
+ALTER TABLE file ADD COLUMN ctime_ns INTEGER NOT NULL DEFAULT -1;
+"""
+
+_MAIL = """
+-- Signals for runs that somebody else may hold; the holder moves them into the journal.
+CREATE TABLE mail(
+    number INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    at REAL NOT NULL
+);
+CREATE INDEX mail_run ON mail(run);
+
+-- Writes that came after another process had taken the run over. `cancel` holds bits: 1 stop, 2 there is mail.
+ALTER TABLE run ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX run_open ON run(machine, number) WHERE ended IS NULL OR ended = 'waiting';
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TREE, _RUNS, _BOARDS, _RULES, _HISTORY, _STATUS_TIMES, _MAIL)

@@ -10,7 +10,6 @@ from hashlib import blake2b
 from pathlib import Path
 
 from metatree.errors import StaleSource, UserError
-from metatree.node import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +22,8 @@ class FileState:
     encoding: str
     raw: bytes | None = None
     """The path as the file system has it, when that is not UTF-8."""
+    ctime_ns: int = -1
+    """When its status last changed; -1 when that was not recorded."""
 
 
 def digest_bytes(data: bytes) -> str:
@@ -62,23 +63,24 @@ def read_inside(root: Path, path: str | bytes, *, limit: int | None = None) -> t
         return stream.read(-1 if limit is None else limit), os.fstat(stream.fileno())
 
 
-def read_source(root: Path, node_id: str, source: Source, known: FileState | None) -> bytes:
-    """Return the bytes of the file that a node was built from.
+def read_source(root: Path, node_id: str, file: str, known: FileState | None) -> bytes:
+    """Return the bytes of the file that a node was built from, by its path below a folder.
 
     Raises:
         StaleSource: the file changed since, or is gone.
         UserError: it cannot be read.
     """
-    path: str | bytes = source.path if known is None or known.raw is None else known.raw
+    path: str | bytes = file if known is None or known.raw is None else known.raw
     try:
         data, state = read_inside(root, path)
     except OSError as exc:
         if exc.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR):
             raise StaleSource(node_id) from exc
-        raise UserError(
-            f"the source of {node_id!r} cannot be read: {exc.strerror} ({source.path!r})"
-        ) from exc
-    if known is None or (state.st_size, state.st_mtime_ns) == (known.size, known.mtime_ns):
+        raise UserError(f"the source of {node_id!r} cannot be read: {exc.strerror} ({file!r})") from exc
+    if known is None:
+        return data
+    same_status = known.ctime_ns in (-1, state.st_ctime_ns)
+    if same_status and (state.st_size, state.st_mtime_ns) == (known.size, known.mtime_ns):
         return data
     if digest_bytes(data) != known.digest:
         raise StaleSource(node_id)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import socket
 import types
 import typing
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -50,11 +52,12 @@ def no_model_requests(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
 _BY_REQUEST = {
     "live": "needs a real model and a key: run `pytest -m live`",
     "model": "needs the small real model of `make test-model`",
+    "real": "needs the programs, servers and files of `make test-real`",
 }
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests out that are run by request only, with `-m live` or `-m model`."""
+    """Leave tests out that are run by request only, with `-m live`, `-m model` or `-m real`."""
     for mark, reason in _BY_REQUEST.items():
         if mark in (config.option.markexpr or ""):
             continue
@@ -75,10 +78,13 @@ def _check_shape(value: Any, hint: Any, where: str = "$") -> None:
         return
     if typing.is_typeddict(hint):
         fields = get_type_hints(hint)
+        hints = get_type_hints(hint, include_extras=True)
+        may_lack = {name for name in hints if get_origin(hints[name]) is typing.NotRequired}
         assert isinstance(value, dict), f"{where}: {value!r} is no object"
-        assert list(value) == list(fields), f"{where}: has {list(value)}, documented is {list(fields)}"
-        for name, field in fields.items():
-            _check_shape(value[name], field, f"{where}.{name}")
+        listed = [name for name in fields if name in value or name not in may_lack]
+        assert list(value) == listed, f"{where}: has {list(value)}, documented is {list(fields)}"
+        for name, item in value.items():
+            _check_shape(item, fields[name], f"{where}.{name}")
     elif origin is list:
         assert isinstance(value, list), f"{where}: {value!r} is no list"
         for number, item in enumerate(value):
@@ -94,3 +100,32 @@ def _check_shape(value: Any, hint: Any, where: str = "$") -> None:
     else:
         allowed = (int, float) if hint is float else (hint,)
         assert type(value) in allowed, f"{where}: {value!r} is no {hint.__name__}"
+
+
+@pytest.fixture
+def pdf() -> Callable[..., bytes]:
+    """Return `make_pdf`, which makes a PDF of lines and bookmarks."""
+    found: Callable[..., bytes] = _documents().make_pdf
+    return found
+
+
+@pytest.fixture
+def docx() -> Callable[..., bytes]:
+    """Return `make_docx`, which makes a Word document of XML."""
+    found: Callable[..., bytes] = _documents().make_docx
+    return found
+
+
+@pytest.fixture
+def assemble() -> Callable[..., bytes]:
+    """Return `assembled`, which makes a PDF of objects."""
+    found: Callable[..., bytes] = _documents().assembled
+    return found
+
+
+def _documents() -> Any:
+    spec = importlib.util.spec_from_file_location("documents", Path(__file__).with_name("documents.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

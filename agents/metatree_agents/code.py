@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metatree.errors import UserError
+from metatree.sources import inner_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,6 +45,15 @@ class FileToEdit:
     """Why this file, in a few words or the line that matched."""
     definitions: tuple[Definition, ...] = ()
     """The definitions in it that fit the issue best, best first; empty when none stands out."""
+    node: str = ""
+    """Id of its node in the tree."""
+    source: str = ""
+    """The source that the path is relative to, in a tree of several sources."""
+
+    @property
+    def place(self) -> str:
+        """The path with its source before it, if the tree has several."""
+        return f"{self.source}/{self.path}" if self.source else self.path
 
 
 def files_to_edit(
@@ -143,18 +154,27 @@ def _files(
     ranked = _ranked(issue, tree, result, evidence)
     files = []
     for found in result.nodes:
-        source = tree.get(found.id).source
-        path = found.id if source is None else source.path
+        path, source = _place(tree, found.id)
         known = ranked.get(found.id)
         if known is None:
             definitions = _definitions(issue, tree, found.id, evidence)
-            files.append(FileToEdit(path, found.score, found.reason, definitions))
+            files.append(FileToEdit(path, found.score, found.reason, definitions, found.id, source))
             continue
         # A router of the caller's says itself why it chose a file; the embedded one goes by what the index says.
         reason = known.reason if router is None and known.reason else found.reason
         definitions = tuple(Definition(d.name, d.start_line, d.end_line) for d in known.definitions)
-        files.append(FileToEdit(path, found.score, reason, definitions))
+        files.append(FileToEdit(path, found.score, reason, definitions, found.id, source))
     return files
+
+
+def _place(tree: Tree, file: str) -> tuple[str, str]:
+    """Return the path of a file and the source that it is relative to, empty in a tree of one folder."""
+    source, node = tree.source_of(file), tree.get(file)
+    path = node.source.path if node.source is not None else file
+    if source is None or not source.mount:
+        return path, ""
+    place = Path(source.location)
+    return inner_path(source, path), str(place.parent if source.type == "file" else place)
 
 
 def _ranked(

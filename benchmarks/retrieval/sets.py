@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.retrieval import documents, memory, multihop, tools
+from benchmarks.retrieval import code, documents, memory, multihop, tools
 from benchmarks.retrieval.dataset import Benchmark
 
 _ALL: tuple[Benchmark, ...] = (
@@ -17,5 +17,6 @@ _ALL: tuple[Benchmark, ...] = (
     tools.STABLETOOLBENCH,
     tools.LIVEMCPBENCH,
     tools.TMDB,
+    *code.SETS,
 )
 SETS = {benchmark.name: benchmark for benchmark in _ALL}

@@ -1,67 +1,72 @@
-"""Building the tree of a folder, and bringing it up to date.
-
-A build walks over the folder, compares names, sizes and times with what it knows, reads what differs, and writes
-in batches: one transaction holds some files with all their nodes. A build that is killed leaves a tree that the
-next build completes.
-"""
+"""Building a tree from its sources, and bringing it up to date, one source after the other."""
 
 from __future__ import annotations
 
-import json
+import logging
 import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from metatree.errors import BrokenStore, TransientError, UserError
-from metatree.layer import ROOT, Layer
-from metatree.memory_type import Progress
-from metatree.node import Node
-from metatree.overlay import above
+from metatree.editing import plant
+from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
+from metatree.layer import GAP, ROOT, Layer
+from metatree.memory_type import Progress, SourceRef, load_source_type
+from metatree.node import Node, digest_of
 from metatree.source import digest_bytes, read_inside
+from metatree.sources import FILES, FOLDER, check_source, disk_root, is_path, source_record, sources_of
 from metatree.store import Store, writable
-from metatree.tree import FOLDER, INDEX, Tree, check_source, plant, source_record, sources_of
-from metatree_memory_tools import folder as folders
-from metatree_memory_tools.imports import Modules, targets
-from metatree_memory_tools.index_writer import IndexWriter, arrange
-from metatree_memory_tools.reading import LEFT_OUT, FileNodes, read_file, reader_names
-from metatree_memory_tools.renames import Renames
-from metatree_memory_tools.scan import Found, Scan, scan
+from metatree.tree import INDEX, Tree
+from metatree_memory_tools.files_build import MAX_FILE_BYTES, FilesBuild
+from metatree_memory_tools.history_build import bring_history, is_history_stale, with_history
+from metatree_memory_tools.index_writer import IndexWriter, Known, SourceState
+from metatree_memory_tools.layout import arrange_sources, describe_root
+from metatree_memory_tools.locating import Given, located, mounted
+from metatree_memory_tools.reading import LEFT_OUT, memory_types, reader_names
+from metatree_memory_tools.scan import Found, Scan, name_of, scan, scan_file
+from metatree_memory_tools.source_build import SourceBuild
 
-MAX_FILE_BYTES = 2_000_000
-"""A larger file becomes a node without content."""
-
-_BATCH_FILES = 200
 _LOCK_S = 120.0
+_log = logging.getLogger("metatree")
 
 
 def build_tree(
-    source: str | Path,
-    *,
+    source: Given,
+    *more: Given,
     out: str | Path | None = None,
     progress: Progress | None = None,
     include_secrets: bool = False,
     max_file_bytes: int = MAX_FILE_BYTES,
+    history: bool | None = None,
     wait_s: float = _LOCK_S,
 ) -> Tree:
-    """Build the tree of a folder, or bring it up to date, and open it.
+    """Build the tree of one or several sources, or bring it up to date, and open it.
 
     Only files whose size or time changed are looked at, and only those whose bytes changed are read again. Files
     that git ignores, secrets, links, binary and special files are left out; `Tree.omissions` lists them.
 
+    The tree of one folder has its paths as ids. Any other tree has a node for each source below its root, and every
+    id begins with that node's, such as `docs/install.md` or `handbook.pdf#p3`. A source that cannot be read keeps
+    the nodes that it had, and says so in `attributes["note"]`; the others are read nevertheless. Sources that are
+    not given any more leave the tree, with their nodes.
+
     Args:
-        source: the folder.
-        out: where the tree is kept, a folder; None for `.metatree` in the source.
-        progress: called as `progress(done, total, path)` while files are read.
+        source: a folder, a file, an address or another location that an installed type reads, `TYPE:LOCATION`, or
+            a `SourceRef`, which also says the mount; a table of an MCP server with `command` and `args`, or `url`.
+        more: further sources.
+        out: where the tree is kept, a folder; None for `.metatree` in the source when that is one folder, in the
+            current folder otherwise.
+        progress: called as `progress(done, total, what)` while sources are read.
         include_secrets: whether files that are likely to hold keys or passwords become nodes.
         max_file_bytes: a larger file becomes a node without content.
+        history: whether the commits of the git repositories around folders are read too, up to those that are checked
+            out; None leaves it as it was, at first without. What could not be read is among the omissions as `.git`.
         wait_s: how long to wait for another build of the same tree.
 
     Raises:
-        UserError: the source is no folder, or cannot be read, or `out` holds the tree of another folder; when
-            that folder is not there any more, it was renamed, and its tree becomes that of the source.
+        UserError: a source is not there, nothing reads it, or `out` holds the tree of other sources; when these are
+            not there any more, they were renamed, and the tree becomes that of the source.
         TransientError: another build of this tree is under way.
         BrokenStore: `memory.db` is damaged; a damaged index is built anew.
 
@@ -73,16 +78,12 @@ def build_tree(
         ...         tree.get("a.py::f").description
         'def f(x) — Add one.'
     """
-    if not isinstance(source, str | Path):
-        raise UserError(f"build_tree takes the path of a folder, not {source!r}")
-    if isinstance(source, str) and "://" in source:
-        raise UserError(f"{source!r} is an address: save it to a folder first and build that")
-    root = Path(source).expanduser()
-    if not root.is_dir():
-        what = "is a file" if root.exists() else "does not exist"
-        raise UserError(f"{str(source)!r} {what}: give the folder that the tree is to be built from")
-    root = root.resolve()
-    place = root / FOLDER if out is None else Path(out).expanduser().absolute()
+    for given in (source, *more):
+        if not isinstance(given, str | Path | SourceRef | Mapping):
+            raise UserError(f"build_tree takes paths, addresses and sources, not {given!r}")
+    options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes, "history": history}
+    sources = located((source, *more), options)
+    place = Path(out).expanduser().absolute() if out is not None else place_of(sources)
     try:
         place.mkdir(parents=True, exist_ok=True)
         if place.name == FOLDER and not (place / ".gitignore").exists():
@@ -91,71 +92,97 @@ def build_tree(
         raise UserError(
             f"cannot make the folder {str(place)!r}: {exc.strerror}; give another one as `out`"
         ) from exc
-    options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes}
-    _bring_up_to_date(root, place, options, progress, wait_s, check=True)
+    _bring_up_to_date(sources, place, progress, wait_s, check=True)
     return Tree.open(place)
 
 
-class FolderBuilder:
-    """Brings trees of folders up to date; installed as `folder`."""
+def place_of(sources: Sequence[SourceRef]) -> Path:
+    """Return where the tree of some sources is kept when nothing else is said: in the folder, or the current one."""
+    alone = len(sources) == 1 and sources[0].type == "folder" and not sources[0].mount
+    return (Path(sources[0].location) if alone else Path.cwd()) / FOLDER
+
+
+class TreeBuilder:
+    """Brings trees up to date with their sources; installed as `sources`."""
 
     def refresh(self, tree: Tree, *, progress: Progress | None = None) -> None:
         """Read what changed since the tree was built."""
-        _, root, options = tree.sources()[0]
-        if tree.path is None or not root.is_dir():
+        sources = tree.sources()
+        if tree.path is None or not tree.path.is_dir():
+            raise UserError(f"{tree!r} is kept in one file, which cannot be built")
+        if not sources[0].mount and not Path(sources[0].location).is_dir():
             raise UserError(
-                f"the source {str(root)!r} is not there any more: build a tree of where it is now"
+                f"the source {sources[0].location!r} is not there any more: build a tree of where it is now"
             )
-        _bring_up_to_date(root, tree.path, options, progress, _LOCK_S)
+        _bring_up_to_date(sources, tree.path, progress, _LOCK_S)
 
     def stale(self, tree: Tree) -> bool:
-        """Whether a file or folder came, went or has another size or time; False when the source is gone."""
-        _, root, options = tree.sources()[0]
-        layer = Layer(tree.index)
-        if tree.path is None or not root.is_dir():
+        """Whether a source changed, by names, sizes and times, or by its fingerprint; False for one out of reach."""
+        if tree.path is None:
             return False
-        if layer.fact("building") or layer.fact("readers") != reader_names():
-            return True
-        found = _scan(root, tree.path, options)
-        known = IndexWriter(layer).known_files()
-        if found.files.keys() != known.keys():
-            return True
-        return any(_differs(root, file, known[path]) for path, file in found.files.items())
+        layer = Layer(tree.index)
+        return any(_stale(source, layer, tree.path) for source in tree.sources())
 
 
-folder_builder = FolderBuilder()
+tree_builder = TreeBuilder()
 
 
-def _scan(root: Path, place: Path, options: dict[str, Any]) -> Scan:
-    exclude = place.resolve().relative_to(root).as_posix() if place.resolve().is_relative_to(root) else ""
-    try:
-        return scan(root, include_secrets=bool(options.get("include_secrets")), exclude=exclude)
-    except OSError as exc:
-        raise UserError(f"cannot read the folder {str(root)!r}: {exc.strerror}") from exc
-
-
-def _known_folders(layer: Layer) -> set[str]:
-    return {
-        row[0] for row in layer.store.rows("SELECT id FROM node WHERE kind = 'folder' AND id <> ?", (ROOT,))
-    }
-
-
-def _differs(root: Path, file: Found, known: tuple[int, int, str, str]) -> bool:
-    """Whether a file is another one than was built, by size and time; by its bytes when the time says nothing."""
-    if file.size != known[0]:
+def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
+    state = SourceState(layer, source.mount)
+    failed = bool(state.get("note"))
+    if state.get("building") and not failed:
         return True
-    if known[1] != -1:
-        return file.mtime_ns != known[1]
+    if source.type not in FILES:
+        try:
+            kind = load_source_type(source.type)
+            fingerprint = kind.fingerprint(source)
+        except Exception:  # what cannot be reached is not read by a search that goes by
+            return False
+        if fingerprint is None:
+            return failed
+        return failed or (fingerprint, kind.version) != (state.get("fingerprint"), state.get("version"))
+    root = disk_root(source)
+    if root is None or not Path(source.location).exists():
+        return False
+    if failed or state.get("readers") != reader_names(memory_types()):
+        return True
+    if is_history_stale(source, layer):
+        return True
+    found = _scan(source, place)
+    known = IndexWriter(layer, source.mount).known_files()
+    if found.files.keys() != known.keys():
+        return True
+    return any(_differs(root, file, known[path]) for path, file in found.files.items())
+
+
+def _scan(source: SourceRef, place: Path, progress: Progress | None = None) -> Scan:
+    root = Path(source.location)
     try:
-        return digest_bytes(read_inside(root, file.raw or file.path)[0]) != known[2]
+        if source.type == "file":
+            return scan_file(root, source.mount)
+        exclude = place.resolve().relative_to(root).as_posix() if place.resolve().is_relative_to(root) else ""
+        secrets = bool(source.options.get("include_secrets"))
+        found = scan(root, include_secrets=secrets, exclude=exclude, progress=progress)
+    except OSError as exc:
+        raise UserError(f"cannot read the {source.type} {str(root)!r}: {exc.strerror}") from exc
+    return found.below(source.mount) if source.mount else found
+
+
+def _differs(root: Path, file: Found, known: Known) -> bool:
+    """Whether a file is another one than was built, by size and times; by its bytes when these say nothing."""
+    if file.size != known.size:
+        return True
+    if known.mtime_ns != -1:
+        return not known.dated(file.size, file.mtime_ns, file.ctime_ns)
+    try:
+        return digest_bytes(read_inside(root, file.raw or file.path)[0]) != known.digest
     except (OSError, UserError):
-        return known[3] != LEFT_OUT
+        return known.reader != LEFT_OUT
 
 
 def _bring_up_to_date(
-    root: Path,
+    sources: Sequence[SourceRef],
     place: Path,
-    options: dict[str, Any],
     progress: Progress | None,
     wait_s: float,
     *,
@@ -175,25 +202,72 @@ def _bring_up_to_date(
             if check and (place / INDEX).exists():
                 with Store.open(place / INDEX) as store:
                     store.check()
-            _update(root, place, options, progress)
+            _update(sources, place, progress)
         except BrokenStore as exc:
-            if exc.reason == "foreign" or Path(exc.path).name != INDEX:
+            if exc.reason == "foreign" or Path(exc.path) != place / INDEX:
                 raise
             for end in ("", "-wal", "-shm"):
                 (place / (INDEX + end)).unlink(missing_ok=True)
-            _update(root, place, options, progress)
+            _update(sources, place, progress)
 
 
-def _update(root: Path, place: Path, options: dict[str, Any], progress: Progress | None) -> None:
+def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) -> None:
     with Store.open(place / INDEX) as store:
         layer = Layer(store)
-        check_source((kept for _, kept, _ in sources_of(layer, place)), root)
+        known = sources_of(layer, place)
+        check_source(known, [Path(source.location) for source in given if is_path(source)])
+        sources = [with_history(source, known) for source in mounted(given, known)]
         if not layer.has(ROOT):
-            plant(layer, Node(ROOT, root.name or str(root), kind="folder"))
-        record = [source_record("folder", root, place, options)]
-        if layer.fact("sources") != record:
-            layer.set_fact("sources", record)
-        _Build(root, layer, options, _scan(root, place, options), progress).run()
+            plant(layer, Node(ROOT, name_of(Path(sources[0].location)), kind="folder"))
+        arrange_sources(layer, known, sources, [source_record(source, place) for source in sources])
+        for number, source in enumerate(sources, start=1):
+            if source.mount:
+                _read_or_note(source, layer, place, progress, number * GAP)
+            else:
+                _read(source, layer, place, progress, 0)
+        if sources[0].mount:
+            describe_root(layer, sources)
+
+
+def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | None, position: int) -> None:
+    state = SourceState(layer, source.mount)
+    if source.type in FILES:
+        found = _scan(source, place, progress)
+        FilesBuild(source, layer, found, progress, position=position, state=state).run()
+        bring_history(source, layer, progress)
+    else:
+        kind = load_source_type(source.type)
+        if source.type == "tree":
+            source = replace(source, options={**source.options, "within": layer.fact("generation")})
+        SourceBuild(source, layer, kind, progress, position=position, state=state).run()
+
+
+def _read_or_note(
+    source: SourceRef, layer: Layer, place: Path, progress: Progress | None, position: int
+) -> None:
+    """Read one of several sources; when that fails its top node says so, and what was read before stays."""
+    try:
+        _read(source, layer, place, progress, position)
+    except Exception as exc:
+        if isinstance(exc, BrokenStore) and exc.path == str(layer.store.path):
+            raise  # the index of this tree, not a store that is the source
+        note = str(exc) if isinstance(exc, MetatreeError) else f"{type(exc).__name__}: {exc}"
+        if not isinstance(exc, MetatreeError):
+            _log.warning("reading %s failed", source.location, exc_info=True)
+        _note(source, layer, f"cannot be read: {note}", position)
+
+
+def _note(source: SourceRef, layer: Layer, note: str, position: int) -> None:
+    writer = IndexWriter(layer, source.mount)
+    with layer.store.transaction():
+        top = layer.node(source.mount)
+        if top is None:
+            name = name_of(Path(source.location)) if is_path(source) else source.mount
+            top = Node(source.mount, name, note, kind="file" if source.type == "file" else "folder")
+        top = replace(top, attributes={**top.attributes, "note": note}, digest="")
+        writer.folder(replace(top, digest=digest_of(top)), position)
+        layer.store.execute("INSERT OR REPLACE INTO omission VALUES (?, ?)", (source.mount, note))
+        SourceState(layer, source.mount).set("note", note)
 
 
 @contextmanager
@@ -208,219 +282,3 @@ def lock(place: Path, wait_s: float) -> Iterator[None]:
         except sqlite3.DatabaseError as exc:
             raise UserError(f"{str(place / 'build.lock')!r} is damaged ({exc}): delete it") from exc
         yield
-
-
-class _Build:
-    """One run over a folder."""
-
-    def __init__(
-        self, root: Path, layer: Layer, options: dict[str, Any], found: Scan, progress: Progress | None
-    ) -> None:
-        self.root = root
-        self.layer = layer
-        self.store = layer.store
-        self.writer = IndexWriter(layer)
-        self.max_file_bytes = int(options.get("max_file_bytes") or MAX_FILE_BYTES)
-        self.found = found
-        self.progress = progress
-        self.known = self.writer.known_files()
-        self.known_folders = _known_folders(layer)
-        self.present = set(self.known_folders)
-        self.left_out = {path for path, known in self.known.items() if known[3] == LEFT_OUT}
-        self.children = self._children()
-        self.positions: dict[str, int] = {}
-        self.again: set[str] = set()
-        self.removed: set[str] = set()
-        self.other_readers = layer.fact("readers") != reader_names()
-
-    def run(self) -> None:
-        """Compare, read and write."""
-        files, known = self.found.files, self.known
-        unfinished = bool(self.layer.fact("building")) or self.layer.fact("built_at") is None
-        gone = [path for path in known if path not in files]
-        self.again = self._named_like_parts(gone)
-        changed = [
-            file
-            for path, file in files.items()
-            if path not in known or path in self.again or self._must_read(file)
-        ]
-        if not (changed or gone or unfinished):
-            with self.store.transaction():
-                self.writer.omissions({**self.found.omissions, **self._void()})
-            return
-        renames = Renames(gone, known)
-        with self.store.transaction():
-            self.layer.set_fact("building", True)
-            self._clear_way(gone)
-            self.layer.set_fact("readers", reader_names())
-        touched: set[str] = set()
-        for batch in self._read(changed):
-            with self.store.transaction():
-                for file in batch:
-                    if file.path not in known and (old := renames.source(file.path, file.digest, file.size)):
-                        self._remove(old)
-                        self.writer.renamed(old, file.path)
-                    if file.nodes:
-                        self._have_folder(file.path.rpartition("/")[0])
-                    self.writer.file(file, self._position(file.path), files)
-                    if not file.same:
-                        touched.add(file.path)
-                        self.left_out.discard(file.path)
-                        if file.reader == LEFT_OUT:
-                            self.left_out.add(file.path)
-        with self.store.transaction():
-            for path in gone:
-                self._remove(path)
-            void = self._void()
-            present = _known_folders(self.layer)
-            out_of_use = sorted(present - (self.found.folders.keys() - void.keys()), reverse=True)
-            self.writer.erase(out_of_use)
-            for old, new in renames.folders(out_of_use, present - self.known_folders):
-                self.writer.renamed(old, new)
-            self._link(touched, gone, unfinished)
-            self._describe(None if unfinished else {*touched, *gone, *out_of_use}, void)
-            self.writer.omissions({**self.found.omissions, **void})
-            self.layer.set_fact("building", False)
-            self.layer.set_fact("built_at", time.time())
-
-    def _void(self) -> dict[str, str]:
-        """Return the folders in which no file has a node, each with the reason to leave it out."""
-        used: set[str] = set()
-        for path in self.found.files:
-            if path not in self.left_out:
-                while (path := path.rpartition("/")[0]) and path not in used:
-                    used.add(path)
-        return dict.fromkeys(
-            (path for path in self.found.folders if path not in used), "nothing in it can be read"
-        )
-
-    def _have_folder(self, path: str) -> None:
-        """Put in a folder, and those above it, if they are not there; what they say comes when all is read."""
-        if not path or path in self.present:
-            return
-        self._have_folder(path.rpartition("/")[0])
-        self.present.add(path)
-        name = path.rpartition("/")[2]
-        node = Node(path, name, kind="folder", attributes={"path": path}, digest="-")
-        self.writer.folder(node, self._position(path))
-
-    def _remove(self, path: str) -> None:
-        """Remove a file that is gone; once, since something else may have taken its id."""
-        if path not in self.removed:
-            self.removed.add(path)
-            self.writer.remove_file(path)
-
-    def _named_like_parts(self, gone: Iterable[str]) -> set[str]:
-        """Return the files whose parts get other ids because a file came or went that has the id of one."""
-        came = (path for path in self.found.files if path not in self.known)
-        odd = (path for path in (*came, *gone) if "#" in path or "::" in path)
-        return {owner for path in odd for owner in above(path) if owner in self.found.files}
-
-    def _must_read(self, file: Found) -> bool:
-        size, mtime_ns, _, reader = self.known[file.path]
-        if self.other_readers:
-            return True
-        if reader.startswith("huge ") and reader != f"huge {self.max_file_bytes}":
-            return True
-        if (file.size, file.mtime_ns) != (size, mtime_ns):
-            return True
-        return file.size > self.max_file_bytes and reader != LEFT_OUT and not reader.startswith("huge ")
-
-    def _children(self) -> dict[str, list[str]]:
-        """Return the paths in each folder, in the order of the tree: folders, then files, by name."""
-        children: dict[str, list[str]] = {ROOT: []}
-        for group in (self.found.folders, self.found.files):
-            for path in group:
-                children.setdefault(path.rpartition("/")[0] or ROOT, []).append(path)
-        return children
-
-    def _position(self, path: str) -> int:
-        """Return where a file or folder stands among its siblings."""
-        if path not in self.positions:
-            folder = path.rpartition("/")[0] or ROOT
-            known = {node_id: position for position, node_id in self.layer.child_places(folder)}
-            wanted = self.children[folder]
-            places = arrange(wanted, {node_id: known[node_id] for node_id in wanted if node_id in known})
-            self.layer.reposition((places[i], i) for i in wanted if i in known and known[i] != places[i])
-            self.positions.update(places)
-        return self.positions[path]
-
-    def _clear_way(self, gone: list[str]) -> None:
-        """Remove what is gone and whose id is needed: a file for a folder or a part, a folder for a file."""
-        for path in gone:
-            if path in self.found.folders or self.again:
-                self._remove(path)
-        for path in sorted(self.known_folders, reverse=True):
-            if path in self.found.files:
-                for below in gone:
-                    if below.startswith(path + "/"):
-                        self._remove(below)
-                below_ids = self.layer.subtree(path)
-                self.writer.erase(list(below_ids))
-                self.present -= below_ids.keys()
-
-    def _read(self, changed: list[Found]) -> Iterator[list[FileNodes]]:
-        batch: list[FileNodes] = []
-        for number, file in enumerate(changed):
-            if self.progress is not None:
-                self.progress(number, len(changed), file.path)
-            known = None if file.path in self.again else self.known.get(file.path)
-            batch.append(
-                read_file(
-                    self.root, file, self.max_file_bytes, None if known is None else (known[2], known[3])
-                )
-            )
-            if len(batch) >= _BATCH_FILES:
-                yield batch
-                batch = []
-        if self.progress is not None:
-            self.progress(len(changed), len(changed), "")
-        yield batch
-
-    def _link(self, touched: set[str], gone: Iterable[str], everything: bool) -> None:
-        """Bring the links for imports up to date: of all files when modules came or went, else of what changed."""
-        modules = {path for path in self.found.files if path.endswith((".py", ".pyi"))}
-        known = {path for path in self.known if path.endswith((".py", ".pyi"))}
-        rows = self.store.rows("SELECT path, json_extract(facts, '$.imports') FROM file WHERE facts <> '{}'")
-        said = {path: json.loads(imports) for path, imports in rows if imports and imports != "[]"}
-        handed_on = any(path.rpartition("/")[2].startswith("__init__.") for path in touched)
-        everything = everything or handed_on or modules != known or any(path in known for path in gone)
-        index = Modules(modules)
-        for path in sorted(said.keys() | touched if everything else touched):
-            if path in self.found.files:
-                self.writer.links(path, "imports", targets(path, said.get(path, ()), index, said))
-
-    def _describe(self, touched: set[str] | None, void: Mapping[str, str]) -> None:
-        """Describe the folders above what was touched, all with None; a folder says what lies in it."""
-        used = self.found.folders.keys() - void.keys()
-        above = {ROOT, *used}
-        if touched is not None:
-            above = {ROOT}
-            for path in touched:
-                while path := path.rpartition("/")[0]:
-                    above.add(path)
-        weights: dict[str, int] = {}
-        for path, file in self.found.files.items():
-            folder = path
-            while folder := folder.rpartition("/")[0]:
-                weights[folder] = weights.get(folder, 0) + file.size
-        rows = self.store.rows(
-            "SELECT path, json_extract(facts, '$.summary') FROM file WHERE reader <> ?", (LEFT_OUT,)
-        )
-        summaries = dict(rows)
-        for path in sorted(above & {ROOT, *used}):
-            children = [
-                folders.Child(name.rpartition("/")[2], True, weights.get(name, 0))
-                if name in used
-                else folders.Child(
-                    name.rpartition("/")[2], False, self.found.files[name].size, summaries[name] or ""
-                )
-                for name in self.children.get(path, ())
-                if name in used or name in summaries
-            ]
-            title = (self.root.name or str(self.root)) if path == ROOT else path.rpartition("/")[2]
-            text = folders.describe(children)
-            digest = digest_bytes(f"folder\0{title}\0{text}".encode("utf-8", "replace"))
-            attributes = {"path": path, "children": len(children)}
-            node = Node(path, title, text, kind="folder", attributes=attributes, digest=digest)
-            self.writer.folder(node, 0 if path == ROOT else self._position(path))

@@ -5,18 +5,59 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 from metatree.layer import APPENDED, BUILT_GAP, ROOT, Layer
 from metatree.node import Node
+from metatree.overlay import PREFIX_ENDS
 from metatree_memory_tools.reading import FileNodes
 
 
-class IndexWriter:
-    """Puts files and folders into a built layer; every call belongs into a transaction of its store."""
+class Known(NamedTuple):
+    """What was recorded of a file when it was built."""
 
-    def __init__(self, layer: Layer) -> None:
+    size: int
+    mtime_ns: int
+    """-1 when it was too fresh for its times to tell anything."""
+    digest: str
+    reader: str
+    ctime_ns: int
+    """-1 when it was not recorded."""
+
+    def dated(self, size: int, mtime_ns: int, ctime_ns: int) -> bool:
+        """Whether a file with this size and these times is the one that was built."""
+        return (size, mtime_ns) == (self.size, self.mtime_ns) and self.ctime_ns in (-1, ctime_ns)
+
+
+class IndexWriter:
+    """Puts files and folders into a built layer; every call belongs into a transaction of its store.
+
+    Args:
+        layer: the layer.
+        mount: id of the top node that all of it lies below; empty for a tree of one folder.
+    """
+
+    def __init__(self, layer: Layer, mount: str = "") -> None:
         self.layer = layer
         self.store = layer.store
+        self.mount = mount
+
+    def within(self, column: str) -> str:
+        """Return the condition in SQL that a path or an id belongs to what this writer writes.
+
+        The mount's name is in it as a literal: a condition with parameters could not be put into any statement.
+        """
+        if not self.mount:
+            return "1"
+        name = self.mount.replace("'", "''")
+        ranges = [f"{column} >= '{name}{first}' AND {column} < '{name}{last}'" for first, last in PREFIX_ENDS]
+        return f"({column} = '{name}' OR {' OR '.join(ranges)})"
+
+    def known_folders(self) -> set[str]:
+        """Return the ids of the folders as they were built, without the top."""
+        top = self.mount or ROOT
+        sql = f"SELECT id FROM node WHERE kind = 'folder' AND id <> ? AND {self.within('id')}"
+        return {row[0] for row in self.store.rows(sql, (top,))}
 
     def file(self, file: FileNodes, position: int, files: Container[str]) -> None:
         """Put a file with all its nodes in place of what was there under its path.
@@ -28,7 +69,8 @@ class IndexWriter:
         """
         if file.same:
             self.store.execute(
-                "UPDATE file SET size = ?, mtime_ns = ? WHERE path = ?", (file.size, file.mtime_ns, file.path)
+                "UPDATE file SET size = ?, mtime_ns = ?, ctime_ns = ? WHERE path = ?",
+                (file.size, file.mtime_ns, file.ctime_ns, file.path),
             )
             return
         existing = self.layer.subtree(file.path)
@@ -37,12 +79,13 @@ class IndexWriter:
         self.erase([node_id for node_id in existing if node_id not in wanted])
         self._put(nodes, existing, position)
         self.store.execute(
-            "INSERT OR REPLACE INTO file(path, size, mtime_ns, digest, encoding, reader, facts)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO file(path, size, mtime_ns, ctime_ns, digest, encoding, reader, facts)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 file.path,
                 file.size,
                 file.mtime_ns,
+                file.ctime_ns,
                 file.digest,
                 file.encoding,
                 file.reader,
@@ -108,8 +151,7 @@ class IndexWriter:
         existing = self.layer.node(node.id)
         place = self.layer.place(node.id)
         if existing is None or place is None:
-            parent = node.id.rpartition("/")[0] or ROOT
-            self.layer.insert([(self.layer.next_seq(), node, parent, position)])
+            self.layer.insert([(self.layer.next_seq(), node, parent_of(node.id), position)])
             return
         if existing.digest != node.digest:
             self.layer.rewrite(self.layer.next_seq(), node)
@@ -137,7 +179,8 @@ class IndexWriter:
 
     def omissions(self, found: Mapping[str, str]) -> None:
         """Replace the omissions of paths that are no files of the tree."""
-        sql = "SELECT path, reason FROM omission WHERE path NOT IN (SELECT path FROM file)"
+        own = self.within("path")
+        sql = f"SELECT path, reason FROM omission WHERE {own} AND path NOT IN (SELECT path FROM file)"
         known = dict(self.store.rows(sql))
         self.store.execute_many(
             "DELETE FROM omission WHERE path = ?", ((path,) for path in known.keys() - found.keys())
@@ -146,6 +189,10 @@ class IndexWriter:
             "INSERT OR REPLACE INTO omission(path, reason) VALUES (?, ?)",
             ((path, reason) for path, reason in found.items() if known.get(path) != reason),
         )
+
+    def status_times(self, times: Iterable[tuple[int, str]]) -> None:
+        """Record the times of status changes of files that are otherwise as they were: (ctime_ns, path)."""
+        self.store.execute_many("UPDATE file SET ctime_ns = ? WHERE path = ?", times)
 
     def links(self, source: str, kind: str, targets: Iterable[str]) -> None:
         """Make these the links of one kind that leave a node."""
@@ -160,10 +207,41 @@ class IndexWriter:
             ((source, kind, target) for target in sorted(wanted - known)),
         )
 
-    def known_files(self) -> dict[str, tuple[int, int, str, str]]:
-        """Return (size, mtime_ns, digest, reader) of each file as it was built."""
-        rows = self.store.rows("SELECT path, size, mtime_ns, digest, reader FROM file")
-        return {row[0]: row[1:] for row in rows}
+    def all_links(self, wanted: set[tuple[str, str, str]]) -> None:
+        """Make these (source, kind, target) the links that leave any node that this writer writes."""
+        rows = self.store.rows(f"SELECT source, kind, target FROM link WHERE {self.within('source')}")
+        known = {(row[0], row[1], row[2]) for row in rows}
+        gone = "DELETE FROM link WHERE source = ? AND kind = ? AND target = ?"
+        self.store.execute_many(gone, known - wanted)
+        self.store.execute_many("INSERT INTO link(source, kind, target) VALUES (?, ?, ?)", wanted - known)
+
+    def known_files(self) -> dict[str, Known]:
+        """Return what was recorded of each file when it was built, by its path in the tree."""
+        rows = self.store.rows(
+            f"SELECT path, size, mtime_ns, digest, reader, ctime_ns FROM file WHERE {self.within('path')}"
+        )
+        return {row[0]: Known._make(row[1:]) for row in rows}
+
+
+def parent_of(path: str) -> str:
+    """Return the id of the folder that a path of the tree lies in."""
+    return path.rpartition("/")[0] or ROOT
+
+
+class SourceState:
+    """What is remembered of one source of a built layer between two builds: small facts by name."""
+
+    def __init__(self, layer: Layer, mount: str) -> None:
+        self._layer = layer
+        self._end = f":{mount}" if mount else ""
+
+    def get(self, name: str) -> Any:
+        """Return a fact, None when there is none."""
+        return self._layer.fact(name + self._end)
+
+    def set(self, name: str, value: Any) -> None:
+        """Keep a JSON value."""
+        self._layer.set_fact(name + self._end, value)
 
 
 def arrange(wanted: Sequence[str], known: Mapping[str, int]) -> dict[str, int]:

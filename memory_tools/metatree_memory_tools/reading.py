@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from metatree import plugins
 from metatree.errors import UserError
 from metatree.memory_type import MemoryType, Outline, Part, SourceFile
 from metatree.node import Node, Source
@@ -16,9 +18,12 @@ from metatree.source import digest_bytes, read_inside
 from metatree.text import is_binary
 from metatree_memory_tools.scan import Found
 
+_log = logging.getLogger("metatree")
+
 LEFT_OUT = "-"
 """Name of the reader of a file that has no node."""
 
+_HEAD = 8192
 _RACE_NS = 50_000_000
 _COARSE_RACE_NS = 2_000_000_000
 
@@ -28,9 +33,11 @@ class FileNodes:
     """What a build keeps of one file."""
 
     path: str
+    """In the tree: with the mount first, when it has several sources."""
     size: int
     mtime_ns: int
     """-1 when the file was so fresh that another change might leave the time as it is."""
+    ctime_ns: int
     digest: str
     encoding: str = ""
     reader: str = LEFT_OUT
@@ -43,34 +50,28 @@ class FileNodes:
     """Whether its bytes are as they were, so that nothing else was looked at."""
 
 
-@cache
 def memory_types() -> tuple[MemoryType, ...]:
-    """Return the installed memory types, those that know most first; plain text, which takes everything, last."""
-    from importlib.metadata import entry_points
+    """Return the memory types, those that know most first; plain text, which takes everything, last.
 
-    from metatree_memory_tools.markdown import Markdown
-    from metatree_memory_tools.plain_text import PlainText
-    from metatree_memory_tools.python_code import PythonCode
-
-    own: dict[str, MemoryType] = {"python": PythonCode(), "markdown": Markdown()}
-    others = [
-        entry.load()()
-        for entry in entry_points(group="metatree.memory_types")
-        if entry.name not in (*own, "text")
-    ]
-    return (*others, *own.values(), PlainText())
+    One that cannot be imported is left out, with a warning in the log.
+    """
+    installed = dict(plugins.each(plugins.MEMORY_TYPES))
+    last = [installed.pop(name) for name in ("python", "markdown", "text") if name in installed]
+    return (*installed.values(), *last)
 
 
-def reader_names() -> list[str]:
-    """Return what the installed memory types are called as readers of a file."""
-    return [_reader(kind) for kind in memory_types()]
+def reader_names(types: Sequence[MemoryType]) -> list[str]:
+    """Return what memory types are called as readers of a file."""
+    return [_reader(kind) for kind in types]
 
 
 def _reader(kind: MemoryType) -> str:
     return f"{kind.name} {kind.version}"
 
 
-def read_file(root: Path, found: Found, max_file_bytes: int, known: tuple[str, str] | None) -> FileNodes:
+def read_file(
+    root: Path, found: Found, max_file_bytes: int, known: tuple[str, str] | None, types: Sequence[MemoryType]
+) -> FileNodes:
     """Read one file and return its nodes; never raises for what a file holds or how it can be reached.
 
     Args:
@@ -78,103 +79,155 @@ def read_file(root: Path, found: Found, max_file_bytes: int, known: tuple[str, s
         found: the file.
         max_file_bytes: a larger file becomes a node without content.
         known: digest and reader of the file as it was built before.
+        types: the memory types, in the order in which they are asked; the last takes everything.
     """
     now = time.time_ns()
+    raw = found.path if found.raw is None else found.raw
     try:
-        if found.size > max_file_bytes:
-            return _huge(root, found, max_file_bytes)
-        data, state = read_inside(
-            root, found.path if found.raw is None else found.raw, limit=max_file_bytes + 1
-        )
+        limit = max_file_bytes
+        if found.size > limit:
+            head = read_inside(root, raw, limit=_HEAD)[0]
+            large = _kind_of(types, found.path, head, is_binary(head))
+            limit = max(limit, int(getattr(large, "max_file_bytes", 0)))
+            if found.size > limit:
+                return _huge(found, large is not None, limit, max_file_bytes)
+        data, state = read_inside(root, raw, limit=limit + 1)
     except UserError as exc:
-        return FileNodes(found.path, found.size, found.mtime_ns, "", problem=str(exc))
+        return FileNodes(found.id, found.size, found.mtime_ns, found.ctime_ns, "", problem=str(exc))
     except OSError as exc:
-        return FileNodes(found.path, found.size, -1, "", problem=f"cannot be read: {exc.strerror}")
+        return FileNodes(
+            found.id, found.size, -1, found.ctime_ns, "", problem=f"cannot be read: {exc.strerror}"
+        )
     age = now - state.st_mtime_ns
     fresh = age < (_COARSE_RACE_NS if state.st_mtime_ns % 1_000_000_000 == 0 else _RACE_NS)
     mtime_ns = -1 if fresh else state.st_mtime_ns
     digest = digest_bytes(data)
-    if is_binary(data):
-        return FileNodes(found.path, state.st_size, mtime_ns, digest, problem="a binary file")
-    if found.path.lower().endswith((".svg", ".svgz")):
-        return FileNodes(found.path, state.st_size, mtime_ns, digest, problem="a picture")
-    kind = next(kind for kind in memory_types() if kind.recognises(found.path, data[:256]))
+    binary = is_binary(data)
+    kind = _kind_of(types, found.path, data[:_HEAD], binary)
+    if kind is None:
+        return FileNodes(
+            found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem="a binary file"
+        )
+    if found.path.lower().endswith((".svg", ".svgz")) and kind.name == "text":
+        return FileNodes(found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem="a picture")
     reader = _reader(kind)
     if known == (digest, reader):
-        return FileNodes(found.path, state.st_size, mtime_ns, digest, reader=reader, same=True)
+        return FileNodes(
+            found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, reader=reader, same=True
+        )
     file = SourceFile(found.path, data)
-    outline = kind.outline(file)
+    source_type = kind.source_type
+    try:
+        outline = kind.outline(file)
+    except Exception as exc:  # a type of another package that does not keep to its word
+        failed = f"the type {kind.name!r} failed: {type(exc).__name__}: {exc}"
+        _log.warning("%s: %s", found.path, failed)
+        if binary:
+            return FileNodes(found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem=failed)
+        outline, source_type = Outline(problem=failed), "text"
     facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
+    for name in ("references", "declares"):
+        if said := getattr(outline, name):
+            facts[name] = said
     if found.raw is not None:
         facts["raw"] = found.raw.hex()
     return FileNodes(
-        found.path,
+        found.id,
         state.st_size,
         mtime_ns,
+        state.st_ctime_ns,
         digest,
-        file.encoding,
+        "" if binary or getattr(kind, "binary", False) else file.encoding,
         reader,
-        tuple(_nodes(file, digest, outline, kind.source_type)),
+        tuple(_nodes(found.id, file, digest, outline, source_type)),
         facts,
         outline.problem,
     )
 
 
-def _huge(root: Path, found: Found, limit: int) -> FileNodes:
-    head, _ = read_inside(root, found.path if found.raw is None else found.raw, limit=8192)
-    if is_binary(head):
-        return FileNodes(found.path, found.size, found.mtime_ns, "", problem="a binary file")
+def _kind_of(types: Sequence[MemoryType], path: str, head: bytes, binary: bool) -> MemoryType | None:
+    """Return the type of a file; None for one that is no text and that no type of such files knows."""
+    asked = (kind for kind in types if not binary or getattr(kind, "binary", False))
+    return next((kind for kind in asked if _recognises(kind, path, head)), None)
+
+
+def _recognises(kind: MemoryType, path: str, head: bytes) -> bool:
+    """Ask a type whether it knows a file; one that raises does not."""
+    try:
+        return kind.recognises(path, head)
+    except Exception as exc:
+        _log.warning("%s: the type %r failed: %s: %s", path, kind.name, type(exc).__name__, exc)
+        return False
+
+
+def _huge(found: Found, is_known: bool, limit: int, max_file_bytes: int) -> FileNodes:
+    """Return the node of a file that is too large for its type; a binary file that no type knows has none."""
+    if not is_known:
+        return FileNodes(found.id, found.size, found.mtime_ns, found.ctime_ns, "", problem="a binary file")
     note = f"too large to be read ({found.size / 1e6:.1f} MB, the limit is {limit / 1e6:.1f} MB)"
-    attributes = {"path": found.path, "size_bytes": found.size, "note": note}
+    attributes = {"path": found.id, "size_bytes": found.size, "note": note}
     name = found.path.rpartition("/")[2]
     description = f"A file of {found.size / 1e6:.1f} MB: {note}."
-    node = Node(found.path, _title(name), description, kind="file", attributes=attributes)
+    node = Node(found.id, _title(name), description, kind="file", attributes=attributes)
     node = _digested(node, f"{found.size} {found.mtime_ns}")
-    reader = f"huge {limit}"
+    reader = f"huge {max_file_bytes}"
     return FileNodes(
-        found.path, found.size, found.mtime_ns, "", "", reader, ((node, _folder(found.path)),), {}, note
+        found.id,
+        found.size,
+        found.mtime_ns,
+        found.ctime_ns,
+        "",
+        "",
+        reader,
+        ((node, _folder(found.id)),),
+        {},
+        note,
     )
 
 
-def _nodes(file: SourceFile, digest: str, outline: Outline, source_type: str) -> list[tuple[Node, str]]:
+def _nodes(
+    path: str, file: SourceFile, digest: str, outline: Outline, source_type: str
+) -> list[tuple[Node, str]]:
     attributes = dict(outline.attributes)
     attributes["size_bytes"] = len(file.data)
     source = None
-    if not outline.parts and file.text.strip():
-        source = Source(type=source_type, path=file.path)
+    held = bool(file.data) if source_type != "text" else bool(file.text.strip())
+    if not outline.parts and held and not outline.empty:
+        source = Source(type=source_type, path=path)
     else:
-        attributes["path"] = file.path
+        attributes["path"] = path
     node = Node(
-        file.path, _title(file.name), outline.description, kind="file", source=source, attributes=attributes
+        path, _title(file.name), outline.description, kind="file", source=source, attributes=attributes
     )
-    found = [(_digested(node, digest if source else ""), _folder(file.path))]
-    _add_parts(found, file, outline.parts, file.path, source_type)
+    found = [(_digested(node, digest if source else ""), _folder(path))]
+    _add_parts(found, path, file, outline.parts, path, source_type)
     return found
 
 
 def _add_parts(
-    found: list[tuple[Node, str]], file: SourceFile, parts: tuple[Part, ...], parent: str, source_type: str
+    found: list[tuple[Node, str]],
+    path: str,
+    file: SourceFile,
+    parts: tuple[Part, ...],
+    parent: str,
+    source_type: str,
 ) -> None:
     for part in parts:
         attributes = {**part.attributes, "start_line": part.start_line, "end_line": part.end_line}
         source, held = None, ""
-        if part.parts:
-            attributes["path"] = file.path
+        if part.parts or not part.start_line:
+            attributes["path"] = path
         else:
             ranges = part.ranges if len(part.ranges) > 1 else ()
             source = Source(
                 type=source_type,
-                path=file.path,
+                path=path,
                 start_line=part.start_line,
                 end_line=part.end_line,
                 parts=ranges,
             )
-            lines = file.lines
-            held = "\n".join(
-                "\n".join(lines[first - 1 : last])
-                for first, last in ranges or ((part.start_line, part.end_line),)
-            )
-        node_id = file.path + part.id
+            held = part.digest or _text_of(file, part)
+        node_id = path + part.id
         node = Node(
             node_id,
             _title(part.title),
@@ -184,7 +237,12 @@ def _add_parts(
             attributes=attributes,
         )
         found.append((_digested(node, held), parent))
-        _add_parts(found, file, part.parts, node_id, source_type)
+        _add_parts(found, path, file, part.parts, node_id, source_type)
+
+
+def _text_of(file: SourceFile, part: Part) -> str:
+    ranges = part.ranges if len(part.ranges) > 1 else ((part.start_line, part.end_line),)
+    return "\n".join("\n".join(file.lines[first - 1 : last]) for first, last in ranges)
 
 
 def _digested(node: Node, held: str) -> Node:

@@ -58,7 +58,8 @@ async def asearch(
     describer: Describer | None = None,
     evidence: Evidence | Literal[False] | None = None,
     tools: Sequence[Tool | ToolGroup] = (),
-    permit: Permit | None = None,
+    own_tools: bool | None = None,
+    permit: Permit | _AskPerson | None = None,
     fallbacks: Sequence[Fallback | _AskPerson] = (),
     concurrency: int = 1,
     second_look: bool = True,
@@ -80,7 +81,12 @@ async def asearch(
         router: None for the embedded one, which needs no model.
         evidence: None for the text index; False for none at all.
         tools: tools and groups of tools, for nodes whose content and children do not answer.
-        permit: decides on calls of tools that change something; without it they are refused.
+        own_tools: whether the tools of the types that the tree was built with are offered too, on the nodes of these
+            types, and those of plug-ins. None leaves out those of files (of folders, code, documents) unless a model or
+            a tool caller of the caller's fills in arguments; False is for the given `tools` alone.
+        permit: decides on calls of tools that change something: True, False, or None to leave it to the permissions
+            that the tree's memory holds; without those they are refused. `ask_person`, given here or returned, puts
+            what the memory does not permit to a person, whose "always" is remembered there.
         fallbacks: what to do when the tree is exhausted, in order; `ask_person` as a link puts it to a person.
         concurrency: how many effects may be in flight; above 1, each question is searched in a frame of its own.
         second_look: whether what was ruled out is offered once more before the search gives up.
@@ -135,6 +141,7 @@ async def asearch(
         describer=describer,
         evidence=evidence,
         tools=tools,
+        own_tools=own_tools,
         permit=permit,
         fallbacks=fallbacks,
         concurrency=concurrency,
@@ -150,6 +157,7 @@ async def asearch(
         "k": k,
         "trail": [*tree.ancestors(start.id), start.id],
         "limits": limits_json(limits),
+        "own_tools": own_tools,
         "second_look": second_look,
         "fallbacks": ["person" if f is ask_person else "call" for f in fallbacks],
         "apart": concurrency > 1 and returns == "answer" and len(asked) > 1,
@@ -175,6 +183,7 @@ async def asearch(
             describer=describer,
             evidence=evidence,
             tools=tools,
+            own_tools=own_tools,
             permit=permit,
             fallbacks=fallbacks,
             on_event=on_event,
@@ -196,7 +205,8 @@ async def aresume(
     describer: Describer | None = None,
     evidence: Evidence | Literal[False] | None = None,
     tools: Sequence[Tool | ToolGroup] = (),
-    permit: Permit | None = None,
+    own_tools: bool | None = None,
+    permit: Permit | _AskPerson | None = None,
     fallbacks: Sequence[Fallback | _AskPerson] = (),
     on_event: OnEvent | None = None,
     limits: Limits | None = None,
@@ -214,6 +224,7 @@ async def aresume(
         tree: None opens the tree that the run began with.
         accept, router, reader, tool_caller, composer, describer, evidence, tools, permit, fallbacks, on_event: as the
             run was begun with; parts are not kept in a journal.
+        own_tools: None for what the run was begun with.
         limits: replace the earlier ones, None keeps them; what was used so far still counts.
         answers: question -> answer, for questions that the run put to a person.
         blackboard: None opens the one that the run began with, if it was in a file. Answers that are on it count.
@@ -243,6 +254,7 @@ async def aresume(
             tree = opened.enter_context(Tree.open(given["tree"]))
         if accept is None and given["accept"] == "function":
             raise UserError(f"run {run_id!r} was begun with an accept function: give it to resume again")
+        own_tools = given.get("own_tools") if own_tools is None else own_tools
         run = Search(
             tree,
             returns=given["returns"],
@@ -254,6 +266,7 @@ async def aresume(
             describer=describer,
             evidence=evidence,
             tools=tools,
+            own_tools=own_tools,
             permit=permit,
             fallbacks=fallbacks,
             concurrency=given["concurrency"],
@@ -295,6 +308,7 @@ async def aresume(
             describer=describer,
             evidence=evidence,
             tools=tools,
+            own_tools=own_tools,
             permit=permit,
             fallbacks=fallbacks,
             on_event=on_event,

@@ -56,6 +56,7 @@ class SearchMachine(ToolWalk):
         tools     {node, at, marks}         -> {options, callable}
         fill      {node, tool}              -> {arguments}
         call      {node, tool, arguments}   -> {reused, text} or {reused, node: {…}}
+                                               or {asks, fingerprint}: a person has to permit it
         describe  {parent, node}            -> {title, description}
         insert    {parent, node}            -> {id, title}
         fallback  {index, questions}        -> {answers, nodes: [{id, title, accept, trail}]}
@@ -599,6 +600,8 @@ class SearchMachine(ToolWalk):
             if said.casefold() in ("yes", "y", "true", "1"):
                 return self._call(state, frame, visit, again=True)
             return self._tool_done(state, frame, visit, VISITED, "interrupted once, and not called again")
+        if effect.payload["about"] == "permission":
+            return self._on_permission(state, frame, said, effect.payload["fingerprint"])
         if said:
             answer = {"question": question, "answer": said, "quote": said, "complete": True}
             self._take(state, frame, answer, "", A_PERSON)

@@ -39,6 +39,9 @@ class Embedded:
     def __init__(self, evidence: Evidence | None = None) -> None:
         self._evidence = evidence
 
+    by_rules = True
+    """Whether arguments of tools are filled in by rules, without a model or a person."""
+
     @cached_property
     def _suite(self) -> Suite:
         made: Suite = plugins.load(plugins.ROUTERS, "embedded")("embedded")

@@ -6,10 +6,11 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from decimal import Decimal
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from metatree.errors import LeaseLost, UserError
 from metatree.fallback import Fallback, _AskPerson, ask_person
+from metatree.held import holding
 from metatree.kernel import Effect, Folded, Journal, Runner
 from metatree.node import Node
 from metatree.protocols import Composer, Describer, Evidence, Reader, Router, ToolCaller
@@ -18,12 +19,16 @@ from metatree.searching.board import BoardLink
 from metatree.searching.machine import SearchMachine
 from metatree.searching.menu import MenuMaker
 from metatree.searching.outcome import result_of, trace_of
+from metatree.searching.own_tools import with_own
 from metatree.searching.parts import find_evidence, require, whole_suite
 from metatree.searching.state import SearchState
 from metatree.searching.toolbox import Permit, Toolbox
 from metatree.searching.world import World
 from metatree.tool import Tool, ToolGroup, ToolTree
 from metatree.tree import Tree
+
+if TYPE_CHECKING:
+    from metatree.blackboard import Blackboard
 
 Accept = Collection[str] | Callable[[Node], bool]
 OnEvent = Callable[[TraceEntry], object]
@@ -57,7 +62,8 @@ class Search:
         describer: Describer | None,
         evidence: Evidence | Literal[False] | None,
         tools: Sequence[Tool | ToolGroup],
-        permit: Permit | None,
+        own_tools: bool | None,
+        permit: Permit | _AskPerson | None,
         fallbacks: Sequence[Fallback | _AskPerson],
         concurrency: int,
         limits: Limits,
@@ -78,12 +84,10 @@ class Search:
         suite = whole_suite(router, reader, tool_caller, composer, describer, evidence=found)
         accepts = _accept_function(accept) if returns == "nodes" else None
         kinds = accepted_kinds(accept)
-        menus = MenuMaker(
-            tree, found, accepts=accepts, among=tree.ids(kinds) if kinds and accepts and found else None
-        )
+        filled = not getattr(suite.tool_caller, "by_rules", False)
         toolbox = Toolbox(
             tree,
-            ToolTree(tools),
+            ToolTree(with_own(tree, _tools(tools), own_tools, filled=filled)),
             run_id=run_id,
             tool_caller=suite.tool_caller,
             describer=suite.describer,
@@ -91,6 +95,14 @@ class Search:
             fallbacks=fallbacks,
             accepts=accepts,
             timeout_s=limits.effect_seconds,
+            board=self._board,
+        )
+        menus = MenuMaker(
+            tree,
+            found,
+            accepts=accepts,
+            among=tree.ids(kinds) if kinds and accepts and found else None,
+            beyond=toolbox.beyond(),
         )
         world = World(
             tree,
@@ -134,7 +146,8 @@ class Search:
             on_step=self._emit if self.on_event or self.link else None,
         )
         try:
-            finish = await runner.drive(folded, answers=answers)
+            with holding():
+                finish = await runner.drive(folded, answers=answers)
         except LeaseLost:
             raise
         except Exception as exc:
@@ -149,6 +162,12 @@ class Search:
             self.link.finish(result)
         return result
 
+    def _board(self) -> Blackboard:
+        """Return the board for tools: that of the search, else the one in the tree's own memory."""
+        from metatree.blackboard import Blackboard
+
+        return Blackboard(self.tree) if self.link is None else self.link.board
+
     def _emit(self, state: SearchState) -> None:
         if self.link is not None:
             self.link.write(state)
@@ -160,6 +179,12 @@ class Search:
                 self.on_event(entry)
             except Exception:
                 _log.warning("on_event raised; the search goes on", exc_info=True)
+
+
+def _tools(given: Sequence[Tool | ToolGroup]) -> Sequence[Tool | ToolGroup]:
+    """Return tools that a caller gave; raises `UserError` for what is none."""
+    ToolTree(given)
+    return given
 
 
 def _accept_function(accept: Accept | None) -> Callable[[Node], bool]:

@@ -112,10 +112,23 @@ class ToolWalk(ABC):
         return self._call(state, frame, visit)
 
     def _call(
-        self, state: SearchState, frame: Frame, visit: ToolVisit, *, again: bool = False
+        self,
+        state: SearchState,
+        frame: Frame,
+        visit: ToolVisit,
+        *,
+        again: bool = False,
+        granted: dict[str, str] | None = None,
     ) -> list[Effect]:
         return effect_of(
-            state, frame, "call", node=visit.node, tool=visit.tool, arguments=visit.arguments, again=again
+            state,
+            frame,
+            "call",
+            node=visit.node,
+            tool=visit.tool,
+            arguments=visit.arguments,
+            again=again,
+            granted=granted,
         )
 
     def _tool_done(
@@ -136,6 +149,15 @@ class ToolWalk(ABC):
         if event.error is not None:
             return self._tool_done(state, frame, visit, UNVIABLE, f"it failed: {event.error}")
         value = event.value
+        if "asks" in value:
+            return effect_of(
+                state,
+                frame,
+                "ask",
+                question=value["asks"],
+                about="permission",
+                fingerprint=value["fingerprint"],
+            )
         visit.marks[visit.tool] = Mark(VISITED, "called", state.steps, visit.path[-1])
         found = "missed_node" if value["reused"] else "tool"
         reason = "this call was made before" if value["reused"] else "called"
@@ -157,6 +179,16 @@ class ToolWalk(ABC):
                 state, frame, "describe", parent=visit.node, node=made, questions=list(frame.open)
             )
         return effect_of(state, frame, "insert", parent=visit.node, node=made)
+
+    def _on_permission(self, state: SearchState, frame: Frame, said: str, fingerprint: str) -> list[Effect]:
+        """Go on with what a person said to a call that needs permission; whatever is no clear yes is a no."""
+        visit = frame.tools
+        assert visit is not None
+        word = said.casefold().strip(" .!")
+        if word in ("yes", "y", "always"):
+            how = "always" if word == "always" else "once"
+            return self._call(state, frame, visit, granted={"how": how, "fingerprint": fingerprint})
+        return self._tool_done(state, frame, visit, UNVIABLE, "a person did not permit the call")
 
     def _on_describe(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
         visit = frame.tools

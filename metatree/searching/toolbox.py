@@ -7,21 +7,30 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from metatree.calls import Call, CallRecords, Made, call_of
 from metatree.errors import BadModelAnswer, StaleSource, ToolFailed, UserError
 from metatree.fallback import Fallback, FallbackRequest, FallbackResult, _AskPerson
 from metatree.kernel import Attempt, Effect, Handler, InDoubt, Policy, report_usage
-from metatree.node import Node
+from metatree.node import Node, digest_of
+from metatree.permissions import Permissions, fingerprint_of
 from metatree.protocols import Describer, DescribeRequest, Description, Option, ToolCaller, ToolRequest
 from metatree.searching.world import STORE_ERRORS, answer_json, model_policy
 from metatree.threads import in_thread
-from metatree.tool import Tool, ToolTree
+from metatree.tool import Tool, ToolGroup, ToolTree
 from metatree.tree import Tree
 
-Permit = Callable[[Tool, Mapping[str, Any]], "bool | Awaitable[bool]"]
-"""Decides whether a tool that changes something may be called with these arguments."""
+if TYPE_CHECKING:
+    from metatree.blackboard import Blackboard
+
+Verdict = bool | None | _AskPerson
+Permit = Callable[[Tool, Mapping[str, Any]], "Verdict | Awaitable[Verdict]"]
+"""Decides whether a tool that changes something may be called with these arguments.
+
+None leaves it to the permissions that the memory holds; `ask_person` does so too, and puts the question to a person
+where there is none.
+"""
 
 
 class Toolbox:
@@ -35,12 +44,14 @@ class Toolbox:
         run_id: str,
         tool_caller: ToolCaller,
         describer: Describer,
-        permit: Permit | None,
+        permit: Permit | _AskPerson | None,
         fallbacks: Sequence[Fallback | _AskPerson],
         accepts: Callable[[Node], bool] | None,
         timeout_s: float,
+        board: Callable[[], Blackboard],
     ) -> None:
         self._tree = tree
+        self._board = board
         self._tools = tools
         self._run_id = run_id
         self._tool_caller = tool_caller
@@ -50,6 +61,7 @@ class Toolbox:
         self._accepts = accepts
         self._timeout_s = timeout_s
         self._records = CallRecords(tree.memory)
+        self._permissions = Permissions(tree.memory)
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers by kind of effect."""
@@ -85,10 +97,22 @@ class Toolbox:
         """Say whether any tool works on a node."""
         return bool(self._tools) and bool(self._tools.viable("", node))
 
-    def options(self, ids: Sequence[str]) -> list[Option]:
-        """Return tools and groups as a menu; those that are not there are left out."""
+    def beyond(self) -> Callable[[Node], bool] | None:
+        """Return what says of a node whether a tool on it may answer what no text says; None when no tool does."""
+        tools = [tool for tool in self._tools.tools() if tool.beyond]
+        return (lambda node: any(tool.works_on(node) for tool in tools)) if tools else None
+
+    def options(self, ids: Sequence[str], node: Node, questions: Sequence[str]) -> list[Option]:
+        """Return tools and groups as a menu for a node; those that are not there are left out."""
         entries = [entry for entry in map(self._tools.find, ids) if entry is not None]
-        return [Option(entry.id, entry.title, entry.description) for entry in entries]
+        return [Option(entry.id, entry.title, self._description(entry, node, questions)) for entry in entries]
+
+    def _description(self, entry: Tool | ToolGroup, node: Node, questions: Sequence[str]) -> str:
+        if isinstance(entry, Tool):
+            return entry.described(node, questions)
+        inner = [tool for tool in self._tools.viable(entry.id, node) if isinstance(tool, Tool)]
+        said = [tool.about(node, questions) for tool in inner if tool.about is not None]
+        return " ".join([entry.description, *filter(None, said)])
 
     def _list(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         asked = effect.payload
@@ -110,14 +134,22 @@ class Toolbox:
         asked = effect.payload
         tool = self._tools.tool(asked["tool"])
         node = self._node(asked["node"])
-        request = ToolRequest(tool.spec, node, tuple(asked["questions"]), asked["context"], attempt.errors)
+        spec = replace(tool.spec, description=tool.described(node, asked["questions"]))
+        request = ToolRequest(spec, node, tuple(asked["questions"]), asked["context"], attempt.errors)
         return {"arguments": tool.validated(await self._tool_caller.fill(request))}
 
     async def _call(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         asked = effect.payload
         tool, node, call = self._call_of(effect)
-        if tool.changes and not await self._permitted(tool, asked["arguments"]):
-            raise ToolFailed(f"{tool.id!r} may change something, and there is no permission for this call")
+        if tool.changes:
+            allowed = await self._permitted(tool, asked["arguments"], asked["granted"])
+            if allowed is None:
+                report_usage(tool_calls=-1)  # nothing was called yet
+                return {"asks": _question(tool, asked), "fingerprint": fingerprint_of(tool)}
+            if not allowed:
+                raise ToolFailed(
+                    f"{tool.id!r} may change something, and there is no permission for this call"
+                )
         made = await self._records.claim(
             call, key=attempt.key, run_id=self._run_id, tool=tool, again=asked["again"]
         )
@@ -151,25 +183,46 @@ class Toolbox:
         scope = str(getattr(self._permit, "scope", ""))
         return tool, node, call_of(tool, asked["arguments"], node, scope=scope, run_id=self._run_id)
 
-    async def _permitted(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
-        if self._permit is None:
-            return False
+    async def _permitted(
+        self, tool: Tool, arguments: Mapping[str, Any], granted: Mapping[str, str] | None
+    ) -> bool | None:
+        """Say whether a call is allowed: by the caller, then by the memory, then by a person; None to ask one.
+
+        Args:
+            granted: what a person has said to this call, and of which tool it was.
+        """
+        said = self._permit if isinstance(self._permit, _AskPerson) else await self._asked(tool, arguments)
+        if isinstance(said, bool):
+            return said
+        if self._permissions.allows(tool):
+            return True
+        if granted is not None and granted["fingerprint"] == fingerprint_of(tool):
+            if granted["how"] == "always":
+                self._permissions.grant(tool, who="a person")
+            return True
+        return None if isinstance(said, _AskPerson) else False
+
+    async def _asked(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict:
+        """Return what the caller's function says; anything that is no verdict is a no."""
+        if self._permit is None or isinstance(self._permit, _AskPerson):
+            return None
         try:
             said = self._permit(tool, arguments)
-            return bool(await said if inspect.isawaitable(said) else said)
+            said = await said if inspect.isawaitable(said) else said
         except Exception as exc:
             raise ToolFailed(
                 f"whether {tool.id!r} is permitted cannot be said: {type(exc).__name__}: {exc}"
             ) from exc
+        return said if said is None or isinstance(said, _AskPerson) else said is True
 
     def _called(self, call: Call, made: Made) -> dict[str, Any]:
         found = {"reused": made.reused, "call": call.hash, **made.result}
         if "node" in found:
             kept = self._tree.find(found["node"]["id"])
-            found["node"] = {
-                **found["node"],
-                "kept": kept is not None and kept.provenance.get("call") == call.hash,
-            }
+            same = kept is not None and (
+                kept.provenance.get("call") == call.hash or found["node"].get("there") == kept.digest
+            )
+            found["node"] = {**found["node"], "kept": same}
         return found
 
     async def _make(self, tool: Tool, arguments: Mapping[str, Any], node: Node, call: Call) -> dict[str, Any]:
@@ -180,7 +233,11 @@ class Toolbox:
                 worked_on = replace(node, content=self._tree.content(node.id))
             except (UserError, StaleSource, OSError) as exc:
                 raise ToolFailed(str(exc)) from exc
-        given = tool.bound(arguments, {Node: worked_on, Tree: self._tree})
+        about: dict[type, Any] = {Node: worked_on, Tree: self._tree}
+        if tool.on_board:
+            board = self._board()
+            about[type(board)] = board
+        given = tool.bound(arguments, about)
         try:
             async with asyncio.timeout(tool.timeout_s) as guard:
                 if inspect.iscoroutinefunction(tool.function):
@@ -211,9 +268,15 @@ class Toolbox:
         _check_node(made, tool.id)
         node_id = _clean(made.id) or f"{under.id}~{call.hash[:12]}"
         there = self._tree.find(node_id)
-        if there is not None and there.provenance.get("call") != call.hash:  # its id is another node's
+        known = (
+            {} if there is None or there.digest != (made.digest or _digest(made)) else {"there": there.digest}
+        )
+        if (
+            there is not None and not known and there.provenance.get("call") != call.hash
+        ):  # its id is another node's
             node_id = f"{node_id}~{call.hash[:12]}"
         return {
+            **known,
             "id": node_id,
             "title": _clean(made.title),
             "description": _clean(made.description),
@@ -305,6 +368,24 @@ class Toolbox:
                 break
         accept = self._accepts is not None and self._accepts(made)
         return {"id": made.id, "title": made.title, "accept": accept, "trail": self._tree.ancestors(made.id)}
+
+
+def _digest(made: Node) -> str:
+    """Return the digest that a tree would give a node that a tool made."""
+    content = None if made.content is None else _clean(made.content)
+    return digest_of(
+        replace(made, title=_clean(made.title), description=_clean(made.description), content=content)
+    )
+
+
+def _question(tool: Tool, asked: Mapping[str, Any]) -> str:
+    """Return what a person is asked; what the tool says of itself is cut, since others wrote it."""
+    given = json.dumps(asked["arguments"], ensure_ascii=False, sort_keys=True)
+    about = " ".join(tool.description.split())[:200]
+    return (
+        f"May {tool.id} be called with {given[:1000]} at {asked['node']}? It may change something outside of the"
+        f" memory, and says: {about!r}. (yes: this call; always: this tool from now on; no)"
+    )
 
 
 def _check_node(made: Any, by: str) -> None:

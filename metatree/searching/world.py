@@ -55,7 +55,7 @@ class World:
         menus: MenuMaker,
         accepts: Callable[[Node], bool] | None,
         has_tools: Callable[[Node], bool],
-        tool_options: Callable[[Sequence[str]], list[Option]],
+        tool_options: Callable[[Sequence[str], Node, Sequence[str]], list[Option]],
         timeout_s: float,
     ) -> None:
         self._tree = tree
@@ -159,7 +159,8 @@ class World:
             if node is None:
                 return None, Menu([], {})
             if asked["tools"]:
-                return node, Menu(self._tool_options(asked["options"]), dict.fromkeys(asked["options"], node))
+                options = self._tool_options(asked["options"], node, asked["questions"])
+                return node, Menu(options, dict.fromkeys(asked["options"], node))
             questions = tuple(asked["questions"])
             return node, self._menus.make(
                 node.id, asked["options"], questions, asked["marks"], jumps=asked["jumps"]

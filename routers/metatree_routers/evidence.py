@@ -20,7 +20,9 @@ import numpy.typing as npt
 from metatree.errors import UnknownNode
 from metatree.node import Node
 from metatree.protocols import Scored
+from metatree.store import Store
 from metatree.tree import Tree
+from metatree_routers.commit_index import CommitIndex, SimilarCommit
 from metatree_routers.decisive import Word, missing, words_of
 from metatree_routers.embedding import static_embedder
 from metatree_routers.index import IndexedTree, Progress, Reader, TextIndex
@@ -37,6 +39,7 @@ from metatree_routers.why import reason
 _CACHED_SCORES = 6_000_000
 """Numbers kept by the cache of rankings, three for each node."""
 _MOST_RANKINGS = 32
+_MOST_FILE_RANKINGS = 4
 _MOST_LINES = 4_096
 _BLOCK = 512
 _EAGER_LINES = 20
@@ -82,19 +85,27 @@ class TextEvidence:
     Args:
         tree: the tree; the index is kept in its disposable store.
         embeddings: whether static embeddings are used where they can be loaded.
+        history: whether past commits are evidence for files, where the tree was built with its history.
         progress: called with (nodes done, nodes to do) while the index is built.
     """
 
     def __init__(
-        self, tree: IndexedTree, *, embeddings: bool = True, progress: Progress | None = None
+        self,
+        tree: IndexedTree,
+        *,
+        embeddings: bool = True,
+        history: bool = True,
+        progress: Progress | None = None,
     ) -> None:
         self._tree = tree
         self._embeddings = embeddings
         self._progress = progress
         self._lock = threading.Lock()
         self._rankings: OrderedDict[tuple[tuple[str, ...], int, int | None], Ranking] = OrderedDict()
+        self._file_rankings: OrderedDict[tuple[str, int, str], Ranking] = OrderedDict()
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
         self.index = TextIndex(tree, embedder=static_embedder if embeddings else None)
+        self.commits = CommitIndex(tree.index) if history and isinstance(tree.index, Store) else None
 
     def score(
         self,
@@ -291,6 +302,30 @@ class TextEvidence:
             while len(self._rankings) > min(most, _MOST_RANKINGS):
                 self._rankings.popitem(last=False)
         return ranking
+
+    def file_query(self, issue: str, query: Callable[[Reader, Ranking], T]) -> T:
+        """Run a query over the index and the ranking of whole files for an issue; the latest are remembered."""
+        issue = issue[:MAX_CHARS]
+        token = self.commits.token() if self.commits is not None else ""
+        similar: list[SimilarCommit] | None = None
+
+        def find(reader: Reader) -> T:
+            nonlocal similar
+            key = (issue, reader.generation, token)
+            with self._lock:
+                ranking = self._file_rankings.get(key)
+            if ranking is None:
+                if similar is None:
+                    weights = sections(issue).term_weights()
+                    similar = self.commits.similar(weights) if self.commits is not None and token else []
+                ranking = rank(reader, issue, similar=similar)
+                with self._lock:
+                    self._file_rankings[key] = ranking
+                    while len(self._file_rankings) > _MOST_FILE_RANKINGS:
+                        self._file_rankings.popitem(last=False)
+            return query(reader, ranking)
+
+        return self.query(find)
 
     def query(self, query: Callable[[Reader], T]) -> T:
         """Bring the index up to date and run a query over one moment of it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,15 +12,13 @@ from metatree.tree import Tree
 from metatree_routers.evidence import TextEvidence
 from metatree_routers.index import Reader
 from metatree_routers.ranking import Ranking
-from metatree_routers.records import Ints
+from metatree_routers.reasons import reasons
 from metatree_routers.sections import sections
 
 MOST_DEFINITIONS = 5
 LEAST_SHARE = 0.4
 """A definition is listed when its score is at least this share of the best one's in its file."""
 _DEFINITION_KINDS = ("definition", "class", "function", "method")
-_MOST_WORDS = 4
-_MOST_REASONS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +62,22 @@ def rank_files(
     if not issue.strip() or k <= 0:
         return []
 
-    def find(reader: Reader) -> list[tuple[str, float, str, list[str]]]:
-        ranking = evidence.ranking(reader, (issue,))
+    def find(reader: Reader, ranking: Ranking) -> list[tuple[str, float, str, list[str]]]:
         chosen = _best_files(reader, ranking, k, accept)
         ids = reader.ids(chosen)
-        reasons = _reasons(reader, ranking, chosen, sections(issue).spellings())
+        said = reasons(reader, ranking, chosen, sections(issue))
         return [
             (
                 ids[number],
                 float(ranking.scores[number]),
-                reasons[number],
+                said[number],
                 _definitions(reader, ranking, number),
             )
             for number in chosen
         ]
 
     found = []
-    for id_, score, reason, definitions in evidence.query(find):
+    for id_, score, reason, definitions in evidence.file_query(issue, find):
         node = tree.find(id_)
         if node is not None:
             listed = tuple(d for name in definitions if (d := _definition(tree, name)) is not None)
@@ -107,15 +104,14 @@ class FileEvidence:
         issue = "\n".join(questions)
         kept = None if among is None else frozenset(among)
 
-        def find(reader: Reader) -> list[tuple[str, float]]:
-            ranking = self.text.ranking(reader, (issue,))
+        def find(reader: Reader, ranking: Ranking) -> list[tuple[str, float]]:
             chosen = _best_files(reader, ranking, k, None if kept is None else kept.__contains__)
             ids = reader.ids(chosen)
             return [(ids[number], float(ranking.scores[number])) for number in chosen]
 
         if not issue.strip() or k <= 0:
             return []
-        found = [Scored(id_, min(1.0, score)) for id_, score in self.text.query(find)]
+        found = [Scored(id_, min(1.0, score)) for id_, score in self.text.file_query(issue, find)]
         if under is None or under == self._tree.root:
             return found
         return [
@@ -162,27 +158,3 @@ def _definitions(reader: Reader, ranking: Ranking, file: int) -> list[str]:
     kept = [int(inside[i]) for i in order if scores[i] > 0 and scores[i] >= LEAST_SHARE * scores[order[0]]]
     ids = reader.ids(kept)
     return [ids[number] for number in kept]
-
-
-def _reasons(
-    reader: Reader, ranking: Ranking, files: list[int], spellings: Mapping[str, str]
-) -> dict[int, str]:
-    """Say why: what the issue names in a file, then the words that weigh most in it."""
-    words: dict[int, list[str]] = {file: [] for file in files}
-    rows: Ints = np.array(files, dtype=np.int32)
-    heaviest = sorted(ranking.weights.items(), key=lambda item: (-item[1], item[0]))[:60]
-    postings = reader.postings([term for term, _ in heaviest])
-    for term, _ in heaviest:
-        if term in postings:
-            holders = np.unique(reader.records.home[postings[term]["node"]])
-            for file in rows[np.isin(rows, holders)].tolist():
-                if len(words[file]) < _MOST_WORDS:
-                    word = spellings.get(term, term)
-                    if word not in words[file]:
-                        words[file].append(word)
-    reasons = {}
-    for file in files:
-        named = list(dict.fromkeys(pointer.reason for pointer in ranking.pointers.get(file, ())))
-        said = named[:_MOST_REASONS] + ([f"shares {', '.join(words[file])}"] if words[file] else [])
-        reasons[file] = "; ".join(said)
-    return reasons

@@ -39,7 +39,8 @@ class NodeText:
         path = node.path or node.id
         if node.kind in ("file", "folder") and "/" in path:
             title = path if path.endswith(node.title) else f"{path} {node.title}"
-        about = [node.description]
+        # What a turn's description says for menus are the first words of the turn, which would count twice.
+        about = [node.description] if node.kind != "turn" else []
         more = [str(node.attributes.get(key) or "") for key in ("signature", "docstring")]
         about += [text for text in more if text and text not in node.description]
         return cls(title, "\n".join(about), content, tuple(_exact(node, path, content)))

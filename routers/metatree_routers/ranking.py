@@ -1,9 +1,10 @@
 """Rank all nodes of a tree for one question, without a model.
 
-Three scores are added, each a share of the best one: BM25 over a whole file (or page, or conversation: what is read
-as one text), the best three of its parts by BM25 summed, and what the question names outright. A part is ranked by
-its own score and by that of the whole it belongs to. For a question of a sentence, static embeddings are added to
-the parts' scores: z-scores of the two are summed, over the nodes that share words with the question.
+Scores are added, each a share of the best one: BM25 over a whole file (or page, or conversation: what is read as one
+text), the best three of its parts by BM25 summed, and what the question names outright; for a report also the words
+in the path, and the past commits like it. A part is ranked by its own score and by that of the whole it belongs to.
+For a question of a sentence, static embeddings are added to the parts' scores: z-scores of the two are summed, over
+the nodes that share words with the question.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import numpy.typing as npt
 
 from metatree_routers.bm25 import BM25
 from metatree_routers.clues import Pointer, Resolver, by_home, find_clues
+from metatree_routers.commit_index import MOST_FILES, SimilarCommit, votes
 from metatree_routers.embedding import cosines
 from metatree_routers.index import Reader
+from metatree_routers.paths import path_scores
 from metatree_routers.postings import Postings
 from metatree_routers.records import Ints, Records
-from metatree_routers.roles import factors
+from metatree_routers.roles import Role, factors
 from metatree_routers.sections import sections
 from metatree_routers.tables import VECTOR_CHUNK
 from metatree_routers.text import term_counts
@@ -38,9 +41,15 @@ WHOLE_TITLE_WEIGHT = 1.0
 PART_WEIGHTS = (2.0, 1.0, 1.0)
 """Of title, about and content of a part."""
 BEST_PARTS = 3
-CLUE_WEIGHT = 0.3
+CLUE_WEIGHT = 0.2
+PATH_WEIGHT = 0.5
+"""Of the words of a report in the path of a file."""
+HISTORY_WEIGHT = 0.4
+"""Of past commits like a report that touched a file."""
 MOST_CLUES = 4
 """Clues of a file that count, the strongest whole, each further one half as much."""
+UNSAID = 0.1
+"""How sure it is of the best file when no text has a word of the report, but a path or a commit has."""
 
 
 @dataclass(slots=True)
@@ -61,6 +70,8 @@ class Ranking:
     """Nodes with evidence, best first."""
     named: dict[int, int] = field(default_factory=dict)
     """Node -> the node that names it, where that brought it up."""
+    commits: dict[int, list[SimilarCommit]] = field(default_factory=dict)
+    """Past commits like the question that touched a file, the most similar first; where a history was read."""
     _speakers: Ints | None = None
 
     def speakers(self, records: Records, nodes: Sequence[int]) -> list[int]:
@@ -203,18 +214,67 @@ def clue_scores(records: Records, pointers: dict[int, list[Pointer]]) -> Floats:
     return scores
 
 
-def rank(reader: Reader, report: str) -> Ranking:
-    """Rank all nodes for a long report; a question of a sentence or a few goes through `questions.rank_question`."""
+def rank(reader: Reader, report: str, *, similar: Sequence[SimilarCommit] = ()) -> Ranking:
+    """Rank all nodes for a report; a question of a sentence or a few goes through `questions.rank_question`.
+
+    Args:
+        reader: one moment of an index.
+        report: what is to be mended.
+        similar: past commits like the report; what they touched is evidence.
+    """
     records = reader.records
     parts = sections(report)
-    matches = match(reader, parts.term_weights())
+    weights = parts.term_weights()
+    postings = reader.postings(weights)
+    matches = match(reader, weights, postings)
     pointers = by_home(reader, Resolver(reader, find_clues(parts)).pointers())
     role_factors = factors(term_counts(parts.title), is_report=True)[records.role]
-    scores = combine(records, matches, pointers, role_factors, by_whole=True)
-    scores *= np.float32(confidence(records, matches, scores))
+    extra = np.float32(PATH_WEIGHT) * share_of_best(path_scores(records, postings, weights))
+    commits = _by_file(reader, similar)
+    if commits:
+        extra = extra + np.float32(HISTORY_WEIGHT) * share_of_best(commit_scores(reader, similar, commits))
+    scores = combine(records, matches, pointers, role_factors, by_whole=True, extra=extra)
+    least = UNSAID if extra.any() else 0.0
+    scores *= np.float32(max(least, confidence(records, matches, scores)))
     return Ranking(
-        scores, records.best_below(scores), pointers, matches.parts, matches.weights, in_order(scores)
+        scores,
+        records.best_below(scores),
+        pointers,
+        matches.parts,
+        matches.weights,
+        in_order(scores),
+        commits=commits,
     )
+
+
+def _by_file(reader: Reader, similar: Sequence[SimilarCommit]) -> dict[int, list[SimilarCommit]]:
+    """Sort commits by the files of the tree that they touched."""
+    found: dict[int, list[SimilarCommit]] = {}
+    numbers = reader.numbers({file for commit in similar for file in commit.files})
+    for commit in similar:
+        if len(commit.files) <= MOST_FILES:
+            for file in commit.files:
+                if file in numbers:
+                    found.setdefault(numbers[file], []).append(commit)
+    return found
+
+
+def commit_scores(
+    reader: Reader, similar: Sequence[SimilarCommit], commits: dict[int, list[SimilarCommit]]
+) -> Floats:
+    """Score each home by the past commits like the question that touched it: (h,), not normalised.
+
+    Tests and change logs are touched by every commit, so they take no share of its votes.
+    """
+    records = reader.records
+    ids = reader.ids(commits)
+    source = [ids[number] for number in commits if records.role[number] == Role.SOURCE]
+    said = votes(similar, source)
+    scores = np.zeros(len(records.homes), dtype=np.float32)
+    for number in commits:
+        if records.home_row[number] >= 0:
+            scores[records.home_row[number]] = said.get(ids[number], 0.0)
+    return scores
 
 
 def together(rankings: Sequence[Ranking]) -> Ranking:
@@ -265,6 +325,7 @@ def combine(
     role_factors: Floats,
     *,
     by_whole: bool,
+    extra: Floats | None = None,
 ) -> Floats:
     """Add up what speaks for each node, as a share of what speaks for the best one.
 
@@ -272,12 +333,15 @@ def combine(
         role_factors: (n,) what each score is multiplied with, for the role of the file.
         by_whole: whether files decide, and parts come behind their file (a long report is about a file); else parts
             decide, and a file is as good as its best part (a question is answered by a part).
+        extra: (h,) what else speaks for each home.
     """
     own = share_of_best(matches.parts * role_factors)
     if not len(records.homes):
         return own
     whole = share_of_best(matches.whole) + share_of_best(best_parts(records, matches.parts))
     whole += np.float32(CLUE_WEIGHT) * clue_scores(records, pointers)
+    if extra is not None:
+        whole += extra
     whole = share_of_best(whole * role_factors[records.homes])
     inside = records.home_row >= 0
     rows = records.home_row[inside]

@@ -29,7 +29,7 @@ RECORD = np.dtype(
 CHUNK = 4096
 """Records are stored in blobs of so many."""
 
-HOME_KINDS = frozenset({"file", "page", "document", "conversation", "session"})
+HOME_KINDS = frozenset({"file", "page", "document", "conversation", "session", "history"})
 """Kinds whose parts are read as one text: a part's evidence counts for the whole, and the other way round."""
 
 Ints = npt.NDArray[np.int32]

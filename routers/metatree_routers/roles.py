@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import IntEnum
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -77,6 +78,7 @@ _SPEAKS_OF = {
 }
 
 
+@lru_cache(maxsize=1_024)  # the nodes of a file come one after the other
 def role_of(path: str) -> Role:
     """Tell the role of a file by its path.
 

@@ -398,7 +398,6 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "file.py").write_text("x = 1")
     places: list[tuple[str | Path, str]] = [
         (tmp_path / "nothing", "does not exist"),
-        (tmp_path / "file.py", "is a file"),
         ("https://example.org/x", "is an address"),
     ]
     for source, words in places:
@@ -415,7 +414,7 @@ def test_what_is_no_path_and_no_node_is_told(source: Path) -> None:
     nothing: Any = None
     with pytest.raises(UserError, match="takes the path of a tree"):
         Tree.open(nothing)
-    with pytest.raises(UserError, match="takes the path of a folder"):
+    with pytest.raises(UserError, match="takes paths, addresses and sources"):
         build_tree(nothing)
     fields: Any = {"id": "x"}
     with build_tree(source) as tree, pytest.raises(UserError, match="a tree holds nodes, not dict"):

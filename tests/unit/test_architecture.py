@@ -74,7 +74,7 @@ PUBLIC = {
         FallbackResult Limits MetatreeError Node NodeRef Option QuestionAnswer Quote ReadRequest Reader
         Reading RouteDecision RouteRequest Router Scored SearchResult Settings Source Suite Tool ToolCaller ToolGroup
         ToolRequest ToolSpec TraceEntry Tree Usage UserError aresume asearch ask_person astream cancel
-        load_run resume runs search tool
+        forget load_run memories remember resume runs search tool
     """,
     "metatree.rules": """
         Agenda AskRouter BoardBridge Change ControlShell Explanation Firing First KnowledgeSource
@@ -83,7 +83,7 @@ PUBLIC = {
         Token Trivial WorkingMemory commit_all commit_one open_memory parse_facts parse_productions
         why_not
     """,
-    "metatree_agents": "Definition FileToEdit files_to_edit",
+    "metatree_agents": "Definition FileToEdit FunctionTool files_to_edit function_tools",
     "metatree_memory_tools": "build_tree",
     "metatree_routers": """
         CachedRouter EmbeddedComposer EmbeddedDescriber EmbeddedReader EmbeddedRouter EmbeddedToolCaller

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from metatree.errors import MetatreeError
+from metatree.remembering import said_by
 from metatree_agents.cli.screen import styled, visible
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ def answer_lines(result: SearchResult, tree: Tree) -> Iterator[str]:
         yield ""
         yield styled("Sources", "bold")
     for source in sources:
-        yield f"  {styled(visible(source_place(tree, source)), 'cyan')}  {visible(source.title)}"
+        made = tree.find(source.node)
+        by = f" ({visible(said)})" if made is not None and (said := said_by(made)) else ""
+        yield f"  {styled(visible(source_place(tree, source)), 'cyan')}  {visible(source.title)}{by}"
         # An answer in the words of its source needs no quote to prove it.
         quote = [] if source.quote.strip() in result.answer else source.quote.strip("\n").splitlines()
         for line in quote[:_QUOTE_LINES]:
@@ -59,10 +62,11 @@ def file_lines(files: Sequence[FileToEdit], result: SearchResult) -> Iterator[st
     """Yield one line for each file to edit, and below it the lines of its definitions."""
     if not files:
         yield _nothing(result, "no file to edit was found", hint="try other words")
-    width = min(60, max((len(file.path) for file in files), default=0))
-    for file in files:
+    names = [file.node if file.source else file.path for file in files]
+    width = min(60, max(map(len, names), default=0))
+    for name, file in zip(names, files, strict=True):
         why = visible(_first_line(file.reason))
-        yield f"{file.score:.2f}  {styled(f'{visible(file.path):{width}}', 'cyan')}  {why}".rstrip()
+        yield f"{file.score:.2f}  {styled(f'{visible(name):{width}}', 'cyan')}  {why}".rstrip()
         for definition in file.definitions:
             yield f"        {definition.start_line:5}-{definition.end_line:<5}  {visible(definition.name)}"
 
@@ -97,8 +101,10 @@ def usage_text(usage: Usage) -> str:
 def source_place(tree: Tree, source: Quote) -> str:
     """Return where the words of a source stand, as `file:line`; the node's id when it has no file."""
     node = tree.find(source.node)
-    if node is None or node.source is None:
+    if node is None or node.source is None or tree.file_of(node) is None:
         return source.node
+    if node.source.type != "text" and node.source.start_line is not None:
+        return source.node  # the number is that of a turn, a page or a table
     line = _quoted_line(tree, node, source.quote)
     return node.source.path if line is None else f"{node.source.path}:{line}"
 

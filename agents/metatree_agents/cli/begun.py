@@ -23,7 +23,7 @@ class FilesAsked:
 
     def cut(self, files: list[FileToEdit]) -> list[FileToEdit]:
         """Return the files to print."""
-        return [file for file in files if file.path != self.own][: self.k]
+        return [file for file in files if file.place != self.own][: self.k]
 
 
 def keep(tree: Tree, run_id: str, asked: FilesAsked) -> None:

@@ -3,56 +3,73 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from metatree.errors import UserError
+from metatree.sources import public_location
 from metatree_agents.cli import options, screen
-from metatree_agents.cli.exits import FOUND
-from metatree_agents.cli.shapes import BuildShape, BuiltShape
+from metatree_agents.cli.exits import FAILED, FOUND
+from metatree_agents.cli.shapes import BuildShape, BuiltShape, BuiltSourceShape
 
 
 def build(
     sources: Annotated[
-        list[Path], typer.Argument(parser=options.path, metavar="SOURCE", help="Folders to build trees of.")
+        list[str],
+        typer.Argument(
+            parser=options.given,
+            metavar="SOURCE",
+            help="Folders, files, addresses (https://…), servers (mcp:COMMAND, mcp:https://…), descriptions"
+            " (openapi:FILE), or TYPE:LOCATION for another installed type of sources.",
+        ),
     ],
     tree: options.TreePath = None,
+    history: Annotated[
+        bool | None,
+        typer.Option(
+            "--history/--no-history", help="Read the git history too; it is kept up to date from then on."
+        ),
+    ] = None,
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> int:
-    """Build the tree of each source, or bring it up to date.
+    """Build one tree of all sources, or bring it up to date.
 
-    Only what changed since the last time is read again. The tree lives in .metatree beside the source.
+    Only what changed since the last time is read again. The tree of one folder lives in .metatree beside the source,
+    any other in .metatree in the current folder, unless --tree says where. A source that cannot be read keeps the nodes
+    that it had; the others are read nevertheless.
 
     \b
     Example: metatree build ~/src/requests
+    Example: metatree build src docs handbook.pdf
     """
     from metatree_agents.cli import trees
 
-    if tree is not None and len(sources) > 1:
-        raise UserError("--tree holds the tree of one source: name one source, or leave --tree out")
-    built: list[BuiltShape] = []
-    for source in sources:
-        began = time.monotonic()
-        with trees.build(source, tree) as made:
-            info = made.info()
-        built.append(
-            BuiltShape(
-                source=str(source),
-                tree=str(made.path),
-                nodes=info["nodes"],
-                kinds=info["kinds"],
-                omitted=info["omissions"],
-                seconds=round(time.monotonic() - began, 3),
+    began = time.monotonic()
+    with trees.build(sources, tree, history=history) as made:
+        info, notes = made.info(), trees.noted(made)
+        mounts = [source for source in made.sources() if source.mount]
+        place = str(made.path)
+    built = BuiltShape(
+        source=", ".join(map(public_location, sources)),
+        tree=place,
+        nodes=info["nodes"],
+        kinds=info["kinds"],
+        omitted=info["omissions"],
+        seconds=round(time.monotonic() - began, 3),
+    )
+    if mounts:
+        built["sources"] = [
+            BuiltSourceShape(
+                mount=each.mount, type=each.type, location=each.location, note=notes.get(each.mount)
             )
-        )
+            for each in mounts
+        ]
     if json:
-        screen.write_json(BuildShape(trees=built))
+        screen.write_json(BuildShape(trees=[built]))
     else:
-        screen.write(_line(each) for each in built)
-    return FOUND
+        screen.write([_line(built)])
+    return FAILED if mounts and len(notes) == len(mounts) else FOUND
 
 
 def _line(built: BuiltShape) -> str:

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 from metatree.errors import MetatreeError
@@ -42,6 +43,7 @@ def doctor(
     checks = [
         _checked("python", _python),
         _checked("packages", _packages),
+        _checked("files read", _file_types),
         _checked("embedded router", _embedded),
         _checked("sqlite", lambda: _sqlite(place)),
         _checked("tree", lambda: _tree(place)),
@@ -91,6 +93,24 @@ def _packages() -> str:
     if missing:
         raise _Bad(f"not installed: {', '.join(missing)}; run `pip install --force-reinstall metatree`")
     return ", ".join(found)
+
+
+def _file_types() -> str:
+    """Say which kinds of files become more than plain text, and which extras would add to them."""
+    from metatree_memory_tools.languages.code import installed, missing
+
+    languages = sorted({language.name for language in installed()})
+    read = ["Python", "Markdown", "reStructuredText", "docx", *languages]
+    lacking: list[str] = []
+    documents = {"PDF": "pypdfium2", "HTML": "selectolax"}
+    for name, package in documents.items():
+        (read if find_spec(package) is not None else lacking).append(name)
+    said = f"outlines of {', '.join(read)}"
+    if lacking:
+        said += f"; `pip install 'metatree[docs]'` to read {' and '.join(lacking)}"
+    if names := missing():
+        said += f"; `pip install 'metatree[languages]'` for outlines of {', '.join(names)}, now plain text"
+    return said
 
 
 def _embedded() -> str:

@@ -21,9 +21,12 @@ def path(text: str) -> Path:
 
 
 Source = Annotated[
-    Path | None,
+    list[str] | None,
     typer.Option(
-        "--source", parser=path, metavar="DIR", help="Folder to search; the current folder by default."
+        "--source",
+        parser=given,
+        metavar="SOURCE",
+        help="Folder, file or address to search, several times for several; the current folder by default.",
     ),
 ]
 TreePath = Annotated[
@@ -32,7 +35,7 @@ TreePath = Annotated[
         "--tree",
         parser=path,
         metavar="PATH",
-        help="Where the tree lives; .metatree beside the source by default.",
+        help="Where the tree lives; by default .metatree in the source, if that is one folder, else in this one.",
     ),
 ]
 Start = Annotated[
@@ -80,3 +83,22 @@ NoRefresh = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; docs/json.md has the schema.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also print the path that the search took.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        parser=given,
+        metavar="TOOL",
+        help="Let this tool change something outside of the memory, in this run; several times for several.",
+    ),
+]
+Web = Annotated[
+    str | None,
+    typer.Option(
+        "--web",
+        parser=given,
+        metavar="URL",
+        help="Look on the web for what the tree does not answer: address of a SearXNG instance that is asked for pages,"
+        " which become nodes; METATREE_SEARCH_URL names one too.",
+    ),
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 if TYPE_CHECKING:
     from metatree.result import NodeRef, SearchResult, Usage
@@ -80,12 +80,17 @@ class DefinitionShape(TypedDict):
 
 
 class FileShape(TypedDict):
-    """A file to edit; `path` is relative to the source, with `/`; `score` is in [0, 1]."""
+    """A file to edit; `path` is relative to the source, with `/`; `score` is in [0, 1].
+
+    In a tree of several sources, `source` is the folder that the path is relative to, and `node` the id of the file.
+    """
 
     path: str
     score: float
     reason: str
     definitions: list[DefinitionShape]
+    source: NotRequired[str]
+    node: NotRequired[str]
 
 
 class FilesShape(TypedDict):
@@ -95,8 +100,17 @@ class FilesShape(TypedDict):
     usage: UsageShape
 
 
+class BuiltSourceShape(TypedDict):
+    """One of several sources of a tree; `mount` is the id of its top node; `note` says why it could not be read."""
+
+    mount: str
+    type: str
+    location: str
+    note: str | None
+
+
 class BuiltShape(TypedDict):
-    """One tree that was built; `kinds` counts its nodes by kind."""
+    """A tree that was built; `kinds` counts its nodes by kind; `sources` lists them unless it is of one folder."""
 
     source: str
     tree: str
@@ -104,6 +118,7 @@ class BuiltShape(TypedDict):
     kinds: dict[str, int]
     omitted: int
     seconds: float
+    sources: NotRequired[list[BuiltSourceShape]]
 
 
 class BuildShape(TypedDict):
@@ -212,6 +227,109 @@ class DoctorShape(TypedDict):
     checks: list[CheckShape]
 
 
+class SayingShape(TypedDict):
+    """One time that something was said; the time is ISO 8601 in UTC, `source` null when it was not told."""
+
+    who: str
+    at: str
+    source: str | None
+
+
+class MemoryShape(TypedDict):
+    """A memory, with the node that it lies under and each time that it was said."""
+
+    id: str
+    title: str
+    text: str
+    parent: str
+    said: list[SayingShape]
+
+
+class RememberShape(TypedDict):
+    """`metatree remember --json`; `known` tells that the text was remembered before."""
+
+    node: MemoryShape
+    why: str
+    known: bool
+    warnings: list[str]
+
+
+class MemoriesShape(TypedDict):
+    """`metatree memories --json`."""
+
+    memories: list[MemoryShape]
+
+
+class ForgetShape(TypedDict):
+    """`metatree forget --json`; `undo` holds what `metatree remember` needs to bring it back."""
+
+    forgotten: list[str]
+    undo: dict[str, str | None]
+
+
+class ExportShape(TypedDict):
+    """`metatree export --json`; `counts` has the number of each kind of thing, `left_out` names tables."""
+
+    file: str
+    bytes: int
+    counts: dict[str, int]
+    secrets_left_out: int
+    left_out: list[str]
+
+
+class ConflictShape(TypedDict):
+    """Something that the tree and the file say differently, and what was kept."""
+
+    what: str
+    id: str
+    kept: str
+
+
+class ImportShape(TypedDict):
+    """`metatree import --json`."""
+
+    added: dict[str, int]
+    known: dict[str, int]
+    conflicts: list[ConflictShape]
+    permissions_left_out: int
+
+
+class PluginShape(TypedDict):
+    """One entry point; `error` says why it cannot be used, null when it can."""
+
+    group: str
+    name: str
+    object: str
+    package: str
+    version: str
+    provides: str
+    tools: list[str]
+    error: str | None
+
+
+class PluginsShape(TypedDict):
+    """`metatree plugins --json`."""
+
+    plugins: list[PluginShape]
+
+
+class PermissionShape(TypedDict):
+    """A tool that may change something without asking, as it was when somebody said so; the time is ISO 8601 in UTC."""
+
+    tool: str
+    title: str
+    version: str
+    fingerprint: str
+    who: str
+    at: str
+
+
+class PermissionsShape(TypedDict):
+    """`metatree plugins --permissions --json`; with `--revoke`, those that were taken back."""
+
+    permissions: list[PermissionShape]
+
+
 class AgendaShape(TypedDict):
     """A production with the tokens that hold, how many of them were not dealt with, and how many are to be removed."""
 
@@ -288,21 +406,22 @@ def _found(node: NodeRef) -> FoundNodeShape:
 
 def files_shape(files: list[FileToEdit], usage: Usage) -> FilesShape:
     """Return the files to edit as JSON."""
-    return FilesShape(
-        files=[
-            FileShape(
-                path=file.path,
-                score=round(file.score, 4),
-                reason=file.reason,
-                definitions=[
-                    DefinitionShape(name=d.name, start_line=d.start_line, end_line=d.end_line)
-                    for d in file.definitions
-                ],
-            )
-            for file in files
+    return FilesShape(files=[_file_shape(file) for file in files], usage=usage_shape(usage))
+
+
+def _file_shape(file: FileToEdit) -> FileShape:
+    shape = FileShape(
+        path=file.path,
+        score=round(file.score, 4),
+        reason=file.reason,
+        definitions=[
+            DefinitionShape(name=d.name, start_line=d.start_line, end_line=d.end_line)
+            for d in file.definitions
         ],
-        usage=usage_shape(usage),
     )
+    if file.source:
+        shape |= {"source": file.source, "node": file.node}
+    return shape
 
 
 def trace_shape(result: SearchResult) -> TraceShape:

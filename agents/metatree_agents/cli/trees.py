@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metatree.errors import UserError
+from metatree.sources import public_location
 from metatree_agents.cli.exits import Cancelled
 from metatree_agents.cli.progress import build_bar
 from metatree_agents.cli.screen import note, visible
@@ -23,28 +24,31 @@ FOLDER = ".metatree"
 """Name of the folder that a tree lives in, beside its source."""
 
 
-def ready_tree(source: Path | None, tree: Path | None, *, refresh: bool = True) -> Tree:
-    """Open the tree of a source, built first when it is missing and refreshed when it is stale.
+def ready_tree(sources: Sequence[str] | None, tree: Path | None, *, refresh: bool = True) -> Tree:
+    """Open the tree of some sources, built first when it is missing and refreshed when it is stale.
 
     Args:
-        source: a folder; None for the current folder, or for whatever `tree` was built from.
-        tree: where the tree lives; None for `.metatree` beside the source.
+        sources: folders, files and other locations; None for the current folder, or for whatever `tree` was built
+            from.
+        tree: where the tree lives; None for `.metatree` beside the source, or in the current folder when there are
+            several or it is no folder.
         refresh: whether a stale tree is brought up to date.
 
     Raises:
         UserError: there is no such folder, or what is at `tree` is not a tree, or the tree of another folder.
     """
-    place = place_of(source, tree)
+    place = place_of(sources, tree)
     if not has_tree(place):
-        if tree is not None and source is None:
+        if tree is not None and not sources:
             raise UserError(f"no tree at {str(tree)!r}: build one with `metatree build SOURCE --tree {tree}`")
-        source = source or Path()
-        _refuse_whole_disk(source)
-        return build(source, tree)
-    opened = _open(place, source)
-    if source is not None and opened.source_root is not None and not opened.source_root.is_dir():
+        sources = sources or ["."]
+        for source in sources:
+            _refuse_whole_disk(Path(source))
+        return build(sources, tree)
+    opened = _open(place, sources)
+    if sources and _others(opened, sources):
         opened.close()
-        return build(source, tree)  # the folder was renamed: what it was built from is not there any more
+        return build(sources, tree)  # a folder was renamed, or the list is another one
     if refresh and opened.stale():
         began = time.monotonic()
         with _resumable("cancelled; what was read is kept: the same command again goes on"):
@@ -55,18 +59,18 @@ def ready_tree(source: Path | None, tree: Path | None, *, refresh: bool = True) 
     return opened
 
 
-def existing_tree(source: Path | None, tree: Path | None) -> Tree:
+def existing_tree(sources: Sequence[str] | None, tree: Path | None) -> Tree:
     """Open a tree that was built before, as it is.
 
     Raises:
         UserError: there is none, with the command that builds it; or it is the tree of another folder.
     """
-    place = place_of(source, tree)
+    place = place_of(sources, tree)
     if not has_tree(place):
         what = f"--tree {tree}" if tree is not None else ""
-        command = f"metatree build {source or '.'} {what}".rstrip()
+        command = f"metatree build {' '.join(sources or ['.'])} {what}".rstrip()
         raise UserError(f"no tree at {str(place)!r}: build one with `{command}`")
-    return _open(place, source)
+    return _open(place, sources)
 
 
 def node_named(tree: Tree, text: str) -> str:
@@ -95,23 +99,49 @@ def node_named(tree: Tree, text: str) -> str:
         raise
 
 
-def build(source: Path, tree: Path | None) -> Tree:
-    """Build the tree of a source, with a bar on a terminal and one line on standard error at the end.
+def build(sources: Sequence[str], tree: Path | None, *, history: bool | None = None) -> Tree:
+    """Build the tree of some sources, with a bar on a terminal and one line on standard error at the end.
+
+    Args:
+        sources: what it is built from.
+        tree: where the tree is kept; None for the default place.
+        history: whether its git history is read too; None leaves it as it was.
 
     Raises:
-        UserError: there is no such folder.
+        UserError: there is no such source.
     """
     from metatree_memory_tools import build_tree
 
-    _make_place(place_of(source, tree))
+    place = place_of(sources, tree)
+    for source in sources:
+        if Path(source).expanduser().resolve() in (Path.home(), Path(Path.home().anchor)):
+            note(
+                f"warning: {visible(source)} is a whole home folder or disk: Ctrl-C, and name a folder, to stop"
+            )
+    _make_place(place)
     began = time.monotonic()
-    command = f"metatree build {source}" + (f" --tree {tree}" if tree is not None else "")
+    named = ", ".join(visible(public_location(source)) for source in sources)
+    command = f"metatree build {' '.join(map(public_location, sources))}" + (
+        f" --tree {tree}" if tree is not None else ""
+    )
     with _resumable(f"cancelled; what was read is kept: go on with `{command}`"):
-        with build_bar(f"building {visible(str(source))}") as progress:
-            built = build_tree(source, out=tree, progress=progress)
+        with build_bar(f"building {named}") as progress:
+            built = build_tree(*sources, out=tree, history=history, progress=progress)
         _index(built)
-    note(f"built the tree of {visible(str(source))}: {len(built):,} nodes, {_seconds(began)}")
+    note(f"built the tree of {named}: {len(built):,} nodes, {_seconds(began)}")
+    if tree is None and not _is_folder(sources):
+        note(f"it is in {visible(str(place))}: ask it from this folder, or from elsewhere with --tree")
+    for mount, said in noted(built).items():
+        note(f"warning: {visible(mount)} {visible(said)}")
     return built
+
+
+def noted(tree: Tree) -> dict[str, str]:
+    """Return what the top nodes of a tree's sources say of their state, by id: those that could not be read."""
+    tops = (tree.find(source.mount) for source in tree.sources() if source.mount)
+    return {
+        top.id: str(top.attributes["note"]) for top in tops if top is not None and "note" in top.attributes
+    }
 
 
 @contextmanager
@@ -124,11 +154,14 @@ def _resumable(message: str) -> Iterator[None]:
 
 
 def path_inside(file: str, tree: Tree) -> str | None:
-    """Return the path of a file relative to the source of a tree; None when it lies elsewhere."""
-    root, path = tree.source_root, Path(file).expanduser().resolve()
-    if root is None or not path.is_relative_to(root.resolve()):
-        return None
-    return path.relative_to(root.resolve()).as_posix()
+    """Return the place of a file among those to edit, as `FileToEdit.place` has it; None when it is in no source."""
+    path = Path(file).expanduser().resolve()
+    for source in tree.sources():
+        root = Path(source.location).resolve()
+        if source.type == "folder" and path.is_relative_to(root):
+            inner = path.relative_to(root).as_posix()
+            return f"{source.location}/{inner}" if source.mount else inner
+    return None
 
 
 def denied(error: PermissionError) -> str:
@@ -149,19 +182,32 @@ def _make_place(place: Path) -> None:
         raise UserError(denied(PermissionError(EACCES, os.strerror(EACCES), str(place))))
 
 
-def _open(place: Path, source: Path | None) -> Tree:
-    """Open a tree; with a source, that must not be another one than the tree was built from."""
+def _open(place: Path, sources: Sequence[str] | None) -> Tree:
+    """Open a tree; with sources, it must have been built from one of them at least."""
     from metatree import Tree
-    from metatree.tree import check_source
+    from metatree.sources import check_source
 
     opened = Tree.open(place)
     try:
-        if source is not None:
-            check_source((kept for _, kept, _ in opened.sources()), _folder(source))
+        if sources:
+            known = opened.sources()
+            locations = {source.location for source in known}
+            if not locations.intersection(sources):
+                check_source(known, [Path(source).expanduser() for source in sources])
     except BaseException:
         opened.close()
         raise
     return opened
+
+
+def _others(tree: Tree, sources: Sequence[str]) -> bool:
+    """Whether a tree must be built of other sources than it was: one was renamed, or one of several is new."""
+    if _is_folder(sources) and tree.source_root is not None:
+        return not tree.source_root.is_dir()
+    from metatree_memory_tools.locating import located
+
+    known = {(source.type, source.location) for source in tree.sources()}
+    return not {(source.type, source.location) for source in located(sources, {})} <= known
 
 
 def _index(tree: Tree) -> None:
@@ -178,24 +224,26 @@ def has_tree(place: Path) -> bool:
     return (place / "index.db").exists() if place.is_dir() else place.exists()
 
 
-def place_of(source: Path | None, tree: Path | None) -> Path:
-    """Return where the tree of a source lives, whether it is there or not.
+def place_of(sources: Sequence[str] | None, tree: Path | None) -> Path:
+    """Return where the tree of some sources lives, whether it is there or not.
 
     Raises:
         UserError: there is no such source.
     """
     if tree is not None:
         return tree.expanduser()
-    return _folder(source or Path()) / FOLDER
+    if _is_folder(sources or ["."]):
+        return Path(sources[0] if sources else ".").expanduser() / FOLDER
+    from metatree_memory_tools.locating import located
+
+    for source in sources or ():
+        located([source], {})
+    return Path(FOLDER)
 
 
-def _folder(source: Path) -> Path:
-    source = source.expanduser()
-    if not source.exists():
-        raise UserError(f"no folder {str(source)!r}: check the path, or name another folder")
-    if not source.is_dir():
-        raise UserError(f"{str(source)!r} is a file: name the folder that it is in")
-    return source
+def _is_folder(sources: Sequence[str]) -> bool:
+    """Whether these are one folder, whose tree lives in it and has its paths as ids."""
+    return len(sources) == 1 and Path(sources[0]).expanduser().is_dir()
 
 
 def _refuse_whole_disk(source: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from metatree_routers.llm.settings import Settings, settings
 from metatree_routers.llm.telemetry import model_call
 from metatree_routers.llm.tokens import TokenCounter, counter_for
 from metatree_routers.llm.transport import check_completion, error_for
+from metatree_routers.llm.turns import Turn, Turns
 
 if TYPE_CHECKING:
     import ssl
@@ -96,6 +98,7 @@ class Connection:
             WeakKeyDictionary()
         )
         self._ever_worked = False
+        self._turns = Turns()
 
     @property
     def model(self) -> str:
@@ -148,24 +151,29 @@ class Connection:
         """
         from metatree_routers.llm.structured import answered
 
-        dialect = self.dialects.current
-        body = {**self._body(messages, max_tokens, dialect), "response_model": form, "max_retries": 0}
-        token = _call.set(_Call(form, dialect, max_tokens, task))
-        try:
+        async with self._call(form, max_tokens, task) as call:
+            dialect = call.dialect
+            body = {**self._body(messages, max_tokens, dialect), "response_model": form, "max_retries": 0}
             answer: F = await answered(self._instructed(dialect.mode), self.dialects, dialect, body)
             return answer
-        finally:
-            _call.reset(token)
 
     async def text(self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, task: str) -> str:
         """Ask for a text; raises as `ask` does."""
-        dialect = self.dialects.current
-        token = _call.set(_Call(None, dialect, max_tokens, task))
-        try:
-            completion = await self._create(**self._body(messages, max_tokens, dialect))
-        finally:
-            _call.reset(token)
-        return (completion.choices[0].message.content or "").strip()
+        async with self._call(None, max_tokens, task) as call:
+            completion = await self._create(**self._body(messages, max_tokens, call.dialect))
+            return (completion.choices[0].message.content or "").strip()
+
+    @contextlib.asynccontextmanager
+    async def _call(self, form: type[Form] | None, max_tokens: int, task: str) -> AsyncIterator[_Call]:
+        """Hold a place among the concurrent calls, and at first the turn to make and write a request."""
+        async with self.limiter.slot():
+            call = _Call(form, self.dialects.current, max_tokens, task, await self._turns.take())
+            token = _current.set(call)
+            try:
+                yield call
+            finally:
+                call.turn.end()
+                _current.reset(token)
 
     def fits(self, limit: int) -> int:
         """Return a token limit for prompts, lowered to what the server was found to take."""
@@ -190,7 +198,7 @@ class Connection:
 
     async def _create(self, **body: Any) -> ChatCompletion:
         """Send one request, report what it used, and see that what came can be an answer."""
-        call = _call.get()
+        call = _current.get()
         assert call is not None
         if call.form is not None:
             from metatree_routers.llm.structured import shaped
@@ -205,8 +213,7 @@ class Connection:
             content=self._capture_content,
         ) as span:
             span.sent(body["messages"])
-            async with self.limiter.slot():
-                completion = await self._send(body, call.dialect)
+            completion = await self._send(body, call.dialect)
             message = completion.choices[0].message if getattr(completion, "choices", None) else None
             said = _said(message)
             tokens_in, tokens_out = self._report(completion, body, said)
@@ -289,7 +296,11 @@ class Connection:
             max_retries=0,
             timeout=self.timeout_s,
             http_client=httpx2.AsyncClient(
-                timeout=self.timeout_s, limits=limits, verify=self._certificates, **options
+                timeout=self.timeout_s,
+                limits=limits,
+                verify=self._certificates,
+                event_hooks={"request": [_tell_turn]},
+                **options,
             ),
         )
         try:
@@ -301,16 +312,24 @@ class Connection:
 class _Call:
     """What `_create` must know of a call besides its body, which passes through instructor."""
 
-    __slots__ = ("dialect", "form", "max_tokens", "task")
+    __slots__ = ("dialect", "form", "max_tokens", "task", "turn")
 
-    def __init__(self, form: Any, dialect: Dialect, max_tokens: int, task: str) -> None:
+    def __init__(self, form: Any, dialect: Dialect, max_tokens: int, task: str, turn: Turn) -> None:
         self.form = form
         self.dialect = dialect
         self.max_tokens = max_tokens
         self.task = task
+        self.turn = turn
 
 
-_call: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("metatree_model_call", default=None)
+_current: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("metatree_model_call", default=None)
+
+
+async def _tell_turn(request: httpx2.Request) -> None:
+    """Have the transport tell the turn of the call how far its request is."""
+    call = _current.get()
+    if call is not None:
+        request.extensions = {**request.extensions, "trace": call.turn.trace}
 
 
 def _said(message: Any) -> str:

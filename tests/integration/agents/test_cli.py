@@ -249,7 +249,7 @@ def test_limit_is_exit_code_3_and_says_how_to_go_on(
         (["ask", "  "], "the question is empty"),
         (["find", "@gone.txt"], "cannot read 'gone.txt'"),
         (["files", ""], "the issue is empty"),
-        (["ask", "Why?", "--source", "gone"], "no folder 'gone'"),
+        (["ask", "Why?", "--source", "gone"], "'gone' does not exist: give a folder or a file"),
         (["ask", "Why?", "--tree", "gone.db"], "no tree at 'gone.db'"),
         (["ask", "Why?", "--tree", "README.md"], "README.md"),
         (["ask", "Why?", "--start", "src/shop/kart.py"], "did you mean 'src/shop/cart.py'"),
@@ -262,9 +262,9 @@ def test_limit_is_exit_code_3_and_says_how_to_go_on(
         (["show", "nowhere"], "no node 'nowhere'"),
         (["trace", "nothing"], "no run 'nothing'"),
         (["resume", "nothing"], "no run 'nothing'"),
-        (["build", "gone"], "no folder 'gone'"),
-        (["ask", "Why?", "--source", "README.md"], "'README.md' is a file"),
-        (["build", "src", "docs", "--tree", "t"], "one source"),
+        (["build", "gone"], "'gone' does not exist: give a folder or a file"),
+        (["ask", "Why?", "--source", "README.md"], "choose another --tree"),
+        (["build", "src", "https://example.org/"], "an address that no installed type of sources reads"),
         (["frobnicate"], "No such command 'frobnicate'"),
         (["build", ""], "it is empty"),
         (["ask", "Why?", "--source", ""], "'--source': it is empty"),
@@ -425,7 +425,7 @@ def test_version_and_help(project: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_completion_knows_the_commands(project: Path) -> None:
-    done = _shell("metatree", COMP_WORDS="metatree f", COMP_CWORD="1", _METATREE_COMPLETE="complete_bash")
+    done = _shell("metatree", COMP_WORDS="metatree fi", COMP_CWORD="1", _METATREE_COMPLETE="complete_bash")
     assert done.stdout.split() == ["find", "files"]
 
 

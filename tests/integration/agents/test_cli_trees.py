@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,37 @@ def test_a_question_to_a_folder_that_was_renamed(
     moved = project.rename(tmp_path / "moved")
     assert run(["files", "refunds", "--source", str(moved), "--tree", kept]) == 0
     assert "guide.md" in capsys.readouterr().out
+
+
+def test_several_sources_are_one_tree_in_the_current_folder(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["build", "shop/src", "shop/docs/guide.md"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("shop/src, shop/docs/guide.md: ")
+    assert "it is in .metatree" in shown.err
+    assert run(["ask", "When are refunds paid?"]) == 0
+    assert "within 14 days" in capsys.readouterr().out
+    assert run(["files", "the cart is full at MAX_ITEMS", "-k", "1"]) == 0
+    assert "src/shop/cart.py" in capsys.readouterr().out
+    assert run(["files", "the cart is full at MAX_ITEMS", "-k", "1", "--json"]) == 0
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert (file["path"], file["source"]) == ("shop/cart.py", str(project / "src"))
+    assert (file["node"], Path(file["source"], file["path"]).is_file()) == ("src/shop/cart.py", True)
+
+
+def test_a_search_of_several_sources_builds_them_and_takes_up_another_list(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = ["ask", "When are refunds paid?", "--source", "docs"]
+    assert run([*question, "--source", "src", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert "guide.md" in json.loads(shown.out)["answers"][0]["sources"][0]["node"]
+    assert "built the tree of docs, src" in shown.err
+    assert run([*question, "--source", "README.md"]) == 0
+    assert "built the tree of docs, README.md" in capsys.readouterr().err
+    (project / "docs").rename(project / "gone")
+    assert run(["build", "README.md", "docs"]) == 2
+    assert run(["ask", "How is the shop installed?"]) == 0
+    assert "pip install shop" in capsys.readouterr().out

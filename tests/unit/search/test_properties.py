@@ -154,7 +154,8 @@ def test_every_run_ends_within_the_bound_that_the_machine_states(seed: int) -> N
     tree = make_tree(random.Random(seed))
     journal = MemoryJournal()
     found = fuzz(seed, tree, journal=journal, run_id="r")
-    assert found.ended in ("answered", "exhausted")
+    # "failed" where the reader happens to raise at all of the few reads that there are
+    assert found.ended in ("answered", "exhausted", "failed")
     steps = sum(record.kind == "outcome" for record in journal.read("r"))
     assert steps <= most_steps(nodes=len(tree), tools=2, questions=2, limits=LIMITS, fallbacks=1)
 

@@ -49,17 +49,27 @@ def test_the_benchmark_ranks_the_files_of_each_commit(tmp_path: Path) -> None:
         }
         for number, (commit, gold) in enumerate(zip(commits, ("shop/http.py", "shop/web.py"), strict=True))
     ]
-    (tmp_path / "issues.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "issues.jsonl").write_text("\n".join(map(json.dumps, rows)))
     out = tmp_path / "out.jsonl"
-    command = [sys.executable, "benchmarks/localisation.py", "--data", str(tmp_path), "--out", str(out)]
-    command += ["--mirrors", str(tmp_path / "mirrors"), "--work", str(tmp_path / "work")]
+    command = [sys.executable, "-m", "benchmarks.retrieval", "code", "code-lite", "code-history"]
+    command += ["--data", str(tmp_path), "--mirrors", str(tmp_path / "mirrors")]
+    command += ["--work", str(tmp_path / "work"), "--out", str(out)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
-    assert [found[f"shop-{n}"]["ranked"][0] for n in range(2)] == ["shop/http.py", "shop/web.py"]
-    assert [found[f"shop-{n}"]["bm25"][0] for n in range(2)] == ["shop/http.py", "shop/web.py"]
-    assert all("tests/test_http.py" not in row["ranked"] + row["bm25"] for row in found.values())
-    assert "all (2 issues)" in done.stdout and "1.000 [1.000 1.000]" in done.stdout
+    found = {(row["set"], row["id"]): row["ranked"] for row in map(json.loads, out.read_text().splitlines())}
+    assert len(found) == 6
+    for (_, id_), ranked in found.items():
+        gold = "shop/http.py" if id_ == "shop-0" else "shop/web.py"
+        assert ranked["BM25"][0] == ranked["metatree"][0] == gold
+        assert "tests/test_http.py" not in ranked["BM25"] + ranked["metatree"]
+    assert [line.split()[:3] for line in done.stdout.splitlines() if "Acc@1 " in line] == [
+        ["code", "2", "Acc@1"],
+        ["code-lite", "2", "Acc@1"],
+        ["code-history", "2", "Acc@1"],
+    ]
+    log = tmp_path / "work" / "me+shop.jsonl"
+    ranked_once = log.read_text()
     again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert again.stdout == done.stdout  # read from the file, not run again
-    assert len(out.read_text().splitlines()) == 2
+    assert again.stdout == done.stdout
+    assert log.read_text() == ranked_once  # read from the file, not run again

@@ -1,0 +1,202 @@
+"""`metatree remember`, `memories` and `forget`: what people and agents add to a tree, and take back."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metatree_agents.cli import options, screen
+from metatree_agents.cli.exits import FOUND, NOTHING
+
+if TYPE_CHECKING:
+    from metatree import Node, Tree
+    from metatree_agents.cli.shapes import MemoryShape
+
+Who = Annotated[
+    str | None,
+    typer.Option("--who", parser=options.given, metavar="NAME", help="Who says it; the user by default."),
+]
+
+
+def remember(
+    text: Annotated[
+        str,
+        typer.Argument(metavar="TEXT", help="What to remember; - reads standard input, @FILE a file."),
+    ],
+    title: Annotated[
+        str | None,
+        typer.Option(
+            "--title", parser=options.given, metavar="TEXT", help="A few words; taken from the text else."
+        ),
+    ] = None,
+    origin: Annotated[
+        str | None,
+        typer.Option(
+            "--from", parser=options.given, metavar="TEXT", help="Where it comes from, such as a meeting."
+        ),
+    ] = None,
+    under: Annotated[
+        str | None,
+        typer.Option("--under", parser=options.given, metavar="NODE", help="Put it below this node."),
+    ] = None,
+    who: Who = None,
+    update: Annotated[
+        str | None,
+        typer.Option(
+            "--update", parser=options.given, metavar="NODE", help="Replace the text of this memory."
+        ),
+    ] = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Add a memory to the tree of the current folder, where the next search finds it.
+
+    It goes to the file or folder that it names, beside memories on its subject, or to the branch that it is about. The
+    same text is one memory, with all who said it.
+
+    \b
+    Example: metatree remember "Redirects are limited to 10 in production" --from "meeting of 3 May"
+    """
+    from metatree import remember as keep
+    from metatree_agents.cli.inputs import plain, text_of
+    from metatree_agents.cli.shapes import RememberShape
+    from metatree_agents.cli.trees import node_named, ready_tree
+
+    said = text_of(text, what="text")
+    with ready_tree(source, tree) as opened:
+        made = keep(
+            opened,
+            said,
+            None if title is None else plain(title, what="title"),
+            None if origin is None else plain(origin, what="source"),
+            who=who or _user(),
+            under=None if under is None else node_named(opened, under),
+            update=update,
+        )
+        if json:
+            screen.write_json(
+                RememberShape(
+                    node=memory_shape(opened, made.node),
+                    why=made.why,
+                    known=made.known,
+                    warnings=list(made.warnings),
+                )
+            )
+        else:
+            what = ("updated" if update else "known already") if made.known else "remembered"
+            place = _place(opened, made.parent)
+            screen.write([f"{made.node.id}  {what}, under {place}: {screen.visible(made.why)}"])
+    for warning in made.warnings:
+        screen.note(f"warning: {warning} (metatree forget {made.node.id})")
+    return FOUND
+
+
+def memories(
+    who: Annotated[
+        str | None,
+        typer.Option(
+            "--who", parser=options.given, metavar="NAME", help="Only what this person or agent said."
+        ),
+    ] = None,
+    under: Annotated[
+        str | None,
+        typer.Option("--under", parser=options.given, metavar="NODE", help="Only what lies below this node."),
+    ] = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """List what the tree was told to remember, the latest first. `metatree find` searches it, with all the rest.
+
+    \b
+    Example: metatree memories --who ann
+    """
+    from metatree.remembering import memories as listed
+    from metatree_agents.cli.shapes import MemoriesShape
+    from metatree_agents.cli.trees import existing_tree, node_named
+
+    with existing_tree(source, tree) as opened:
+        found = listed(opened, who=who, under=None if under is None else node_named(opened, under))
+        if json:
+            screen.write_json(MemoriesShape(memories=[memory_shape(opened, node) for node in found]))
+        elif found:
+            screen.write(line for node in found for line in _lines(opened, node))
+        else:
+            screen.note("nothing was remembered: `metatree remember TEXT` adds something")
+    return FOUND if found else NOTHING
+
+
+def forget(
+    node: Annotated[
+        str,
+        typer.Argument(
+            parser=options.given,
+            metavar="NODE",
+            help="Id of what was added; `metatree memories` lists memories.",
+        ),
+    ],
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Take back a memory, or another node that a person or a tool added, with what lies under it.
+
+    Nodes that were built from the source are left alone. Nothing of it is kept in the tree; the command that would add
+    it again is printed.
+
+    \b
+    Example: metatree forget memory:3f2a9c81d0
+    """
+    from metatree import forget as take_back
+    from metatree_agents.cli.shapes import ForgetShape
+    from metatree_agents.cli.trees import existing_tree
+
+    with existing_tree(source, tree) as opened:
+        gone = take_back(opened, node)
+    if json:
+        screen.write_json(ForgetShape(forgotten=[each.id for each in gone.nodes], undo=dict(gone.undo)))
+    else:
+        screen.write(f"{each.id}  forgotten: {screen.visible(each.title)}" for each in gone.nodes)
+        screen.note(f"to take this back: {screen.visible(gone.command)}")
+    return FOUND
+
+
+def memory_shape(tree: Tree, node: Node) -> MemoryShape:
+    """Return a memory as JSON."""
+    from metatree.remembering import sayings
+    from metatree_agents.cli.shapes import MemoryShape, SayingShape
+
+    said = [SayingShape(who=s["who"], at=s["at"], source=s["source"]) for s in sayings(node)]
+    parent = tree.parent(node) or "."
+    return MemoryShape(id=node.id, title=node.title, text=node.content or "", parent=parent, said=said)
+
+
+def _lines(tree: Tree, node: Node) -> Iterator[str]:
+    from metatree.remembering import said_by
+
+    text = " ".join((node.content or "").split())
+    yield f"{screen.styled(node.id, 'cyan')}  {screen.visible(node.title)}"
+    yield screen.styled(
+        f"    {screen.visible(said_by(node))}, under {_place(tree, tree.parent(node) or '.')}", "dim"
+    )
+    if text != node.title:
+        yield f"    {screen.visible(text if len(text) <= 300 else text[:299] + '…')}"
+
+
+def _place(tree: Tree, node_id: str) -> str:
+    title = tree.get(node_id).title
+    return screen.visible(node_id if title in node_id else f"{title} ({node_id})")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name, as in some containers
+        return "unknown"

@@ -1,0 +1,383 @@
+"""Read HDDL: text to `Domain` and `Problem`, or an error with line and column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from metatree.errors import UserError
+from metatree_agents.planner.conditions import TRUE, Condition, atoms_of, is_variable, parse_condition
+from metatree_agents.planner.hddl.language import (
+    OBJECT,
+    Action,
+    Domain,
+    Effect,
+    Method,
+    Problem,
+    Subtask,
+    Variable,
+    closure,
+)
+from metatree_agents.planner.syntax import Expression, Group, Reader, Word, read
+
+_NETWORK = frozenset(
+    {"subtasks", "tasks", "ordered-subtasks", "ordered-tasks", "ordering", "order", "constraints"}
+)
+_SECTIONS: Mapping[str, frozenset[str]] = {
+    "task": frozenset({"parameters"}),
+    "action": frozenset({"parameters", "precondition", "effect"}),
+    "method": frozenset({"parameters", "task", "precondition", "effect"}) | _NETWORK,
+    "htn": frozenset({"parameters"}) | _NETWORK,
+}
+
+
+def read_domain(path: str | Path) -> Domain:
+    """Read a domain from a file.
+
+    Raises:
+        UserError: the file cannot be read.
+        PlannerSyntaxError: it is out of form; the message has file, line and column.
+    """
+    return parse_domain(_text(path), str(path))
+
+
+def read_problem(path: str | Path, domain: Domain) -> Problem:
+    """Read a problem of a domain from a file; raises as `read_domain` does."""
+    return parse_problem(_text(path), domain, str(path))
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except OSError as exc:
+        raise UserError(f"cannot read {str(path)!r}: {exc.strerror or exc}; check the path") from exc
+    except UnicodeDecodeError as exc:
+        raise UserError(f"{str(path)!r} is not UTF-8 text: convert it first") from exc
+
+
+def parse_domain(text: str, source: str = "") -> Domain:
+    """Read a domain; raises PlannerSyntaxError."""
+    parser = _Parser(Domain(), source)
+    define = parser.define(text, "domain")
+    parser.domain.name = define[0]
+    for section in define[1]:
+        parser.domain_section(section)
+    parser.check_domain()
+    return parser.domain
+
+
+def parse_problem(text: str, domain: Domain, source: str = "") -> Problem:
+    """Read a problem of a domain; raises PlannerSyntaxError."""
+    parser = _Parser(domain, source)
+    name, sections = parser.define(text, "problem")
+    problem = Problem(domain, name, dict(domain.constants))
+    parser.spelling = problem.spelling
+    # Objects first: a section before them may name them.
+    for section in sorted(sections, key=lambda one: parser.reader.head(one, "a section").text != ":objects"):
+        parser.problem_section(problem, section)
+    return problem
+
+
+class _Parser:
+    def __init__(self, domain: Domain, source: str) -> None:
+        self.domain = domain
+        self.reader = Reader(source)
+        self.spelling = domain.spelling
+        self.later: list[tuple[Word, str, Sequence[str]]] = []
+        """Subtasks to check once everything is declared."""
+
+    def define(self, text: str, what: str) -> tuple[str, list[Group]]:
+        """Return the name and the sections of `(define (domain NAME) …)`."""
+        reader = self.reader
+        found = read(text, reader.source)
+        if not found:
+            raise reader.error(Word("", 1, 1, ""), f"the text is empty: expected `(define ({what} NAME) …)`")
+        group = reader.group(found[0], f"`(define ({what} NAME) …)`")
+        if reader.head(group, "`define`").text != "define":
+            raise reader.error(group, f"expected `(define ({what} NAME) …)`")
+        if len(found) > 1:
+            raise reader.error(found[1], f"nothing may follow the {what}")
+        if len(group.items) < 2:
+            raise reader.error(group, f"expected `({what} NAME)`")
+        title = reader.group(group.items[1], f"`({what} NAME)`")
+        if reader.head(title, f"`{what}`").text != what or len(title.items) != 2:
+            raise reader.error(title, f"expected `({what} NAME)`: is this the other file?")
+        name = reader.word(title.items[1], "a name").spelling
+        return name, [reader.group(one, "a section") for one in group.items[2:]]
+
+    # Domain -----------------------------------------------------------------------------------------------------
+
+    def domain_section(self, section: Group) -> None:
+        reader, domain = self.reader, self.domain
+        head, rest = reader.head(section, "a section"), section.items[1:]
+        match head.text:
+            case ":requirements" | ":functions":
+                pass
+            case ":types":
+                for word, parents in reader.typed(rest, "a type"):
+                    known = domain.types.setdefault(self._name(word), set())
+                    for parent in parents:
+                        known.add(self._name(parent))
+                        domain.types.setdefault(parent.text, set())
+            case ":constants":
+                self.objects(rest, domain.constants)
+            case ":predicates":
+                for one in rest:
+                    group = reader.group(one, "a predicate")
+                    name = self._name(reader.head(group, "a predicate"))
+                    domain.predicates[name] = len(self._variables(group.items[1:]))
+            case ":task":
+                title, parts = self._parts(section, "task")
+                domain.tasks[title.text] = self._parameters(parts)
+            case ":action" | ":durative-action":
+                if head.text == ":durative-action":
+                    raise reader.error(head, "durative actions are not part of HDDL")
+                title, parts = self._parts(section, "action")
+                self._action(title, parts)
+            case ":method":
+                title, parts = self._parts(section, "method")
+                self._method(title, parts)
+            case _:
+                raise reader.error(head, f"`{head.spelling}` is no section of a domain")
+
+    def objects(self, rest: tuple[Expression, ...], into: dict[str, tuple[str, ...]]) -> None:
+        """Note objects with their types; one that is declared again has both types."""
+        for word, types in self.reader.typed(rest, "an object"):
+            kinds = tuple(self._type(one) for one in types) or (OBJECT,)
+            before = into.get(self._name(word), ())
+            into[word.text] = tuple(dict.fromkeys((*before, *kinds)))
+
+    def _action(self, name: Word, parts: Mapping[str, Expression]) -> None:
+        if name.text in self.domain.actions:
+            raise self.reader.error(
+                name, f"a second action is called `{name.spelling}`: give it another name"
+            )
+        parameters = self._parameters(parts)
+        precondition = self._condition(parts.get("precondition"))
+        effects = tuple(self._effects(parts["effect"])) if "effect" in parts else ()
+        self.domain.actions[name.text] = Action(name.text, parameters, precondition, effects)
+
+    def _method(self, name: Word, parts: Mapping[str, Expression]) -> None:
+        if "task" not in parts:
+            raise self.reader.error(name, f"method `{name.spelling}` names no `:task`")
+        done = self.reader.group(parts["task"], "`(task term …)`")
+        head = self.reader.head(done, "a task")
+        terms = tuple(self.reader.word(one, "a term").text for one in done.items[1:])
+        subtasks, order = self._network(parts)
+        both = ("and", self._condition(parts.get("precondition")), self._condition(parts.get("constraints")))
+        parameters = self._parameters(parts)
+        if head.text in self.domain.actions:
+            raise self.reader.error(head, f"`{head.spelling}` is an action, which has no methods")
+        self.later.append((head, head.text, terms))
+        number = len(self.domain.methods)
+        self.domain.methods.append(
+            Method(name.text, parameters, head.text, terms, both, subtasks, order, number)
+        )
+
+    def _network(
+        self, parts: Mapping[str, Expression]
+    ) -> tuple[tuple[Subtask, ...], frozenset[tuple[int, int]]]:
+        reader = self.reader
+        keys = [k for k in ("ordered-subtasks", "ordered-tasks", "subtasks", "tasks") if k in parts]
+        if len(keys) > 1:
+            raise reader.error(parts[keys[1]], f"`:{keys[0]}` and `:{keys[1]}` exclude each other")
+        subtasks: list[Subtask] = []
+        labels: dict[str, int] = {}
+        for one in self._listed(parts[keys[0]]) if keys else ():
+            label, group = "", reader.group(one, "a subtask")
+            if len(group.items) == 2 and isinstance(group.items[1], Group):
+                word = reader.head(group, "a label")
+                label, group = word.text, group.items[1]
+                if label in labels:
+                    raise reader.error(word, f"two subtasks are called `{word.spelling}`")
+                labels[label] = len(subtasks)
+            head = reader.head(group, "a task")
+            terms = tuple(reader.word(term, "a term").text for term in group.items[1:])
+            self.later.append((head, head.text, terms))
+            subtasks.append(Subtask(label or str(len(subtasks)), head.text, terms))
+        order: set[tuple[int, int]] = set()
+        if keys and keys[0].startswith("ordered"):
+            order |= {(index - 1, index) for index in range(1, len(subtasks))}
+        written = parts.get("ordering", parts.get("order"))
+        for one in self._listed(written) if written is not None else ():
+            pair = reader.group(one, "`(< label label)`")
+            if len(pair.items) != 3 or reader.head(pair, "`<`").text != "<":
+                raise reader.error(pair, "expected `(< label label)`")
+            ends = [reader.word(item, "a label") for item in pair.items[1:]]
+            for end in ends:
+                if end.text not in labels:
+                    raise reader.error(end, f"no subtask is called `{end.spelling}`")
+            order.add((labels[ends[0].text], labels[ends[1].text]))
+        if any(before >> index & 1 for index, before in enumerate(closure(len(subtasks), frozenset(order)))):
+            raise reader.error(written or parts[keys[0]], "the ordering goes in a circle")
+        return tuple(subtasks), frozenset(order)
+
+    def _listed(self, at: Expression) -> tuple[Expression, ...]:
+        """Return the parts of `(and …)`, of one part without it, or of `()`."""
+        group = self.reader.group(at, "`(and …)`")
+        if not group.items:
+            return ()
+        if isinstance(group.items[0], Word) and group.items[0].text == "and":
+            return group.items[1:]
+        return (group,) if isinstance(group.items[0], Word) else group.items
+
+    def _effects(self, at: Expression) -> Iterable[Effect]:
+        reader = self.reader
+        group = reader.group(at, "an effect")
+        if not group.items:
+            return
+        head = reader.head(group, "an effect")
+        rest = group.items[1:]
+        match head.text:
+            case "and":
+                for one in rest:
+                    yield from self._effects(one)
+            case "not":
+                if len(rest) != 1:
+                    raise reader.error(group, "`not` takes one effect")
+                for effect in self._effects(rest[0]):
+                    yield Effect(effect.relation, effect.terms, not effect.adds, effect.bound, effect.when)
+            case "forall" | "when":
+                if len(rest) != 2:
+                    raise reader.error(group, f"`{head.text}` takes two arguments")
+                bound: tuple[Variable, ...] = ()
+                when = TRUE
+                if head.text == "forall":
+                    bound = self._variables(reader.group(rest[0], "variables").items)
+                else:
+                    when = self._condition(rest[0])
+                for effect in self._effects(rest[1]):
+                    both: Condition = ("and", *(part for part in (when, effect.when) if part != TRUE))
+                    both = both[1] if len(both) == 2 else both
+                    yield Effect(effect.relation, effect.terms, effect.adds, bound + effect.bound, both)
+            case "increase" | "decrease" | "assign":
+                pass  # costs: every action counts as one
+            case name:
+                terms = tuple(reader.word(one, "a term").text for one in rest)
+                self._known_predicate(head, len(terms))
+                yield Effect(name, terms, True)
+
+    def _parts(self, section: Group, kind: str) -> tuple[Word, dict[str, Expression]]:
+        reader = self.reader
+        if len(section.items) < 2:
+            raise reader.error(section, f"this {kind} has no name")
+        name = reader.word(section.items[1], "a name")
+        self._name(name)
+        return name, self._keywords(section.items[2:], kind)
+
+    def _keywords(self, items: tuple[Expression, ...], kind: str) -> dict[str, Expression]:
+        reader = self.reader
+        parts: dict[str, Expression] = {}
+        for index in range(0, len(items), 2):
+            key = reader.word(items[index], "a keyword such as `:parameters`")
+            name = key.text.removeprefix(":")
+            if not key.text.startswith(":") or name not in _SECTIONS[kind]:
+                raise reader.error(key, f"`{key.spelling}` is no part of a {kind}")
+            if name in parts:
+                raise reader.error(key, f"`{key.spelling}` is there twice")
+            if index + 1 >= len(items):
+                raise reader.error(key, f"nothing follows `{key.spelling}`")
+            parts[name] = items[index + 1]
+        return parts
+
+    def _parameters(self, parts: Mapping[str, Expression]) -> tuple[Variable, ...]:
+        if "parameters" not in parts:
+            return ()
+        return self._variables(self.reader.group(parts["parameters"], "parameters").items)
+
+    def _variables(self, items: tuple[Expression, ...]) -> tuple[Variable, ...]:
+        found = []
+        for word, types in self.reader.typed(items, "a variable"):
+            if not is_variable(word.text):
+                raise self.reader.error(word, f"`{word.spelling}` is no variable: variables begin with `?`")
+            found.append(Variable(word.text, tuple(self._type(one) for one in types) or (OBJECT,)))
+        return tuple(found)
+
+    def _type(self, word: Word) -> str:
+        if word.text != OBJECT and word.text not in self.domain.types:
+            raise self.reader.error(word, f"no type is called `{word.spelling}`: declare it in `:types`")
+        return word.text
+
+    def _name(self, word: Word) -> str:
+        self.spelling.setdefault(word.text, word.spelling)
+        return word.text
+
+    def _condition(self, at: Expression | None) -> Condition:
+        if at is None:
+            return TRUE
+        condition = parse_condition(at, self.reader)
+        for relation, terms in atoms_of(condition):
+            self._known_predicate(at, len(terms), relation)
+        return condition
+
+    def _known_predicate(self, at: Expression, count: int, name: str = "") -> None:
+        name = name or (at.text if isinstance(at, Word) else "")
+        arity = self.domain.predicates.get(name)
+        if arity is None:
+            raise self.reader.error(at, f"no predicate is called `{name}`: declare it in `:predicates`")
+        if arity != count:
+            raise self.reader.error(at, f"predicate `{name}` takes {arity} arguments, not {count}")
+
+    def check_domain(self) -> None:
+        """Check the subtasks: each names a task or an action, with as many arguments as that has."""
+        for word, name, terms in self.later:
+            self._known_task(word, name, len(terms))
+        for name in self.domain.tasks:
+            if name in self.domain.actions:
+                raise UserError(
+                    f"{self.reader.source or 'the domain'}: `{name}` is declared as a task and as an action"
+                )
+
+    def _known_task(self, at: Word, name: str, count: int) -> None:
+        if name in self.domain.tasks:
+            arity = len(self.domain.tasks[name])
+        elif name in self.domain.actions:
+            arity = len(self.domain.actions[name].parameters)
+        else:
+            raise self.reader.error(at, f"no task or action is called `{at.spelling}`")
+        if arity != count:
+            raise self.reader.error(at, f"`{at.spelling}` takes {arity} arguments, not {count}")
+
+    # Problem ----------------------------------------------------------------------------------------------------
+
+    def problem_section(self, problem: Problem, section: Group) -> None:
+        reader = self.reader
+        head, rest = reader.head(section, "a section"), section.items[1:]
+        match head.text:
+            case ":domain" | ":requirements" | ":metric":
+                pass  # problems of IPC 2020 name their domain otherwise than the domain does
+            case ":objects":
+                self.objects(rest, problem.objects)
+            case ":init":
+                for one in rest:
+                    self._fact(problem, reader.group(one, "a fact"))
+            case ":htn" | ":htn-ti":
+                parts = self._keywords(rest, "htn")
+                problem.parameters = self._parameters(parts)
+                problem.constraints = self._condition(parts.get("constraints"))
+                problem.subtasks, problem.order = self._network(parts)
+                known = {variable.name for variable in problem.parameters}
+                for word, name, terms in self.later:
+                    self._known_task(word, name, len(terms))
+                    for term in terms:
+                        if term not in (known if is_variable(term) else problem.objects):
+                            what = "variable" if is_variable(term) else "object"
+                            raise reader.error(word, f"no {what} is called `{term}`")
+            case ":goal":
+                if len(rest) != 1:
+                    raise reader.error(section, "expected one goal")
+                problem.goal = self._condition(rest[0])
+            case _:
+                raise reader.error(head, f"`{head.spelling}` is no section of a problem")
+
+    def _fact(self, problem: Problem, group: Group) -> None:
+        reader = self.reader
+        head = reader.head(group, "a fact")
+        if head.text == "=":
+            return  # the value of a function, such as total-cost
+        terms = tuple(reader.word(one, "an object").text for one in group.items[1:])
+        self._known_predicate(head, len(terms))
+        for one, term in zip(group.items[1:], terms, strict=True):
+            if term not in problem.objects:
+                raise reader.error(one, f"no object is called `{term}`: declare it in `:objects`")
+        problem.init.add((head.text, *terms))

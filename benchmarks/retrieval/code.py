@@ -1,0 +1,275 @@
+"""The files that an issue wants edited, at its base commit: SWE-bench issues of twelve Python repositories.
+
+`code/issues.jsonl` holds `repo`, `mirror`, `base_commit`, `query` and `gold`, the files that the fix changed, tests
+left out; `--mirrors` holds a git directory OWNER+NAME/repo for each mirror. Each commit is checked out, the tree is
+built and brought up to date by `build_tree`, and all Python files that are no tests are ranked by `files_to_edit`.
+Several sets look at the same run: all issues or some, with or without the history up to the base commit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from benchmarks.retrieval.checkouts import Checkout
+from benchmarks.retrieval.dataset import BASELINE, OURS, Notes, Options, Outcome, first_words, rows
+from benchmarks.retrieval.wrong import WrongRouter
+
+K = 10
+PLAIN, HISTORY = "plain", "history"
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One line of `issues.jsonl`."""
+
+    id: str
+    repo: str
+    mirror: str
+    base_commit: str
+    query: str
+    gold: frozenset[str]
+    subsets: frozenset[str]
+
+    @property
+    def names_gold(self) -> bool:
+        """Whether the text names a gold file, by its path or by its file name."""
+        names = {path.rpartition("/")[2] for path in self.gold} - {"__init__.py"}
+        return any(name in self.query for name in names)
+
+
+@dataclass(slots=True)
+class Run:
+    """What was ranked for one issue."""
+
+    ranked: dict[str, list[str]]
+    """`BM25`, `plain`, `history` -> files, best first."""
+    seconds: dict[str, float]
+    """`build`, `index`, `plain`, `history`."""
+    calls: int = 0
+
+
+@dataclass(slots=True)
+class Issues:
+    """Some of the issues, ranked in one way; implements `Benchmark`."""
+
+    name: str
+    about: str
+    keep: Callable[[Issue], bool]
+    system: str = PLAIN
+    metrics: Sequence[str] = ("Acc@1", "Acc@3", "Acc@5", "Acc@10", "MRR")
+    goals: Mapping[str, float] = field(default_factory=dict)
+    notes: Notes = field(default_factory=Notes)
+
+    def outcomes(self, options: Options) -> Iterator[Outcome]:
+        """Rank the files for each issue; what another set of this run or an earlier run in `--work` ranked is kept."""
+        issues = [issue for issue in _read(options) if self.keep(issue)]
+        for issue, run in _runs(options, issues):
+            ranked = {BASELINE: run.ranked[BASELINE], OURS: run.ranked[self.system]}
+            yield Outcome(issue.id, issue.gold, ranked, run.seconds[self.system], run.calls)
+
+
+def _read(options: Options) -> list[Issue]:
+    found = []
+    counts: dict[str, int] = {}
+    for row in rows(options.data / "code" / "issues.jsonl"):
+        counts[row["repo"]] = counts.get(row["repo"], 0) + 1
+        if options.limit is None or counts[row["repo"]] <= options.limit:
+            found.append(
+                Issue(
+                    id=row["id"],
+                    repo=row["repo"],
+                    mirror=row["mirror"],
+                    base_commit=row["base_commit"],
+                    query=row["query"],
+                    gold=frozenset(row["gold"]),
+                    subsets=frozenset(row.get("subsets") or ()),
+                )
+            )
+    return found
+
+
+# running
+
+_DONE: dict[tuple[float, int | None], dict[str, Run]] = {}
+"""What this process has ranked, by the share of wrong choices and the words of descriptions."""
+
+
+def _runs(options: Options, issues: Sequence[Issue]) -> Iterator[tuple[Issue, Run]]:
+    if options.mirrors is None or not options.mirrors.is_dir():
+        raise FileNotFoundError(0, "no mirrors", str(options.mirrors or "--mirrors"))
+    by_repo: dict[str, list[Issue]] = {}
+    for issue in issues:
+        by_repo.setdefault(issue.repo, []).append(issue)
+    with tempfile.TemporaryDirectory() as temporary:
+        work = options.work or Path(temporary)
+        work.mkdir(parents=True, exist_ok=True)
+        for repo, mine in sorted(by_repo.items(), key=lambda entry: len(entry[1])):
+            done = _done(options, work, repo)
+            missing = [issue for issue in mine if issue.id not in done]
+            if missing:
+                _run_repository(options, work, missing, done)
+            yield from ((issue, done[issue.id]) for issue in mine)
+
+
+def _done(options: Options, work: Path, repo: str) -> dict[str, Run]:
+    done = _DONE.setdefault((options.wrong, options.words), {})
+    file = _log(options, work, repo)
+    if options.work is not None and file.exists():
+        for row in rows(file):
+            done[row["id"]] = Run(row["ranked"], row["seconds"], row["calls"])
+    return done
+
+
+def _log(options: Options, work: Path, repo: str) -> Path:
+    """Where a run that is cut off goes on from."""
+    how = f"-wrong{options.wrong}" if options.wrong else ""
+    how += f"-words{options.words}" if options.words is not None else ""
+    return work / f"{repo.replace('/', '+')}{how}.jsonl"
+
+
+def _run_repository(options: Options, work: Path, issues: Sequence[Issue], done: dict[str, Run]) -> None:
+    assert options.mirrors is not None
+    place = work / issues[0].repo.replace("/", "+")
+    mirror = options.mirrors / issues[0].mirror.replace("/", "+") / "repo"
+    if not (mirror / "objects").is_dir():
+        raise FileNotFoundError(0, "no mirror", str(mirror))
+    checkout = Checkout(mirror, place)
+    dates = checkout.dates(issue.base_commit for issue in issues)
+    baseline = CodeBM25()
+    for issue in sorted(issues, key=lambda issue: (dates.get(issue.base_commit, 0), issue.id)):
+        run = done[issue.id] = _run(options, issue, checkout, place / "tree", baseline)
+        with _log(options, work, issue.repo).open("a", encoding="utf-8") as out:
+            row: dict[str, Any] = {"id": issue.id, "ranked": run.ranked, "seconds": run.seconds}
+            out.write(json.dumps({**row, "calls": run.calls}) + "\n")
+
+
+def _run(options: Options, issue: Issue, checkout: Checkout, place: Path, baseline: CodeBM25) -> Run:
+    from metatree_agents.code import locate
+    from metatree_memory_tools import build_tree
+    from metatree_routers import EmbeddedRouter, TextEvidence
+
+    from metatree import Limits
+
+    blobs = checkout.move_to(issue.base_commit)
+    ranked = {BASELINE: baseline.rank(issue.query, blobs, checkout.text)}
+    calls = 0
+    times = [time.perf_counter()]
+    with build_tree(checkout.folder, out=place, history=True) as tree:
+        times.append(time.perf_counter())
+        if options.words is not None:
+            for node in [node for _, node in tree.walk()]:
+                tree.update(replace(node, description=first_words(node.description, options.words)))
+        evidence = TextEvidence(tree)
+        evidence.refresh()
+        if evidence.commits is not None:
+            evidence.commits.refresh()
+        times.append(time.perf_counter())
+        for system, with_history in ((PLAIN, False), (HISTORY, True)):
+            router = WrongRouter(EmbeddedRouter(), options.wrong, issue.id) if options.wrong else None
+            files, search = locate(
+                issue.query,
+                tree,
+                K,
+                accept=lambda node: node.id in blobs,
+                router=router,
+                evidence=TextEvidence(tree, history=with_history),
+                limits=Limits(router_calls=200),
+            )
+            times.append(time.perf_counter())
+            ranked[system] = [file.path for file in files]
+            calls = search.usage.router_calls
+    names = ("build", "index", PLAIN, HISTORY)
+    return Run(ranked, {name: b - a for name, (a, b) in zip(names, pairwise(times), strict=True)}, calls)
+
+
+# the published line
+
+_WORD = re.compile(r"\w+")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+class CodeBM25:
+    """bm25s with its defaults over path and text; identifiers split, Snowball stems, English stop words of bm25s."""
+
+    def __init__(self) -> None:
+        import Stemmer
+        from bm25s.stopwords import STOPWORDS_EN
+
+        stemmer = Stemmer.Stemmer("english")
+        stop = set(STOPWORDS_EN)
+
+        @cache
+        def words(token: str) -> tuple[int, ...]:
+            parts = [part.lower() for part in _PART.findall(token)]
+            said = [*parts, token.lower()] if len(parts) > 1 else [token.lower()]
+            return tuple(
+                self._number(stemmer.stemWord(word)) for word in said if word not in stop and len(word) > 1
+            )
+
+        self._numbers: dict[str, int] = {}
+        self._words = words
+        self._blobs: dict[str, array[int]] = {}
+
+    def _number(self, word: str) -> int:
+        return self._numbers.setdefault(word, len(self._numbers))
+
+    def _tokens(self, text: str) -> list[int]:
+        return [number for token in _WORD.findall(text) for number in self._words(token)]
+
+    def rank(
+        self, question: str, blobs: Mapping[str, str], read: Callable[[str], str], k: int = K
+    ) -> list[str]:
+        """Rank the files of a commit; the words of a blob are kept."""
+        import bm25s
+
+        paths = list(blobs)
+        for path, blob in blobs.items():
+            if blob not in self._blobs:
+                self._blobs[blob] = array("i", self._tokens(read(path)))
+        corpus = [[*self._tokens(path), *self._blobs[blobs[path]]] for path in paths]
+        wanted = [number for number in self._tokens(question) if number < len(self._numbers)]
+        retriever = bm25s.BM25()
+        present = {number for tokens in corpus for number in tokens}
+        local = {number: place for place, number in enumerate(sorted(present))}
+        vocabulary = {str(number): place for number, place in local.items()}
+        ids = [[local[number] for number in tokens] for tokens in corpus]
+        retriever.index((ids, vocabulary), show_progress=False)
+        query = [str(number) for number in wanted if number in local]
+        if not query:
+            return []
+        scores = retriever.get_scores(query)
+        order = sorted(range(len(paths)), key=lambda i: (-float(scores[i]), paths[i]))
+        return [paths[i] for i in order[:k]]
+
+
+def _goals(*values: float) -> dict[str, float]:
+    return dict(zip(("Acc@1", "Acc@3", "Acc@5", "Acc@10"), values, strict=False))
+
+
+def _sets() -> Iterable[Issues]:
+    everything, lite = (lambda _: True), (lambda issue: "lite" in issue.subsets)
+    yield Issues("code", "files, without history", everything, goals=_goals(0.58, 0.77, 0.83, 0.90))
+    yield Issues("code-lite", "those of lite", lite, goals=_goals(0.68, 0.88, 0.93))
+    yield Issues(
+        "code-unnamed",
+        "no gold file is named",
+        lambda issue: not issue.names_gold,
+        goals={"Acc@5": 0.76},
+    )
+    yield Issues("code-named", "a gold file is named", lambda issue: issue.names_gold)
+    yield Issues("code-several", "several gold files", lambda issue: len(issue.gold) > 1)
+    yield Issues("code-history", "with history", everything, HISTORY, goals=_goals(0.60, 0.79, 0.85, 0.91))
+    yield Issues("code-lite-history", "lite, with history", lite, HISTORY, goals=_goals(0.70, 0.90, 0.94))
+
+
+SETS = tuple(_sets())

@@ -1,0 +1,139 @@
+"""The texts of nodes, from the tree or from the source that they came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from metatree.errors import MetatreeError, UserError
+from metatree.history_text import SOURCE_TYPE as HISTORY
+from metatree.history_text import history_content
+from metatree.memory_type import SourceFile, SourceRef, load_memory_type, load_source_type
+from metatree.node import Node, Source
+from metatree.source import FileState, read_source
+from metatree.sources import FILES, disk_root, inner_path, source_of
+from metatree.store import Store
+from metatree.text import as_text, cut_lines, decode, lines_of
+
+
+@dataclass(slots=True)
+class _File:
+    path: str
+    inner: str
+    data: bytes
+    text: str
+    lines: list[str] | None = None
+
+
+class Contents:
+    """Reads the content of nodes, and remembers the latest file; for one thread.
+
+    Args:
+        index: the store that knows the files of the tree.
+        sources: what the tree was built from.
+    """
+
+    def __init__(self, index: Store, sources: Sequence[SourceRef]) -> None:
+        self._index = index
+        self._sources = sources
+        self._file: _File | None = None
+
+    def of(self, node: Node) -> str:
+        """Return the content of a node; empty when it has none, or when its source changed or cannot be read."""
+        if node.content is None and node.source is None:
+            return ""
+        try:
+            return self.read(node)
+        except (MetatreeError, OSError):
+            return ""
+
+    def read(self, node: Node) -> str:
+        """Return the content of a node.
+
+        Raises:
+            UserError: it has no content, or its source cannot be read.
+            StaleSource: the source changed after the tree was built.
+        """
+        if node.content is not None:
+            return node.content
+        if node.source is None:
+            raise UserError(f"node {node.id!r} has no content of its own; look at its children")
+        source = source_of(self._sources, node.source.path)
+        if source is None:
+            raise UserError(f"node {node.id!r} has a source, but the tree does not know in which folder")
+        if source.type not in FILES:
+            inner = replace(node.source, path=inner_path(source, node.source.path))
+            return _asked(source.type, node.id, load_source_type(source.type).content, source, inner)
+        if node.source.type == HISTORY:
+            return history_content(self._index, inner_path(source, node.source.path), source.mount)
+        file = self._open(source, node.id, node.source)
+        if node.source.type != "text":
+            seen = replace(node.source, path=file.inner)
+            kind = load_memory_type(node.source.type)
+            return _asked(node.source.type, node.id, kind.content, SourceFile(file.inner, file.data), seen)
+        if node.source.start_line is None or node.source.end_line is None:
+            return file.text
+        if file.lines is None:
+            file.lines = lines_of(file.text)
+        return cut_lines(file.lines, node.source)
+
+    def _open(self, source: SourceRef, node_id: str, ref: Source) -> _File:
+        if self._file is None or self._file.path != ref.path:
+            root = disk_root(source)
+            assert root is not None
+            inner = inner_path(source, ref.path)
+            known = file_state(self._index, ref.path)
+            data = read_source(root, node_id, inner, known)
+            text = ""
+            if ref.type == "text":
+                text = decode(data)[0] if known is None else as_text(data, known.encoding)
+            self._file = _File(ref.path, inner, data, text)
+        return self._file
+
+
+def _asked(name: str, node_id: str, content: Callable[..., str], *given: Any) -> str:
+    """Return what a type says is the text of a node; whatever else it raises becomes an error that callers know."""
+    try:
+        text = content(*given)
+    except (MetatreeError, OSError):
+        raise
+    except Exception as exc:
+        raise UserError(f"the type {name!r} cannot read {node_id!r}: {type(exc).__name__}: {exc}") from exc
+    if not isinstance(text, str):
+        raise UserError(f"the type {name!r} gave {type(text).__name__} as the text of {node_id!r}")
+    return text
+
+
+def file_state(index: Store, path: str) -> FileState | None:
+    """Return what was known of a file when its nodes were built, None when it is no file of the tree."""
+    row = index.row(
+        "SELECT size, mtime_ns, digest, encoding, facts, ctime_ns FROM file WHERE path = ?", (path,)
+    )
+    if row is None:
+        return None
+    raw = json.loads(row[4]).get("raw") if row[4] else None
+    return FileState(row[0], row[1], row[2], row[3], bytes.fromhex(raw) if raw else None, row[5])
+
+
+def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:
+    """Return the file or folder on this machine that a node came from, None when there is none in the source."""
+    root, path = disk_root(source), node.path
+    if root is None:
+        find = getattr(load_source_type(source.type), "file_of", None)
+        if find is not None:
+            found: Path | None = None if path is None else find(source, inner_path(source, path))
+            return found
+        place = Path(source.location)
+        return place if place.is_absolute() and place.exists() else None
+    if path is None or path == ".":
+        return Path(source.location) if path == "." else None
+    known = file_state(index, path)
+    inner = inner_path(source, path)
+    file = root / (
+        inner if known is None or known.raw is None else known.raw.decode("utf-8", "surrogateescape")
+    )
+    inside = file.resolve().is_relative_to(root.resolve())
+    return file if inside and file.exists() else None

@@ -1,0 +1,234 @@
+"""The messages of a source's commits, indexed: which past commits are like a question, and what they touched.
+
+The commits are those that `build_tree(…, history=True)` has read, up to the one that is checked out. Their posting
+lists lie in the store beside the text index and follow the history: new commits become a segment, another history is
+indexed anew.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metatree.history import commits, history_sources, history_state, touches
+from metatree.store import Store
+from metatree_routers.bm25 import BM25
+from metatree_routers.postings import Postings, SegmentBuilder, decode
+from metatree_routers.tables import pages
+
+VERSION = 1
+MESSAGE = BM25(k1=1.2, b=0.6)
+SUBJECT_WEIGHT = 2.0
+MOST_BODY_CHARS = 2_000
+MOST_SEGMENTS = 8
+MOST_CANDIDATES = 300
+MOST_FILES = 60
+"""A commit that touched more files was about all of them, and so about none."""
+AGEING = 0.15
+"""How much a commit loses with each year: its score is divided by 1 + this times its age."""
+_YEAR_S = 365 * 86_400
+_KEY = "commit-text"
+_IN = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarCommit:
+    """A past commit whose message is like a question."""
+
+    number: int
+    hash: str
+    subject: str
+    score: float
+    """BM25, less for old ones."""
+    files: tuple[str, ...]
+    """Ids of the files that it touched, by their present names; those that are gone among them."""
+
+
+class CommitIndex:
+    """Finds commits by their messages; threads may share it.
+
+    Args:
+        store: the index store of a tree.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+
+    def refresh(self) -> bool:
+        """Index the commits that are new; say whether there are any commits at all."""
+        wanted = self._history()
+        if not wanted:
+            return False
+        with self._lock:
+            state = self._state()
+            if state["sources"] == wanted:
+                return True
+            with self._store.transaction():
+                state = self._state()
+                fresh = state["version"] == VERSION and all(
+                    wanted.get(mount, (None,))[0] == known[0] for mount, known in state["sources"].items()
+                )
+                if not fresh or state["segments"] >= MOST_SEGMENTS:
+                    state = self._cleared()
+                builder = SegmentBuilder()
+                for mount, (epoch, _) in wanted.items():
+                    last = since = state["sources"].get(mount, (epoch, 0))[1]
+                    for commit in commits(self._store, mount, since=since):
+                        builder.add(
+                            commit.number,
+                            title=commit.subject,
+                            about="",
+                            content=commit.body[:MOST_BODY_CHARS],
+                        )
+                        last = max(last, commit.number)
+                    wanted[mount] = (epoch, last)
+                if len(builder):
+                    self._write(state["segments"], builder)
+                    state["segments"] += 1
+                self._keep({"version": VERSION, "segments": state["segments"], "sources": wanted})
+        return True
+
+    def token(self) -> str:
+        """Return a text that changes with the history; empty when there are no commits."""
+        return json.dumps(self._history()) if self._history() else ""
+
+    def _history(self) -> dict[str, tuple[int, int]]:
+        """Return, for each source with commits, the epoch of its history and its last commit."""
+        found = {}
+        for mount in history_sources(self._store):
+            state = history_state(self._store, mount)
+            row = self._store.row(
+                "SELECT number FROM history_commit WHERE source = ? ORDER BY number DESC LIMIT 1", (mount,)
+            )
+            if state is not None and row is not None:
+                found[mount] = (state.epoch, int(row[0]))
+        return found
+
+    def _state(self) -> dict[str, Any]:
+        row = self._store.row("SELECT value FROM meta WHERE key = ?", (_KEY,))
+        if row is None:
+            return {"version": 0, "segments": 0, "sources": {}}
+        state: dict[str, Any] = json.loads(row[0])
+        state["sources"] = {mount: tuple(known) for mount, known in state["sources"].items()}
+        return state
+
+    def _keep(self, state: Mapping[str, Any]) -> None:
+        self._store.execute(
+            "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", (_KEY, json.dumps(state))
+        )
+
+    def _cleared(self) -> dict[str, Any]:
+        self._store.execute("DROP TABLE IF EXISTS commit_posting")
+        self._store.execute("DROP TABLE IF EXISTS commit_length")
+        self._store.execute(
+            "CREATE TABLE commit_posting(segment INTEGER NOT NULL, term TEXT NOT NULL, data BLOB NOT NULL,"
+            " PRIMARY KEY (segment, term)) WITHOUT ROWID"
+        )
+        self._store.execute("CREATE TABLE commit_length(segment INTEGER PRIMARY KEY, data BLOB NOT NULL)")
+        return {"version": VERSION, "segments": 0, "sources": {}}
+
+    def _write(self, number: int, builder: SegmentBuilder) -> None:
+        segment = builder.build()
+        self._store.execute_many(
+            "INSERT INTO commit_posting(segment, term, data) VALUES (?, ?, ?)",
+            ((number, term, data) for term, data in segment.lists()),
+        )
+        lengths = SUBJECT_WEIGHT * segment.lengths[:, 0] + segment.lengths[:, 2]
+        rows = np.stack([segment.nodes, lengths.astype(np.int32)], axis=1)
+        self._store.execute(
+            "INSERT INTO commit_length(segment, data) VALUES (?, ?)", (number, rows.tobytes())
+        )
+
+    def similar(self, weights: Mapping[str, float], k: int = 100) -> list[SimilarCommit]:
+        """Return the commits whose messages are most like a question, best first.
+
+        Args:
+            weights: of the terms of the question.
+        """
+        if not self.refresh():
+            return []
+        numbers, lengths = self._all_lengths()
+        if not len(numbers):
+            return []
+        norms = MESSAGE.norms(lengths, float(lengths.mean()))
+        scores = np.zeros(len(numbers), dtype=np.float32)
+        for term, found in self._postings(weights).items():
+            at = np.searchsorted(numbers, found["node"])
+            tf = np.asarray(SUBJECT_WEIGHT * found["title"] + found["content"], dtype=np.float32)
+            idf = MESSAGE.idf(len(found), len(numbers))
+            scores[at] += np.float32(weights[term] * idf) * MESSAGE.saturate(tf, norms[at])
+        best = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
+        return self._aged({int(numbers[i]): float(scores[i]) for i in best if scores[i] > 0}, k)
+
+    def _aged(self, scores: Mapping[int, float], k: int) -> list[SimilarCommit]:
+        rows = self._store.rows(
+            "SELECT number, source, hash, at, subject FROM history_commit"
+            " WHERE number IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(scores)),),
+        )
+        newest = self._store.row("SELECT max(at) FROM history_commit")
+        now = newest[0] if newest is not None else 0
+        aged = {
+            number: scores[number] / (1 + AGEING * max(0, now - at) / _YEAR_S) for number, _, _, at, _ in rows
+        }
+        rows = sorted(rows, key=lambda row: (-aged[row[0]], -row[0]))[:k]
+        touched = touches(self._store, (row[0] for row in rows))
+        return [
+            SimilarCommit(
+                number,
+                name,
+                subject,
+                aged[number],
+                tuple(dict.fromkeys(_id(source, touch.now) for touch in touched.get(number, ()))),
+            )
+            for number, source, name, _, subject in rows
+        ]
+
+    def _all_lengths(self) -> tuple[Any, Any]:
+        rows = self._store.rows("SELECT data FROM commit_length ORDER BY segment")
+        data = np.frombuffer(b"".join(row[0] for row in rows), dtype=np.int32).reshape(-1, 2)
+        data = data[np.argsort(data[:, 0], kind="stable")]
+        return data[:, 0], data[:, 1].astype(np.float32)
+
+    def _postings(self, terms: Iterable[str]) -> dict[str, Postings]:
+        found: dict[str, list[Postings]] = {}
+        for page in pages(sorted(terms), _IN):
+            marks = ",".join("?" * len(page))
+            for term, data in self._store.rows(
+                f"SELECT term, data FROM commit_posting WHERE term IN ({marks})", page
+            ):
+                found.setdefault(term, []).append(decode(data))
+        return {term: parts[0] if len(parts) == 1 else np.concatenate(parts) for term, parts in found.items()}
+
+
+def votes(similar: Iterable[SimilarCommit], counted: Iterable[str] | None = None) -> dict[str, float]:
+    """Return what similar commits say for each file that they touched.
+
+    A commit has as many votes as its score's share of the best, squared; the files that it touched share them, by the
+    root of their number.
+
+    Args:
+        counted: only these files share; None for all.
+    """
+    found: dict[str, float] = {}
+    best = 0.0
+    kept = None if counted is None else frozenset(counted)
+    for commit in similar:
+        best = max(best, commit.score)
+        if len(commit.files) > MOST_FILES:
+            continue
+        files = [file for file in commit.files if kept is None or file in kept]
+        for file in files:
+            found[file] = found.get(file, 0.0) + (commit.score / best) ** 2 / math.sqrt(len(files))
+    return found
+
+
+def _id(source: str, path: str) -> str:
+    return f"{source}/{path}" if source else path

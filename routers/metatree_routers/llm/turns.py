@@ -1,0 +1,47 @@
+"""Calls that begin together on one event loop make and write their requests one after the other.
+
+Left alone, an event loop carries all of them on step by step, so the first request is written when the last is nearly
+made, and every wave of calls takes the latency and the work of all. One after the other, the server works on the first
+while the others are made, and their answers come one after the other too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from weakref import WeakKeyDictionary
+
+_LETS_GO = ("connect_tcp.started", "connect_unix_socket.started", "send_request_body.complete")
+"""Ends of the names of the transport's events after which a call only waits: for a connection, or for its answer."""
+
+
+class Turns:
+    """Gives turns, first come first served, to the calls of each event loop."""
+
+    def __init__(self) -> None:
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+    async def take(self) -> Turn:
+        """Wait for a turn; it must be given back with `end`."""
+        lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+        await lock.acquire()
+        return Turn(lock)
+
+
+class Turn:
+    """The turn of one call: from the making of its request until that is written, or waits for a connection."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, lock: asyncio.Lock) -> None:
+        self._lock: asyncio.Lock | None = lock
+
+    def end(self) -> None:
+        """Let the next call begin; ending twice is allowed."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
+
+    async def trace(self, event: str, _: object) -> None:
+        """End the turn when the transport says that the request is written (httpcore's `trace` extension)."""
+        if event.endswith(_LETS_GO):
+            self.end()

@@ -1,0 +1,83 @@
+"""Say why a file was found: what names it, what its path says, which words are where in it, which commits touched it.
+
+Every sentence names evidence that the ranking has counted; without that evidence it is not said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from metatree_routers.commit_index import SimilarCommit
+from metatree_routers.index import Reader
+from metatree_routers.paths import path_words
+from metatree_routers.postings import Postings
+from metatree_routers.ranking import Ranking
+from metatree_routers.sections import Sections
+
+_MOST_NAMED = 2
+_MOST_WORDS = 4
+_MOST_SUBJECT_CHARS = 60
+_LOOKED_AT = 60
+"""Words of a question that are looked for, the heaviest first."""
+
+
+def reasons(reader: Reader, ranking: Ranking, files: Sequence[int], parts: Sections) -> dict[int, str]:
+    """Return a line for each file, what says most first; empty when nothing is known."""
+    heaviest = sorted(ranking.weights.items(), key=lambda item: (-item[1], item[0]))[:_LOOKED_AT]
+    found = reader.postings([term for term, _ in heaviest])
+    postings = {term: found[term] for term, _ in heaviest if term in found}
+    weights, spellings = parts.term_weights(), parts.spellings()
+    best = _best_parts(reader, ranking, files)
+    names = reader.ids(best.values())
+    said = {}
+    for file in files:
+        sentences = list(dict.fromkeys(pointer.reason for pointer in ranking.pointers.get(file, ())))
+        sentences = sentences[:_MOST_NAMED]
+        in_path = path_words(reader.records, postings, weights, file)
+        if in_path:
+            sentences.append(f"its path says {_spelled(in_path, spellings)}")
+        part = best.get(file)
+        in_part = [] if part is None else _words(postings, np.array([part]))
+        name = names.get(part, "").partition("::")[2] if part is not None else ""
+        if in_part and name and not name.endswith(">"):
+            sentences.append(f"`{name}` has {_spelled(in_part, spellings)}")
+        else:
+            in_part = []
+        inside = np.flatnonzero(reader.records.home == file)
+        shown = {*in_path[:_MOST_WORDS], *in_part[:_MOST_WORDS]}
+        others = [term for term in _words(postings, inside) if term not in shown]
+        if others:
+            sentences.append(f"{'also has' if shown else 'shares'} {_spelled(others, spellings)}")
+        if ranking.commits.get(file):
+            sentences.append(_touched(ranking.commits[file]))
+        said[file] = "; ".join(sentences)
+    return said
+
+
+def _best_parts(reader: Reader, ranking: Ranking, files: Sequence[int]) -> dict[int, int]:
+    """Return the part of each file that speaks most for it."""
+    inside = np.flatnonzero(np.isin(reader.records.home, np.array(files, dtype=np.int32)))
+    inside = inside[(ranking.parts[inside] > 0) & (reader.records.home[inside] != inside)]
+    inside = inside[np.argsort(ranking.parts[inside], kind="stable")]
+    return {int(reader.records.home[node]): int(node) for node in inside}  # the best is written last
+
+
+def _words(
+    postings: Mapping[str, Postings], nodes: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+) -> list[str]:
+    """Return the words that any of these nodes has, the heaviest first."""
+    return [term for term, found in postings.items() if np.isin(found["node"], nodes).any()]
+
+
+def _spelled(terms: Sequence[str], spellings: Mapping[str, str]) -> str:
+    return ", ".join(list(dict.fromkeys(spellings.get(term, term) for term in terms))[:_MOST_WORDS])
+
+
+def _touched(commits: Sequence[SimilarCommit]) -> str:
+    subject = commits[0].subject
+    if len(subject) > _MOST_SUBJECT_CHARS:
+        subject = subject[: _MOST_SUBJECT_CHARS - 1].rstrip() + "…"
+    more = f" and {len(commits) - 1} more" if len(commits) > 1 else ""
+    return f"touched by commits like it: {commits[0].hash[:9]} “{subject}”{more}"

@@ -1,0 +1,479 @@
+"""Export and import: what is carried, what is merged how, and what happens to files that are no exports."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metatree_agents.cli import shapes
+from metatree_agents.cli.app import run
+from metatree_memory_tools import build_tree
+
+from metatree import Blackboard, Node, Tree, ask_person, load_run, memories, remember, resume, search
+from metatree.archive import export_memory, import_memory
+from metatree.archive.form import EXPORTED_TABLES, LEFT_OUT_TABLES, MEMBERS
+from metatree.errors import BrokenStore, UserError
+from metatree.kernel.sqlite_journal import SqliteJournal
+from metatree.layer import Layer
+from metatree.remembering import sayings
+from metatree.rules import open_memory
+from metatree.store import Store
+
+pytestmark = pytest.mark.integration
+
+
+def _png() -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    pixels = chunk(b"IDAT", zlib.compress(b"\0\xff\0\0"))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + pixels + chunk(b"IEND", b"")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return _sources(tmp_path)
+
+
+def _sources(tmp_path: Path) -> Path:
+    folder = tmp_path / "here" / "shop"
+    (folder / "src").mkdir(parents=True)
+    (folder / "src/cart.py").write_text('"""The cart."""\n\n\ndef total(items):\n    return sum(items)\n')
+    (folder / "src/pay.py").write_text('"""Payment."""\n\n\ndef charge(card):\n    return card\n')
+    return folder
+
+
+@pytest.fixture
+def filled(source: Path) -> Tree:
+    return _filled(source)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The archive of a tree with one of each thing."""
+    folder = tmp_path_factory.mktemp("exported")
+    with _filled(_sources(folder)) as tree:
+        export_memory(tree, folder / "a.metatree")
+    return (folder / "a.metatree").read_bytes()
+
+
+def _filled(source: Path) -> Tree:
+    """Return a tree with one of each thing that cannot be built again."""
+    tree = build_tree(source)
+    remember(tree, "src/pay.py: cards are charged twice on Mondays", who="ann", source="a call")
+    remember(tree, "The kettle is in the cellar", who="ann")
+    tree.add(Node("n1", "a note", content="note one", provenance={"who": "bob"}), "src/cart.py")
+    tree.add(Node("n2", "below a note", content="note two"), "n1")
+    tree.update(replace(tree.get("src/cart.py"), description="A paid description"))
+    tree.move("src/pay.py::charge", "src/cart.py")
+    tree.link("src/pay.py", "n1", "see")
+    tree.delete("src/pay.py::<module>") if "src/pay.py::<module>" in tree else None
+    board = Blackboard(tree)
+    board.add_requests({"request": "look at this"})
+    board.add_image("shot.png", content=_png())
+    search("Where is the kettle?", tree=tree, run_id="r1")
+    search(
+        "What is the colour of the moon?", tree=tree, run_id="r2", fallbacks=[ask_person], blackboard=board
+    )
+    tree.memory.execute(
+        "INSERT INTO call(hash, tool, version, arguments, key, run_id, expires_at, at, result)"
+        " VALUES ('h', 't', '1', '{\"a\": 1}', 'k', 'r1', 0, 5.5, '{\"text\": \"x\"}')"
+    )
+    SqliteJournal(tree.memory).post("r2", "hurry", {"how": "much"})
+    open_memory(tree.memory).add("ann", "likes", "tea")
+    Layer(tree.memory).set_fact("files:r9", {"k": 5, "own": None})
+    Layer(tree.memory).set_fact("permission:abc", {"tool": "send", "at": "2026-01-01"})
+    return tree
+
+
+@pytest.fixture
+def elsewhere(source: Path, tmp_path: Path) -> Tree:
+    """The same source on another machine."""
+    there = tmp_path / "there" / "shop"
+    shutil.copytree(source, there, ignore=shutil.ignore_patterns(".metatree"))
+    return build_tree(there)
+
+
+def _told(tree: Tree) -> dict[str, object]:
+    """Return all that a tree says, without the numbers of its rows."""
+    nodes = {
+        node.id: (
+            tree.parent(node),
+            node.title,
+            node.description,
+            tree.get(node.id).content,
+            dict(node.provenance),
+        )
+        for _, node in tree.walk()
+    }
+    store = tree.memory
+    boards = store.rows(
+        "SELECT board.name, item.id, section, data, version, pinned, image FROM item JOIN board ON board.number = board"
+        " WHERE removed = 0 ORDER BY item.number"
+    )
+    return {
+        "nodes": nodes,
+        "links": store.rows("SELECT * FROM link"),
+        "boards": boards,
+        "calls": store.rows("SELECT hash, tool, version, arguments, key, result FROM call"),
+        "mail": store.rows("SELECT id, name, value, at FROM mail JOIN run ON run.number = mail.run"),
+        "facts": store.rows("SELECT memory, id, attribute, value FROM fact"),
+        "journal": store.rows(
+            "SELECT id, seq, kind, at, used FROM journal JOIN run ON number = run ORDER BY id, seq"
+        ),
+    }
+
+
+def test_everything_arrives_and_arrives_once(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None:
+    done = export_memory(filled, tmp_path / "a.metatree")
+    assert all(done.counts[name] for name in MEMBERS if name != "rule_tokens"), done.counts
+    report = import_memory(elsewhere, tmp_path / "a.metatree")
+    assert (report.conflicts, report.permissions_left_out) == ([], 1)
+    assert _told(elsewhere) == _told(filled)
+    assert elsewhere.get("src/cart.py").description == "A paid description"
+    assert elsewhere.parent("src/pay.py::charge") == "src/cart.py"
+    (item,) = [i for i in Blackboard(elsewhere).items() if i.image]
+    image = Blackboard(elsewhere).image_path(item)
+    assert image is not None and image.read_bytes() == _png()
+
+    again = import_memory(elsewhere, tmp_path / "a.metatree")
+    assert (again.added, again.conflicts) == ({}, [])
+    assert _told(elsewhere) == _told(filled)
+    back = import_memory(filled, tmp_path / "a.metatree")
+    assert (back.added, back.conflicts) == ({}, [])
+
+
+def test_a_waiting_run_goes_on_elsewhere(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None:
+    export_memory(filled, tmp_path / "a.metatree")
+    import_memory(elsewhere, tmp_path / "a.metatree")
+    (question,) = Blackboard(elsewhere).open_questions()
+    Blackboard(elsewhere).answer(question.id, "Grey")
+    done = resume("r2", tree=elsewhere)
+    assert (done.ended, done.answer) == ("answered", "Grey")
+    assert load_run("r2", tree=filled).ended == "waiting"
+
+    export_memory(elsewhere, tmp_path / "b.metatree")
+    report = import_memory(filled, tmp_path / "b.metatree")
+    assert report.conflicts == [], "the longer journal is the same run, further on"
+    assert load_run("r2", tree=filled).answer == "Grey"
+    assert Blackboard(filled).open_questions() == []
+
+
+def test_a_signal_is_delivered_once(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None:
+    export_memory(filled, tmp_path / "a.metatree")
+    import_memory(elsewhere, tmp_path / "a.metatree")
+    journal = SqliteJournal(elsewhere.memory)
+    token = journal.acquire("r2")
+    assert len(journal.take("r2", token, len(journal.read("r2")))) == 1
+    journal.release("r2", token, "waiting")
+    import_memory(elsewhere, tmp_path / "a.metatree")
+    assert elsewhere.memory.rows("SELECT * FROM mail") == []
+    export_memory(elsewhere, tmp_path / "b.metatree")
+    import_memory(filled, tmp_path / "b.metatree")
+    assert filled.memory.rows("SELECT * FROM mail") == []
+
+
+def test_what_both_have_is_merged(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None:
+    remember(elsewhere, "The kettle  is in the cellar", who="eve", evidence=False)
+    elsewhere.add(Node("n1", "a note", content="another note"))
+    elsewhere.update(replace(elsewhere.get("src/cart.py"), description="Mine"))
+    search("Where is the moon?", tree=elsewhere, run_id="r1")
+    export_memory(filled, tmp_path / "a.metatree")
+    report = import_memory(elsewhere, tmp_path / "a.metatree")
+    assert sorted((c.what, c.id) for c in report.conflicts) == [
+        ("node", "n1"),
+        ("override", "src/cart.py"),
+        ("run", "r1"),
+    ]
+    (kettle,) = [m for m in memories(elsewhere) if "kettle" in (m.content or "")]
+    assert {saying["who"] for saying in sayings(kettle)} == {"ann", "eve"}
+    assert elsewhere.content("n1") == "another note"
+    (other,) = [c.kept.rpartition(" ")[2] for c in report.conflicts if c.id == "n1"]
+    assert (elsewhere.content(other), elsewhere.parent(other)) == ("note one", "src/cart.py")
+    assert elsewhere.get("src/cart.py").description == "Mine"
+    told = _told(elsewhere)
+    assert import_memory(elsewhere, tmp_path / "a.metatree").added == {}
+    assert _told(elsewhere) == told
+
+
+def test_a_node_whose_file_is_missing_returns_with_it(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None:
+    root = elsewhere.source_root
+    assert root is not None
+    text = (root / "src/pay.py").read_text()
+    (root / "src/pay.py").unlink()
+    elsewhere.refresh()
+    export_memory(filled, tmp_path / "a.metatree")
+    import_memory(elsewhere, tmp_path / "a.metatree")
+    (memory,) = [m for m in memories(elsewhere) if "charged twice" in (m.content or "")]
+    assert elsewhere.parent(memory) == "src"
+    (root / "src/pay.py").write_text(text)
+    elsewhere.refresh()
+    assert elsewhere.parent(memory) == "src/pay.py"
+
+
+def test_into_a_tree_made_by_hand(filled: Tree, tmp_path: Path) -> None:
+    with Tree.create(tmp_path / "hand.db") as tree:
+        export_memory(filled, tmp_path / "a.metatree")
+        report = import_memory(tree, tmp_path / "a.metatree")
+        assert tree.content("n2") == "note two" and tree.parent("n2") == "n1"
+        assert {c.what for c in report.conflicts} == {"override"}
+        export_memory(tree, tmp_path / "b.metatree")
+        with Tree.create(":memory:") as other:
+            import_memory(other, tmp_path / "b.metatree")
+            assert sorted(n.id for _, n in other.walk()) == sorted(n.id for _, n in tree.walk())
+
+
+def test_permissions_come_only_when_asked_for(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None:
+    export_memory(filled, tmp_path / "a.metatree")
+    import_memory(elsewhere, tmp_path / "a.metatree")
+    assert Layer(elsewhere.memory).fact("permission:abc") is None
+    import_memory(elsewhere, tmp_path / "a.metatree", permissions=True)
+    assert Layer(elsewhere.memory).fact("permission:abc") == {"tool": "send", "at": "2026-01-01"}
+
+
+def test_no_secret_leaves(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None:
+    key = "AKIA" + "ABCDEFGHIJKLMNOP"
+    remember(filled, f"the deploy key is {key}", evidence=False)
+    filled.add(Node("n3", "t", content="x", attributes={"dsn": "postgres://a:pass1word@h/d"}))
+    Blackboard(filled).add_requests({"request": f"use {key}"})
+    search(f"What is {key} for?", tree=filled, run_id="r3")
+    done = export_memory(filled, tmp_path / "a.metatree")
+    assert done.secrets >= 4
+    with zipfile.ZipFile(tmp_path / "a.metatree") as archive:
+        whole = b"".join(archive.read(name) for name in archive.namelist())
+    assert key.encode() not in whole and b"pass1word" not in whole
+    import_memory(elsewhere, tmp_path / "a.metatree")
+    assert any("[left out: an AWS access key]" in (m.content or "") for m in memories(elsewhere))
+    assert load_run("r3", tree=elsewhere).run_id == "r3"
+
+
+def test_the_file_is_private_and_other_files_are_not_overwritten(filled: Tree, tmp_path: Path) -> None:
+    file = tmp_path / "a.metatree"
+    export_memory(filled, file)
+    assert file.stat().st_mode & 0o077 == 0
+    export_memory(filled, file)
+    other = tmp_path / "thesis.zip"
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.writestr("thesis.tex", "years of work")
+    for path, message in (
+        (other, "not overwritten"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "no/a", "no folder"),
+    ):
+        with pytest.raises(UserError, match=message):
+            export_memory(filled, path)
+    assert [p.name for p in tmp_path.glob(".*.part")] == []
+
+
+def _changed(file: Path, name: str, change: Callable[[bytes], bytes]) -> None:
+    with zipfile.ZipFile(file) as archive:
+        members = {each: archive.read(each) for each in archive.namelist()}
+    members[name] = change(members[name])
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for each, data in members.items():
+            archive.writestr(each, data)
+
+
+def _manifest(**fields: object) -> Callable[[bytes], bytes]:
+    return lambda data: json.dumps({**json.loads(data), **fields}).encode()
+
+
+def _loop(data: bytes) -> bytes:
+    rows = [json.loads(line) for line in data.splitlines()]
+    for row in rows:
+        if row["id"] == "n1":
+            row["parent"] = "n2"
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("manifest.json", lambda data: b"{}", "no export of metatree"),
+        ("manifest.json", lambda data: b"\xff", "no export of metatree"),
+        ("manifest.json", _manifest(version=99), "upgrade it"),
+        ("manifest.json", _manifest(counts={}), "not as many lines"),
+        ("nodes.jsonl", lambda data: data[:-30], "nodes.jsonl, line"),
+        ("nodes.jsonl", lambda data: data.split(b"\n", 1)[1], "not as many lines"),
+        ("nodes.jsonl", lambda data: data.replace(b'"title"', b'"tittle"'), "'title' is missing"),
+        (
+            "nodes.jsonl",
+            lambda data: data.replace(b'"content":"note one"', b'"content":[1]'),
+            "a text is expected",
+        ),
+        ("nodes.jsonl", _loop, "lies below itself"),
+        ("journal.jsonl", lambda data: data.replace(b'"run":"r1"', b'"run":"r9"'), "has no journal"),
+        ("items.jsonl", lambda data: data.replace(b'"board":"', b'"board":"x'), "is missing"),
+        ("calls.jsonl", lambda data: b"[1, 2]\n", "no JSON object"),
+        ("links.jsonl", lambda data: b"[" * 100_000 + b"\n", "no JSON"),
+    ],
+)
+def test_a_changed_file_is_refused_whole(
+    exported: bytes,
+    elsewhere: Tree,
+    tmp_path: Path,
+    name: str,
+    change: Callable[[bytes], bytes],
+    message: str,
+) -> None:
+    file = tmp_path / "a.metatree"
+    file.write_bytes(exported)
+    _changed(file, name, change)
+    before = _told(elsewhere)
+    with pytest.raises(BrokenStore, match=message):
+        import_memory(elsewhere, file)
+    assert _told(elsewhere) == before
+
+
+def test_cut_off_and_foreign_files_are_told_apart(exported: bytes, elsewhere: Tree, tmp_path: Path) -> None:
+    file = tmp_path / "a.metatree"
+    file.write_bytes(exported)
+    whole = exported
+    for size in (1, 4, 100, len(whole) // 2, len(whole) - 1):
+        file.write_bytes(whole[:size])
+        with pytest.raises(BrokenStore, match="cut off or damaged" if size >= 4 else "no export"):
+            import_memory(elsewhere, file)
+    flipped = bytearray(whole)
+    flipped[300] ^= 0xFF
+    file.write_bytes(flipped)
+    with pytest.raises(BrokenStore, match="damaged"):
+        import_memory(elsewhere, file)
+    file.write_text("hello")
+    with pytest.raises(BrokenStore, match="is no export of metatree"):
+        import_memory(elsewhere, file)
+    with pytest.raises(UserError, match="there is no file"):
+        import_memory(elsewhere, tmp_path / "nothing")
+
+
+def test_a_file_made_to_do_harm_is_refused(exported: bytes, elsewhere: Tree, tmp_path: Path) -> None:
+    file = tmp_path / "a.metatree"
+    file.write_bytes(exported)
+    _changed(file, "images.jsonl", lambda data: data.replace(b'"name":"', b'"name":"../../evil'))
+    import_memory(elsewhere, file)
+    assert not list(tmp_path.rglob("evil*"))
+    _changed(file, "links.jsonl", lambda data: b" " * 400_000_000 + b"\n")
+    with pytest.raises(UserError, match="no honest export"):
+        import_memory(elsewhere, file)
+
+
+KILLED = """
+import os, signal, sys
+from metatree import Tree
+from metatree.archive import export_memory, import_memory
+
+def die(name, number):
+    if name == "journal":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if sys.argv[1] == "export":
+    export_memory(Tree.open(sys.argv[2]), sys.argv[3], progress=die)
+else:
+    import metatree.archive.merging as merging
+    merging._Merge.boards = lambda self: die("journal", 0)
+    import_memory(Tree.open(sys.argv[2]), sys.argv[3])
+"""
+
+
+@pytest.mark.parametrize("what", ["export", "import"])
+def test_killed_half_way_leaves_what_was_there(
+    filled: Tree, elsewhere: Tree, tmp_path: Path, what: str
+) -> None:
+    file = tmp_path / "a.metatree"
+    export_memory(filled, file)
+    whole, before = file.read_bytes(), _told(elsewhere)
+    tree = filled if what == "export" else elsewhere
+    done = subprocess.run([sys.executable, "-c", KILLED, what, str(tree.path), str(file)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert file.read_bytes() == whole
+    assert _told(elsewhere) == before
+    if what == "export":
+        assert list(tmp_path.glob(".*.part")), "it was killed while it wrote"
+        export_memory(filled, file)
+        assert not list(tmp_path.glob(".*.part")), "what a killed export left is swept away"
+    assert not import_memory(elsewhere, file).conflicts
+
+
+def test_every_table_is_carried_or_left_out_on_purpose() -> None:
+    """A migration that adds a table has to say what becomes of it in an archive."""
+    with Store.open(":memory:") as store:
+        tables = {row[0] for row in store.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert tables - {name for name in tables if name.startswith("sqlite_")} == (
+        EXPORTED_TABLES | (LEFT_OUT_TABLES - {"sqlite_sequence"})
+    )
+
+
+def test_others_may_write_meanwhile(filled: Tree, tmp_path: Path) -> None:
+    with Tree.open(filled.path or "") as other:
+
+        def write(name: str, number: int) -> None:
+            if name == "nodes":
+                other.add(Node("late", "late"))
+
+        done = export_memory(filled, tmp_path / "a.metatree", progress=write)
+    assert "late" in filled
+    assert done.counts["nodes"] == len(filled) - 1 - _built(filled)
+    assert (tmp_path / "a.metatree").stat().st_size == done.bytes
+
+
+def _built(tree: Tree) -> int:
+    added = Layer(tree.memory).count()
+    return len(tree) - added
+
+
+def test_on_the_command_line(
+    filled: Tree,
+    elsewhere: Tree,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    conforms: Callable[[Any, Any], None],
+) -> None:
+    file = str(tmp_path / "shop.metatree")
+    here, there = str(filled.source_root), str(elsewhere.source_root)
+    assert run(["export", file, "--source", here]) == 0
+    assert (
+        "wrote" in (said := capsys.readouterr().err) and "5 nodes, 2 changes of built nodes, 1 link" in said
+    )
+    assert run(["import", file, "--source", there]) == 0
+    said = capsys.readouterr().err
+    assert "added 5 nodes" in said and "1 permissions were left out" in said
+    assert run(["import", file, "--source", there, "--json", "--permissions"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    conforms(told, shapes.ImportShape)
+    assert told["added"] == {"permissions": 1} and told["conflicts"] == []
+    assert run(["export", file, "--source", there, "--json"]) == 0
+    conforms(json.loads(capsys.readouterr().out), shapes.ExportShape)
+    assert run(["ask", "Where is the kettle?", "--source", there]) == 0
+    assert "cellar" in capsys.readouterr().out
+    for arguments, message in (
+        (["import", str(tmp_path / "nothing")], "there is no file"),
+        (["import", str(tmp_path / "here/shop/src/pay.py")], "is no export of metatree"),
+        (["export", str(tmp_path / "here/shop/src/pay.py")], "not overwritten"),
+    ):
+        assert run([*arguments, "--source", there]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_through_a_pipe(filled: Tree, elsewhere: Tree) -> None:
+    command = [str(Path(sys.executable).with_name("metatree"))]
+    out = subprocess.run(
+        [*command, "export", "-", "--source", str(filled.source_root)], capture_output=True, check=True
+    ).stdout
+    done = subprocess.run(
+        [*command, "import", "-", "--source", str(elsewhere.source_root)],
+        input=out,
+        capture_output=True,
+        check=True,
+    )
+    assert b"added 5 nodes" in done.stderr

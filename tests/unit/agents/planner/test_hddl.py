@@ -1,0 +1,258 @@
+"""HDDL: what is read, what is refused and where, and plans that an independent check accepts."""
+
+from __future__ import annotations
+
+import pytest
+from metatree_agents.planner.hddl.compiled import compile_problem
+from metatree_agents.planner.hddl.language import Problem
+from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
+from metatree_agents.planner.hddl.plan import HtnPlan, plan_lines
+from metatree_agents.planner.hddl.progression import progress
+from metatree_agents.planner.hddl.solve import Solved, solve
+from metatree_agents.planner.hddl.verify import InvalidPlan, verify, verify_plan
+from metatree_agents.planner.syntax import PlannerSyntaxError
+
+from tests.unit.agents.planner.hddl_texts import DELIVERY, TWO_PARCELS, tiny
+
+
+def _problem(domain: str, problem: str) -> Problem:
+    return parse_problem(problem, parse_domain(domain, "domain.hddl"), "problem.hddl")
+
+
+def _solved(domain: str, problem: str, *, seed: int = 0, seconds: float = 20.0) -> tuple[Solved, Problem]:
+    read = _problem(domain, problem)
+    found = solve(read, seed=seed, seconds=seconds)
+    if found.plan is not None:
+        verify_plan(found.plan, read)
+    return found, read
+
+
+def _names(plan: HtnPlan | None) -> list[str]:
+    assert plan is not None
+    return [step.name for step in plan.steps]
+
+
+def test_delivery_is_solved_and_written_with_the_names_of_the_files() -> None:
+    found, problem = _solved(DELIVERY, TWO_PARCELS)
+    assert found.ended == "solved"
+    assert found.plan is not None
+    text = list(plan_lines(found.plan, problem))
+    assert "drive red Depot Park" in " ".join(text)
+    assert text[-1] == "<=="
+    assert any(line.startswith("root ") for line in text)
+    verify("\n".join(text), problem)
+
+
+def test_a_changed_plan_is_refused() -> None:
+    found, problem = _solved(DELIVERY, TWO_PARCELS)
+    assert found.plan is not None
+    text = "\n".join(plan_lines(found.plan, problem))
+    lines = text.splitlines()
+    first = lines.index("==>") + 1
+    for wrong in (
+        text.replace("drive red Depot Park", "drive red Depot Harbour", 1),
+        text.replace("by-truck", "there", 1),
+        text.replace("root ", "root 0 ", 1),
+        "\n".join([*lines[:first], *lines[first + 1 :]]),
+        "\n".join([*lines[:first], lines[first + 1], lines[first], *lines[first + 2 :]]),
+        text.replace("==>", "", 1),
+    ):
+        with pytest.raises(InvalidPlan):
+            verify(wrong, problem)
+
+
+def test_unordered_deliveries_that_do_not_meet_may_overlap() -> None:
+    found, _ = _solved(
+        DELIVERY,
+        TWO_PARCELS.replace("red - truck", "red blue - truck")
+        .replace("(at red Depot)", "(at red Depot) (at blue Harbour)")
+        .replace("(deliver a Harbour)", "(deliver a Park)")
+        .replace("(at a Harbour)", "(at a Park)"),
+    )
+    plan = found.plan
+    assert plan is not None
+    assert plan.order is not None
+    of_b = {step.id for step in plan.steps if "b" in step.arguments}
+    trucks = {argument for step in plan.steps for argument in step.arguments if argument in ("red", "blue")}
+    if trucks == {"red", "blue"}:
+        assert not [pair for pair in plan.order if (pair[0] in of_b) != (pair[1] in of_b)]
+
+
+@pytest.mark.parametrize(
+    ("body", "options", "steps"),
+    [
+        pytest.param("(:action t :parameters ())", {}, ["t"], id="only an action"),
+        pytest.param("(:task t :parameters ()) (:method m :task (t))", {}, [], id="an empty method"),
+        pytest.param(
+            "(:task t) (:method m :parameters (?x) :task (t) :subtasks (do ?x)) (:action do :parameters (?x)"
+            " :precondition (forall (?y) (imply (p ?y) (= ?x ?y))))",
+            {"init": "(p b)"},
+            ["do"],
+            id="forall, imply and equality",
+        ),
+        pytest.param(
+            "(:task t) (:method m :parameters (?x) :task (t) :subtasks (do ?x)) (:action do :parameters (?x)"
+            " :precondition (exists (?y) (and (p ?y) (not (= ?x ?y))))"
+            " :effect (forall (?z) (when (p ?z) (not (p ?z)))))",
+            {"init": "(p b)", "goal": "(not (p b))"},
+            ["do"],
+            id="exists, and effects with forall and when",
+        ),
+        pytest.param(
+            "(:task t) (:method m :task (t) :tasks (and (x (one)) (y (two))) :ordering (and (< y x)))"
+            " (:action one :precondition (q)) (:action two :effect (q))",
+            {},
+            ["two", "one"],
+            id="tasks with an ordering against their order",
+        ),
+        pytest.param(
+            "(:task t) (:method m :parameters (?x) :task (t) :ordered-tasks (and (use ?x)) :constraints (not (= ?x a)))"
+            " (:action use :parameters (?x) :precondition (p ?x))",
+            {"init": "(p a) (p b)"},
+            ["use"],
+            id="constraints",
+        ),
+        pytest.param(
+            "(:task t) (:method m :task (t) :ordered-subtasks (and (t) (give))) (:method stop :task (t))"
+            " (:action give :effect (q))",
+            {"goal": "(q)"},
+            ["give"],
+            id="a task that comes to itself, needed",
+        ),
+        pytest.param(
+            "(:task t) (:task u) (:method m :task (t) :ordered-subtasks (and (make) (use)))"
+            " (:method n :task (u) :ordered-subtasks (and (want) (close)))"
+            " (:action make :effect (p a)) (:action use :precondition (q))"
+            " (:action want :precondition (p a) :effect (q)) (:action close :effect (not (q)))",
+            {"network": "(and (t) (u))"},
+            ["make", "want", "use", "close"],
+            id="tasks that have to be done in between each other",
+        ),
+    ],
+)
+def test_language(body: str, options: dict[str, str], steps: list[str]) -> None:
+    found, _ = _solved(*tiny(body, **options))
+    assert _names(found.plan) == steps
+
+
+@pytest.mark.parametrize(
+    ("body", "options"),
+    [
+        ("(:action t :precondition (q))", {}),
+        ("(:action t)", {"goal": "(q)"}),
+        (
+            "(:task t) (:method m :parameters (?x) :task (t) :subtasks (do ?x))"
+            " (:action do :parameters (?x) :precondition (p ?x))",
+            {},
+        ),
+        (
+            "(:task t) (:task u) (:method m :task (t)) (:method n :task (u) :precondition (q))",
+            {"network": "(and (t) (u))"},
+        ),
+        ("(:task t)", {}),
+    ],
+)
+def test_no_plan(body: str, options: dict[str, str]) -> None:
+    found, _ = _solved(*tiny(body, **options))
+    assert (found.plan, found.ended) == (None, "none")
+
+
+def test_the_limit_is_told_apart_from_no_plan() -> None:
+    grows = "(:task t) (:method m :task (t) :ordered-subtasks (and (t) (noop))) (:action noop :effect (p a))"
+    found, _ = _solved(*tiny(grows, goal="(q)"), seconds=0.2)
+    assert found.ended in ("none", "limit")
+    waits = grows + " (:method stop :task (t))"
+    assert _solved(*tiny(waits, goal="(q)"), seconds=0.2)[0].ended == "limit"
+
+
+def test_the_same_seed_gives_the_same_plan() -> None:
+    one, _ = _solved(DELIVERY, TWO_PARCELS, seed=3)
+    other, _ = _solved(DELIVERY, TWO_PARCELS, seed=3)
+    assert one.plan == other.plan
+
+
+def test_progression_alone_solves_and_is_complete() -> None:
+    problem = _problem(DELIVERY, TWO_PARCELS)
+    found = progress(compile_problem(problem), nodes=100_000, deadline=1e12)
+    assert found.plan is not None
+    verify_plan(found.plan, problem)
+
+
+DOUBLED = """
+(define (domain D) (:types box - object box crate - box)
+  (:predicates (open ?b - box))
+  (:action Lift :parameters (?b - crate) :precondition (open ?b)))
+"""
+
+
+def test_what_other_readers_give_up_on_is_read() -> None:
+    """Types declared twice, objects declared twice, names used for a type and an object, unknown domain names."""
+    problem = _problem(
+        DOUBLED,
+        "(define (problem P) (:domain other) (:objects box C - box C - crate) (:init (open C))"
+        " (:htn :subtasks (Lift C)))",
+    )
+    assert problem.objects == {"box": ("box",), "c": ("box", "crate")}
+    found = solve(problem)
+    assert found.plan is not None
+    assert "0 Lift C" in list(plan_lines(found.plan, problem))
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("", "1:1", "empty"),
+        ("(define (domain d)", "1:1", "never closed"),
+        ("(define (domain d)))", "1:20", "closes nothing"),
+        ("(define (problem p))", "1:9", "other file"),
+        ("(define (domain d)\n  (:types a - ))", "2:13", "type has to follow"),
+        ("(define (domain d)\n (:predicates (p ?x - nix)))", "2:23", "no type is called `nix`"),
+        ("(define (domain d)\n (:colour red))", "2:3", "`:colour` is no section"),
+        ("(define (domain d)\n (:action a :effect (p)))", "2:22", "no predicate is called `p`"),
+        (
+            "(define (domain d) (:predicates (p ?x))\n (:action a :precondition (p)))",
+            "2:27",
+            "takes 1 arguments, not 0",
+        ),
+        ("(define (domain d)\n (:action a :effects ()))", "2:13", "`:effects` is no part of a action"),
+        ("(define (domain d)\n (:task t :parameters (x)))", "2:24", "no variable"),
+        (
+            "(define (domain d)\n (:task t)\n (:method m :task (t) :subtasks (u)))",
+            "3:34",
+            "no task or action is called `u`",
+        ),
+        (
+            "(define (domain d)\n (:task t)\n (:method m :task (t) :subtasks (and (a (t)) (b (t)))"
+            " :ordering (and (< a b) (< b a))))",
+            "3:65",
+            "circle",
+        ),
+        (
+            "(define (domain d)\n (:task t)\n (:method m :task (t) :subtasks (and (a (t))) :ordering (< a c)))",
+            "3:62",
+            "no subtask is called `c`",
+        ),
+        ("(define (domain d)\n (:method m :parameters ()))", "2:11", "names no `:task`"),
+        ("(define (domain d)\n (:durative-action m))", "2:3", "durative"),
+    ],
+)
+def test_errors_say_where_and_what(text: str, place: str, said: str) -> None:
+    with pytest.raises(PlannerSyntaxError, match=said) as caught:
+        parse_domain(text, "d.hddl")
+    assert str(caught.value).startswith(f"d.hddl:{place}:")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("(define (problem p) (:htn :subtasks (go)))", "1:38", "no task or action"),
+        ("(define (problem p) (:init (road depot nowhere)))", "1:40", "no object is called `nowhere`"),
+        ("(define (problem p) (:objects x - ship))", "1:35", "no type is called `ship`"),
+        ("(define (problem p) (:htn :subtasks (go ?t depot)))", "1:38", "no variable is called `\\?t`"),
+        ("(define (problem p) (:goal))", "1:21", "expected one goal"),
+    ],
+)
+def test_errors_of_problems(text: str, place: str, said: str) -> None:
+    with pytest.raises(PlannerSyntaxError, match=said) as caught:
+        parse_problem(text.replace("(go)", "(walk)"), parse_domain(DELIVERY), "p.hddl")
+    assert str(caught.value).startswith(f"p.hddl:{place}:")
