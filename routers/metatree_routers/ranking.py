@@ -70,10 +70,10 @@ class Ranking:
     """Weight of each term of the question that some node has."""
     order: Ints
     """Nodes with evidence, best first."""
-    commits: dict[int, list[SimilarCommit]] = field(default_factory=dict)
-    """Past commits like the question that touched a file, the most similar first; where a history was read."""
     named: dict[int, int] = field(default_factory=dict)
     """Node -> the node that names it, where that brought it up."""
+    commits: dict[int, list[SimilarCommit]] = field(default_factory=dict)
+    """Past commits like the question that touched a file, the most similar first; where a history was read."""
     _speakers: Ints | None = None
 
     def speakers(self, records: Records, nodes: Sequence[int]) -> list[int]:
@@ -248,7 +248,7 @@ def rank(reader: Reader, report: str, *, similar: Sequence[SimilarCommit] = ()) 
         matches.parts,
         matches.weights,
         in_order(scores),
-        commits,
+        commits=commits,
     )
 
 

@@ -35,9 +35,7 @@ def reason(reader: Reader, ranking: Ranking, questions: Sequence[str], node: int
     records = reader.records
     if not ranking.reached[node] > 0:
         return ""
-    at = (
-        node if ranking.scores[node] >= ranking.reached[node] * 0.999 else _best_below(records, ranking, node)
-    )
+    at = node if readable_mask(records)[node] else _best_below(records, ranking, node)
     spelled: dict[str, str] = {}
     for question in questions:
         spelled.update(sections(question).spellings())
