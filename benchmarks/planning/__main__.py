@@ -115,11 +115,10 @@ def main() -> None:
             if text:
                 row["val"] = peer(python, "val", domain, problem, text=text).get("valid", "-")
         rows.append(found)
-        print(
-            f"| {name} | {shown(row)} | {row['cpu']:.3f} s | {'yes' if row.get('verified') else 'no'} | {row.get('val', '-').lower()}"
-            f" | {shown(found.get('aries'))} | {shown(found.get('gtpyhop'))} |",
-            flush=True,
-        )
+        verified = "yes" if row.get("verified") else "no"
+        others = f"{shown(found.get('aries'))} | {shown(found.get('gtpyhop'))}"
+        said = str(row.get("val", "-")).lower()
+        print(f"| {name} | {shown(row)} | {row['cpu']:.3f} s | {verified} | {said} | {others} |", flush=True)
     solved = [one for one in rows if one["metatree"]["ended"] == "solved"]
     both = [one for one in solved if one.get("aries", {}).get("ended") == "solved"]
     faster = [one for one in both if one["metatree"]["seconds"] < one["aries"]["seconds"]]
