@@ -6,6 +6,8 @@ A program may bring parts of its own without a package around them: `register`.
 from __future__ import annotations
 
 import logging
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metatree.errors import UserError
@@ -28,14 +30,34 @@ PARTS = {
 
 _registered: dict[str, dict[str, Any]] = {}
 _made: dict[tuple[str, str], Any] = {}
+_available: dict[tuple[tuple[str, int], ...], dict[str, dict[str, EntryPoint]]] = {}
 _log = logging.getLogger("metatree")
 
 
 def available(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name."""
-    from importlib.metadata import entry_points  # loads email and zipfile, 15 ms that no import should cost
+    # Looking through what is installed takes milliseconds, and a search asks for several groups.
+    place = tuple((path, _time(path)) for path in sys.path)
+    found = _available.get(place)
+    if found is None:
+        from importlib.metadata import (
+            entry_points,
+        )  # loads email and zipfile, 15 ms that no import should cost
 
-    return {entry.name: entry for entry in entry_points(group=group)}
+        installed = entry_points()
+        ours = (name for name in installed.groups if name.startswith("metatree."))
+        found = {name: {entry.name: entry for entry in installed.select(group=name)} for name in ours}
+        _available.clear()
+        _available[place] = found
+    return dict(found.get(group, {}))
+
+
+def _time(path: str) -> int:
+    """Return when something was last installed into a folder that Python imports from, 0 when it is no folder."""
+    try:
+        return Path(path or ".").stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def register(group: str, name: str, part: Any) -> None:

@@ -103,6 +103,17 @@ def test_names_on_several_lines_of_development_meet(repository: Repository) -> N
     assert "Merge" not in " ".join(subjects(store))
 
 
+def test_a_line_of_development_that_left_no_trace_is_known_too(repository: Repository) -> None:
+    repository.commit("Add", {"a.py": LINES})
+    repository.git("checkout", "-q", "-b", "side")
+    repository.commit("Try", {"a.py": LINES + "1"})
+    repository.commit("Take back", {"a.py": LINES})
+    repository.git("checkout", "-q", "main")
+    repository.commit("Go on", {"b.py": "b"})
+    repository.git("merge", "-q", "--no-edit", "side")
+    assert subjects(read(repository.root), "a.py") == ["Take back", "Try", "Add"]
+
+
 def test_reading_on_gives_what_reading_anew_gives(repository: Repository) -> None:
     store = Store.open(":memory:")
     repository.commit("1", {"a": LINES, "keep": "1"})

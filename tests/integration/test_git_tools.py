@@ -183,12 +183,18 @@ def test_a_text_to_look_for_is_no_option(repository: Repository, text: str) -> N
 
 
 def test_files_whose_names_look_like_options_are_asked_about(repository: Repository) -> None:
-    repository.commit("Odd names", {"--output=x": "one\n", ":(top)y": "two\n", "*.py": "three\n"})
+    names = {"--output=x": "one", ":(top)y": "two", "*.py": "three"}
+    repository.commit("Others", {"y": "a plain file\n", "other.py": "another\n"})
+    for name, text in names.items():
+        repository.commit(f"Add {text}", {name: f"{text}\n"})
+    repository.commit("Change others", {"y": "two\n", "other.py": "three\n"})
     with build_tree(repository.root, history=True) as tree:
-        for name in ("--output=x", ":(top)y", "*.py"):
-            assert ask(git_log, tree, name).count("\n") == 0
-            assert "Odd names" in ask(blame, tree, name)
-            assert "+" in ask(show_commit, tree, name)
+        for name, text in names.items():
+            assert ask(git_log, tree, name).endswith(f"Ann: Add {text}")
+            assert f"Ann: Add {text}" in ask(blame, tree, name)
+            assert f"+{text}" in ask(show_commit, tree, name)
+            found = ask(find_change, tree, name, term=text).splitlines()
+            assert [line.partition("Ann: ")[2] for line in found if "Ann: " in line] == [f"Add {text}"]
     assert not (repository.root / "x").exists()
 
 
