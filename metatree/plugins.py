@@ -6,12 +6,13 @@ A program may bring parts of its own without a package around them: `register`.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from metatree.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from importlib.metadata import EntryPoint
 
 ROUTERS = "metatree.routers"
@@ -63,9 +64,25 @@ def load(group: str, name: str) -> Any:
         UserError: there is none of this name, or it cannot be imported.
     """
     own = _registered.get(group, {})
-    if name in own:
-        return own[name]
-    found = available(group)
+    return own[name] if name in own else _loaded(group, name, available(group))
+
+
+def loaders(group: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield the name of each part of a group with what loads it as `load` does, after one look at what is installed."""
+    own, found = dict(_registered.get(group, {})), available(group)
+    for name, part in own.items():
+        yield name, partial(_same, part)
+    for name in found:
+        if name not in own:
+            yield name, partial(_loaded, group, name, found)
+
+
+def _same(part: Any) -> Any:
+    return part
+
+
+def _loaded(group: str, name: str, found: Mapping[str, EntryPoint]) -> Any:
+    own = _registered.get(group, {})
     if name not in found:
         known = ", ".join(sorted({*own, *found})) or "none"
         raise UserError(
