@@ -6,13 +6,14 @@ A program may bring parts of its own without a package around them: `register`.
 from __future__ import annotations
 
 import logging
-from functools import partial
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metatree.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
     from importlib.metadata import EntryPoint
 
 ROUTERS = "metatree.routers"
@@ -29,14 +30,34 @@ PARTS = {
 
 _registered: dict[str, dict[str, Any]] = {}
 _made: dict[tuple[str, str], Any] = {}
+_available: dict[tuple[tuple[str, int], ...], dict[str, dict[str, EntryPoint]]] = {}
 _log = logging.getLogger("metatree")
 
 
 def available(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name."""
-    from importlib.metadata import entry_points  # loads email and zipfile, 15 ms that no import should cost
+    # Looking through what is installed takes milliseconds, and a search asks for several groups.
+    place = tuple((path, _time(path)) for path in sys.path)
+    found = _available.get(place)
+    if found is None:
+        from importlib.metadata import (
+            entry_points,
+        )  # loads email and zipfile, 15 ms that no import should cost
 
-    return {entry.name: entry for entry in entry_points(group=group)}
+        installed = entry_points()
+        ours = (name for name in installed.groups if name.startswith("metatree."))
+        found = {name: {entry.name: entry for entry in installed.select(group=name)} for name in ours}
+        _available.clear()
+        _available[place] = found
+    return dict(found.get(group, {}))
+
+
+def _time(path: str) -> int:
+    """Return when something was last installed into a folder that Python imports from, 0 when it is no folder."""
+    try:
+        return Path(path or ".").stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def register(group: str, name: str, part: Any) -> None:
@@ -64,25 +85,9 @@ def load(group: str, name: str) -> Any:
         UserError: there is none of this name, or it cannot be imported.
     """
     own = _registered.get(group, {})
-    return own[name] if name in own else _loaded(group, name, available(group))
-
-
-def loaders(group: str) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield the name of each part of a group with what loads it as `load` does, after one look at what is installed."""
-    own, found = dict(_registered.get(group, {})), available(group)
-    for name, part in own.items():
-        yield name, partial(_same, part)
-    for name in found:
-        if name not in own:
-            yield name, partial(_loaded, group, name, found)
-
-
-def _same(part: Any) -> Any:
-    return part
-
-
-def _loaded(group: str, name: str, found: Mapping[str, EntryPoint]) -> Any:
-    own = _registered.get(group, {})
+    if name in own:
+        return own[name]
+    found = available(group)
     if name not in found:
         known = ", ".join(sorted({*own, *found})) or "none"
         raise UserError(

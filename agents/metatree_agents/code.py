@@ -111,7 +111,7 @@ def locate(
         k=k,
         accept={"file"} if accept is None else lambda node: node.kind == "file" and accept(node),
         router=router,
-        evidence=_scored_by(evidence, tree, router),
+        evidence=_scored_by(evidence, tree, router, accept),
         limits=limits,
         on_event=on_event,
         run_id=run_id,
@@ -138,12 +138,17 @@ def relocate(
     return _files(issue, tree, result, router, evidence), result
 
 
-def _scored_by(evidence: Evidence | None, tree: Tree, router: Router | None) -> Evidence | None:
+def _scored_by(
+    evidence: Evidence | None,
+    tree: Tree,
+    router: Router | None,
+    accept: Callable[[Node], bool] | None = None,
+) -> Evidence | None:
     """Return the evidence that scores whole files against each other, not their best definitions."""
     from metatree_routers import FileEvidence, TextEvidence
 
     if router is None and isinstance(evidence, TextEvidence):
-        return FileEvidence(evidence, tree)
+        return FileEvidence(evidence, tree, accept=accept)
     return evidence
 
 

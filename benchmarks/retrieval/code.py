@@ -23,6 +23,7 @@ from typing import Any
 from benchmarks.retrieval.checkouts import Checkout
 from benchmarks.retrieval.dataset import BASELINE, OURS, Notes, Options, Outcome, first_words, rows
 from benchmarks.retrieval.wrong import WrongRouter
+from metatree import Limits, Node
 
 K = 10
 PLAIN, HISTORY = "plain", "history"
@@ -156,11 +157,13 @@ def _run_repository(options: Options, work: Path, issues: Sequence[Issue], done:
 def _run(options: Options, issue: Issue, checkout: Checkout, place: Path, baseline: CodeBM25) -> Run:
     from metatree_agents.code import locate
     from metatree_memory_tools import build_tree
-    from metatree_routers import EmbeddedRouter, TextEvidence
-
-    from metatree import Limits
+    from metatree_routers import EmbeddedRouter, FileEvidence, TextEvidence
 
     blobs = checkout.move_to(issue.base_commit)
+
+    def accept(node: Node) -> bool:
+        return node.id in blobs
+
     ranked = {BASELINE: baseline.rank(issue.query, blobs, checkout.text)}
     calls = 0
     times = [time.perf_counter()]
@@ -175,14 +178,16 @@ def _run(options: Options, issue: Issue, checkout: Checkout, place: Path, baseli
             evidence.commits.refresh()
         times.append(time.perf_counter())
         for system, with_history in ((PLAIN, False), (HISTORY, True)):
+            evidence = TextEvidence(tree, history=with_history)
             router = WrongRouter(EmbeddedRouter(), options.wrong, issue.id) if options.wrong else None
             files, search = locate(
                 issue.query,
                 tree,
                 K,
-                accept=lambda node: node.id in blobs,
+                accept=accept,
                 router=router,
-                evidence=TextEvidence(tree, history=with_history),
+                # With a router of its own, a search has the evidence that it is given, and not that of whole files.
+                evidence=FileEvidence(evidence, tree, accept=accept) if router is not None else evidence,
                 limits=Limits(router_calls=200),
             )
             times.append(time.perf_counter())

@@ -18,6 +18,9 @@ MAX_SCHEMA_CHARS = 50_000
 _NOT_CHECKED = ("pattern", "patternProperties", "format", "$dynamicRef")
 """Keywords that are left to the server: a pattern written by somebody else may take for ever to match."""
 
+_MORE = ("patternProperties", "allOf", "anyOf", "oneOf", "$ref", "if")
+"""Keywords under which there may be arguments besides the properties."""
+
 
 @dataclass(frozen=True)
 class SchemaTool(Tool):
@@ -58,7 +61,8 @@ class SchemaTool(Tool):
 
     def _wrong(self, given: dict[str, Any]) -> list[str]:
         properties = self.schema.get("properties")
-        if isinstance(properties, Mapping) and not self.schema.get("additionalProperties"):
+        open_ended = self.schema.get("additionalProperties") or any(key in self.schema for key in _MORE)
+        if isinstance(properties, Mapping) and not open_ended:
             unknown = [name for name in given if name not in properties]
             if unknown:
                 return [f"{name}: there is no such argument" for name in unknown[:5]]
@@ -69,7 +73,9 @@ class SchemaTool(Tool):
         except Exception:  # the schema is out of form, or refers to what is not in it
             required = self.schema.get("required")
             names = required if isinstance(required, list) else []
-            return [f"{name}: it is required" for name in names if name not in given]
+            return [
+                f"{name}: it is required" for name in names if isinstance(name, str) and name not in given
+            ]
         return [f"{'.'.join(map(str, e.path)) or 'arguments'}: {e.message[:300]}" for e in found[:5]]
 
     def bound(self, arguments: Mapping[str, Any], given: Mapping[type, Any]) -> dict[str, Any]:

@@ -143,9 +143,9 @@ def _of_plugins(tree: Tree) -> Iterator[Entry]:
 
     The function may take the tree, to say which tools it has for this one.
     """
-    for name, load in plugins.loaders(plugins.TOOLS):
+    for name in plugins.names(plugins.TOOLS):
         try:
-            part = load()
+            part = plugins.load(plugins.TOOLS, name)
             if not isinstance(part, Tool | ToolGroup) and callable(part):
                 part = part(tree) if inspect.signature(part).parameters else part()
             entries = (part,) if isinstance(part, Tool | ToolGroup) else tuple(part)

@@ -27,6 +27,7 @@ _IMPORT = re.compile(r"^\W*import\s+([\w., ]+)", re.MULTILINE)
 _MAX_CLUES = 400
 
 SECTION_WEIGHT = {TITLE: 1.5, PROSE: 1.0, CODE: 0.6, TRACEBACK: 0.3}
+FRAME_WEIGHT = 2.0
 MAX_DEFINERS = 6
 """A name that more files define says nothing."""
 
@@ -61,7 +62,7 @@ def _all_clues(parts: Sections) -> Iterator[Clue]:
         weight = SECTION_WEIGHT[section]
         frames = list(_FRAME.finditer(text))
         for order, frame in enumerate(reversed(frames)):
-            yield Clue("frame", _clean_path(frame.group(1) or frame.group(4)), 1.0, order)
+            yield Clue("frame", _clean_path(frame.group(1) or frame.group(4)), FRAME_WEIGHT, order)
         if section != TRACEBACK:
             for match in _PATH.finditer(text):
                 yield Clue("path", _clean_path(match.group()), weight)

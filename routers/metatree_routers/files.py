@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from metatree.node import Node
 from metatree.protocols import Scored
 from metatree.tree import Tree
 from metatree_routers.evidence import TextEvidence
@@ -18,6 +19,8 @@ from metatree_routers.sections import sections
 MOST_DEFINITIONS = 5
 LEAST_SHARE = 0.4
 """A definition is listed when its score is at least this share of the best one's in its file."""
+CONTAINER_FACTOR = 0.3
+"""Of the score of a definition that has definitions below it."""
 _DEFINITION_KINDS = ("definition", "class", "function", "method")
 
 
@@ -86,11 +89,24 @@ def rank_files(
 
 
 class FileEvidence:
-    """Scores files alone, as `rank_files` orders them; implements `metatree.Evidence` for searches of files."""
+    """Scores files alone, as `rank_files` orders them; implements `metatree.Evidence` for searches of files.
 
-    def __init__(self, evidence: TextEvidence, tree: Tree) -> None:
+    Args:
+        accept: says which files are looked for; the others have no score, or a search would walk into them in vain.
+    """
+
+    def __init__(
+        self, evidence: TextEvidence, tree: Tree, *, accept: Callable[[Node], bool] | None = None
+    ) -> None:
         self.text = evidence
         self._tree = tree
+        self._accept = accept
+
+    def _accepts(self, id_: str) -> bool:
+        if self._accept is None:
+            return True
+        node = self._tree.find(id_)
+        return node is not None and self._accept(node)
 
     def score(
         self,
@@ -105,7 +121,7 @@ class FileEvidence:
         kept = None if among is None else frozenset(among)
 
         def find(reader: Reader, ranking: Ranking) -> list[tuple[str, float]]:
-            chosen = _best_files(reader, ranking, k, None if kept is None else kept.__contains__)
+            chosen = _best_files(reader, ranking, k, self._accepts if kept is None else kept.__contains__)
             ids = reader.ids(chosen)
             return [(ids[number], float(ranking.scores[number])) for number in chosen]
 
@@ -126,10 +142,12 @@ def _best_files(reader: Reader, ranking: Ranking, k: int, accept: Callable[[str]
     chosen: list[int] = []
     for start in range(0, len(files), 256):
         block = reader.ids(files[start : start + 256])
-        chosen += [n for n in files[start : start + 256].tolist() if accept is None or accept(block[n])]
-        if len(chosen) >= k:
-            break
-    return chosen[:k]
+        for number in files[start : start + 256].tolist():
+            if len(chosen) == k:
+                return chosen
+            if accept is None or accept(block[number]):
+                chosen.append(number)
+    return chosen
 
 
 def _definition(tree: Tree, id_: str) -> FoundDefinition | None:
@@ -151,6 +169,8 @@ def _definitions(reader: Reader, ranking: Ranking, file: int) -> list[str]:
     records = reader.records
     inside = np.flatnonzero((records.home == file) & records.alive & records.of_kind(_DEFINITION_KINDS))
     scores = ranking.parts[inside].astype(np.float64)
+    # A class whose methods are nodes has their names in its description and so their words, but not the lines to edit.
+    scores[~records.is_leaf[inside]] *= CONTAINER_FACTOR
     best = float(scores.max()) if len(scores) else 0.0
     for pointer in ranking.pointers.get(file, ()):
         scores[inside == pointer.node] += best * pointer.strength * pointer.clue.weight

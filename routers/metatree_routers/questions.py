@@ -119,7 +119,13 @@ def rank_question(
     weights = {**{term: STATEMENT_WEIGHT * weight for term, weight in related.items()}, **matches.weights}
     weights = {term: weight for term, weight in weights.items() if term in postings}
     return Ranking(
-        scores, records.best_below(scores), pointers, matches.parts, weights, in_order(scores), named=named
+        scores,
+        records.best_below(scores),
+        pointers,
+        matches.parts,
+        weights,
+        in_order(scores),
+        named=named,
     )
 
 

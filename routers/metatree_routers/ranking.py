@@ -44,6 +44,8 @@ BEST_PARTS = 3
 CLUE_WEIGHT = 0.2
 PATH_WEIGHT = 0.5
 """Of the words of a report in the path of a file."""
+TITLE_WEIGHT = 0.2
+"""Of the title of a report alone, looked for in whole files: what the rest says cannot drown it."""
 HISTORY_WEIGHT = 0.4
 """Of past commits like a report that touched a file."""
 MOST_CLUES = 4
@@ -68,10 +70,10 @@ class Ranking:
     """Weight of each term of the question that some node has."""
     order: Ints
     """Nodes with evidence, best first."""
-    commits: dict[int, list[SimilarCommit]] = field(default_factory=dict)
-    """Past commits like the question that touched a file, the most similar first; where a history was read."""
     named: dict[int, int] = field(default_factory=dict)
     """Node -> the node that names it, where that brought it up."""
+    commits: dict[int, list[SimilarCommit]] = field(default_factory=dict)
+    """Past commits like the question that touched a file, the most similar first; where a history was read."""
     _speakers: Ints | None = None
 
     def speakers(self, records: Records, nodes: Sequence[int]) -> list[int]:
@@ -230,6 +232,9 @@ def rank(reader: Reader, report: str, *, similar: Sequence[SimilarCommit] = ()) 
     pointers = by_home(reader, Resolver(reader, find_clues(parts)).pointers())
     role_factors = factors(term_counts(parts.title), is_report=True)[records.role]
     extra = np.float32(PATH_WEIGHT) * share_of_best(path_scores(records, postings, weights))
+    if parts.is_long:
+        title = {term: 1.0 + math.log(times) for term, times in term_counts(parts.title).items()}
+        extra = extra + np.float32(TITLE_WEIGHT) * share_of_best(match(reader, title, postings).whole)
     commits = _by_file(reader, similar)
     if commits:
         extra = extra + np.float32(HISTORY_WEIGHT) * share_of_best(commit_scores(reader, similar, commits))
@@ -243,7 +248,7 @@ def rank(reader: Reader, report: str, *, similar: Sequence[SimilarCommit] = ()) 
         matches.parts,
         matches.weights,
         in_order(scores),
-        commits,
+        commits=commits,
     )
 
 

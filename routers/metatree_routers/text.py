@@ -179,9 +179,10 @@ class _Numbers(dict[str, int]):
         super().__init__()
         self._add = add
 
-    def __missing__(self, raw: str) -> int:
-        number: int = self._add(raw)
-        self[raw] = number
+    def __missing__(self, chunk: str) -> int:
+        inner = chunk.strip(".")  # the end of a sentence, an ellipsis
+        number: int = self[inner] if inner != chunk else self._add(chunk)
+        self[chunk] = number
         return number
 
 

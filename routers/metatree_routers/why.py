@@ -14,7 +14,7 @@ from metatree_routers.context import MOST_NODES
 from metatree_routers.index import Reader
 from metatree_routers.phrasing import asking_terms, wants_amount
 from metatree_routers.postings import Postings
-from metatree_routers.ranking import Ranking, readable
+from metatree_routers.ranking import Ranking, readable, readable_mask
 from metatree_routers.records import Records
 from metatree_routers.sections import sections
 from metatree_routers.statements import related_terms
@@ -35,9 +35,7 @@ def reason(reader: Reader, ranking: Ranking, questions: Sequence[str], node: int
     records = reader.records
     if not ranking.reached[node] > 0:
         return ""
-    at = (
-        node if ranking.scores[node] >= ranking.reached[node] * 0.999 else _best_below(records, ranking, node)
-    )
+    at = node if readable_mask(records)[node] else _best_below(records, ranking, node)
     spelled: dict[str, str] = {}
     for question in questions:
         spelled.update(sections(question).spellings())

@@ -360,9 +360,19 @@ def test_cut_off_and_foreign_files_are_told_apart(exported: bytes, elsewhere: Tr
 def test_a_file_made_to_do_harm_is_refused(exported: bytes, elsewhere: Tree, tmp_path: Path) -> None:
     file = tmp_path / "a.metatree"
     file.write_bytes(exported)
-    _changed(file, "images.jsonl", lambda data: data.replace(b'"name":"', b'"name":"../../evil'))
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    evil = "../../../evil.webp"
+    members["images.jsonl"] = members["images.jsonl"].replace(
+        b'"thumbnail":null', f'"thumbnail":"{evil}"'.encode()
+    )
+    assert evil.encode() in members["images.jsonl"]
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in {**members, f"images/{evil}": b"evil"}.items():
+            archive.writestr(name, data)
     import_memory(elsewhere, file)
     assert not list(tmp_path.rglob("evil*"))
+    file.write_bytes(exported)
     _changed(file, "links.jsonl", lambda data: b" " * 400_000_000 + b"\n")
     with pytest.raises(UserError, match="no honest export"):
         import_memory(elsewhere, file)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from metatree_memory_tools import build_tree
-from metatree_memory_tools.documents import extracting
+from metatree_memory_tools import build_tree, files_build
 from metatree_memory_tools.documents.extracted import Extracted
 from metatree_memory_tools.documents.extracting import Extractor
 from metatree_memory_tools.documents.kept import KeptTexts
@@ -234,7 +234,9 @@ def test_a_large_pdf_is_read_and_an_unchanged_one_is_not_read_again(
     (tmp_path / "large.pdf").write_bytes(data)
     with build_tree(tmp_path) as tree:
         assert tree.content("large.pdf") == "Large."
-    monkeypatch.setattr(extracting, "extracted", lambda *_: pytest.fail("it was read again"))
+    os.utime(tmp_path / "large.pdf", (1_600_000_000, 1_600_000_000))
+    build_tree(tmp_path).close()
+    monkeypatch.setattr(files_build, "read_file", lambda *_: pytest.fail("it was read again"))
     with build_tree(tmp_path) as tree:
         assert not tree.stale()
 

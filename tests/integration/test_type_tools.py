@@ -39,6 +39,7 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
     for name, text in FILES.items():
         (tmp_path / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "source" / name).write_text(text)
+    (tmp_path / "source" / "shop" / "data.bin").write_bytes(b"\0\nprice_of(")  # left out of the tree
     with build_tree(tmp_path / "source") as tree:
         yield tree
 

@@ -16,8 +16,8 @@ from metatree.cache_folder import cache_folder
 from metatree_memory_tools.documents.extracted import Extracted
 from metatree_memory_tools.documents.kept import KeptTexts
 
-LIMIT_S = 60.0
-"""How long one document may take; what is not read by then is left out, with a note."""
+LIMITS_S = {"pdf": 60.0, "docx": 30.0, "html": 20.0}
+"""How long one document may take; of a PDF, what is read by then is kept."""
 
 _GRACE_S = 15.0
 """How much longer the process may live, to hand over what it has."""
@@ -30,13 +30,14 @@ class Extractor:
 
     Args:
         kept: where texts are kept between processes; None for nowhere.
-        limit_s: how long one document may take.
+        limit_s: how long one document may take; None for what its format is allowed.
+        grace_s: how much longer the process may live, to hand over what it has.
     """
 
     _main = "from metatree_memory_tools.documents.worker import main; main()"
 
     def __init__(
-        self, kept: KeptTexts | None = None, limit_s: float = LIMIT_S, grace_s: float = _GRACE_S
+        self, kept: KeptTexts | None = None, limit_s: float | None = None, grace_s: float = _GRACE_S
     ) -> None:
         self._kept = kept
         self._limit_s = limit_s
@@ -85,6 +86,7 @@ class Extractor:
 
     def _ask(self, kind: str, data: bytes) -> tuple[Extracted, bool]:
         """Return the text, and whether the same bytes would give the same again."""
+        limit_s = LIMITS_S[kind] if self._limit_s is None else self._limit_s
         for _ in range(2):
             process = self._process or self._start()
             late = threading.Event()
@@ -93,13 +95,13 @@ class Extractor:
                 late.set()
                 process.kill()
 
-            timer = threading.Timer(self._limit_s + self._grace_s, stop)
+            timer = threading.Timer(limit_s + self._grace_s, stop)
             timer.daemon = True
             timer.start()
             began = False
             try:
                 assert process.stdin is not None and process.stdout is not None
-                process.stdin.write(json.dumps([kind, self._limit_s, len(data)]).encode() + b"\n")
+                process.stdin.write(json.dumps([kind, limit_s, len(data)]).encode() + b"\n")
                 process.stdin.write(data)
                 process.stdin.flush()
                 began = True
@@ -114,7 +116,7 @@ class Extractor:
             ended = self._ended(process)
             self.close()
             if late.is_set():
-                return Extracted(problem=f"not read: it takes more than {self._limit_s:.0f} seconds"), False
+                return Extracted(problem=f"not read: it takes more than {limit_s:.0f} seconds"), False
             if began and ended != 0:
                 return Extracted(problem="damaged: it ended the process that read it"), False
             # The process had nothing to do for a while and ended as it was asked.

@@ -20,6 +20,7 @@ from metatree_memory_tools.wording import first_sentence, shorten, with_names
 SECTION_CHARS = 6_000
 """A longer section is cut, by pages or else into pieces of about this many characters."""
 
+_PROSE_CHARS = 400
 _SECTION_PAGES = 2
 _GROUP_PAGES = 10
 _MOST_LINKS = 200
@@ -319,7 +320,9 @@ class _Outlining:
         """Return the first sentence between two lines, without headings and running heads."""
         said: list[str] = []
         length = 0
-        rows = self.prose(self.found.lines[first - 1 : min(last, first + 80)])
+        rows = self.prose(
+            [line[:_PROSE_CHARS] for line in self.found.lines[first - 1 : min(last, first + 80)]]
+        )
         for number, row in enumerate(rows, start=first):
             line = row.strip()
             if (
@@ -330,7 +333,7 @@ class _Outlining:
                 if said and not line:
                     break
                 continue
-            said.append(line[:400])
+            said.append(line)
             length += len(line)
             if length > 500:
                 break

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from metatree_memory_tools.documents.extracted import Extracted
 
-MEMORY_BYTES = 3_000_000_000
+MEMORY_BYTES = 2_000_000_000
 """How much memory may be addressed, where the system can limit it; libraries loaded are part of it."""
 
 IDLE_S = 30.0

@@ -170,9 +170,9 @@ class AddressRules:
             kind = _kind(ip, _PRIVATE)
             if kind is None or self.allow_private or self._names_host(host, port):
                 return
-            how = f"allow it with allow=[{host!r}], or all private addresses with allow_private=True"
+            how = f"allow it with allow=[{host!r}] or {VARIABLE}={host}"
         else:
-            how = f"if it is meant, name it with allow=[{str(ip)!r}]"
+            how = f"if it is meant, name it with allow=[{str(ip)!r}] or {VARIABLE}={ip}"
         where = host if _numeric(host) is not None else f"{host} ({ip})"
         raise RefusedAddress(f"{where} is refused: {kind}; {how}")
 

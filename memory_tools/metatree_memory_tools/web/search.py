@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from urllib.parse import urlencode, urlsplit
 from metatree.errors import FetchFailed, MetatreeError, UserError
 from metatree.fallback import FallbackRequest, FallbackResult
 from metatree.node import Node
+from metatree.threads import in_thread
 from metatree.tree import ROOT
 from metatree_memory_tools.web.addresses import AddressRules
 from metatree_memory_tools.web.fetch import FetchLimits, fetch
@@ -25,6 +26,7 @@ VARIABLE = "METATREE_SEARCH_URL"
 """Names the SearXNG instance that is asked when nothing else says so."""
 HITS = 5
 _MAX_BYTES = 5_000_000
+WebFallback = Callable[[FallbackRequest], Awaitable[FallbackResult | None]]
 _log = logging.getLogger("metatree")
 
 
@@ -120,7 +122,7 @@ def web_search_fallback(
     rules: AddressRules | None = None,
     options: Mapping[str, Any] | None = None,
     parent: str = ROOT,
-) -> Callable[[FallbackRequest], FallbackResult | None]:
+) -> WebFallback:
     """Make a link for `fallbacks=` that looks on the web for what a tree does not answer.
 
     The pages that a provider finds for the open questions are fetched, kept as nodes with where they came from, and
@@ -146,7 +148,7 @@ def web_search_fallback(
         raise UserError(f"{provider!r} is no search provider: it needs a method `search(query, *, k)`")
     rules = rules or AddressRules.of(options or {})
 
-    def browse_the_web(request: FallbackRequest) -> FallbackResult | None:
+    def browse(request: FallbackRequest) -> FallbackResult | None:
         found: dict[str, tuple[SearchHit, str]] = {}
         for question in request.questions:
             for hit in list(provider.search(question, k=hits))[:hits]:
@@ -167,10 +169,14 @@ def web_search_fallback(
         at = parent if parent in request.tree else ROOT
         return FallbackResult(nodes=list(unique.values()), parent=at) if unique else None
 
+    async def browse_the_web(request: FallbackRequest) -> FallbackResult | None:
+        # In a thread of its own, so that other parts of the search go on, and its time limit holds.
+        return await in_thread(browse, request=request)
+
     return browse_the_web
 
 
-def configured_fallback(url: str | None = None) -> Callable[[FallbackRequest], FallbackResult | None] | None:
+def configured_fallback(url: str | None = None) -> WebFallback | None:
     """Return the fallback for an address, or for the one in `METATREE_SEARCH_URL`; None when neither is given."""
     address = url or os.environ.get(VARIABLE, "").strip()
     return web_search_fallback(SearxNG(address)) if address else None

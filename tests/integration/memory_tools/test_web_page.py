@@ -114,6 +114,7 @@ def test_a_search_enters_a_page_that_is_there_by_another_way(server: WebServer, 
     pages = [node.id for _, node in tree.walk() if node.kind == "page"]
     assert sorted(pages) == ["library", made.id]
     assert "opens at 10:30" in str(result.answer)
+    assert [e.event for e in result.trace if e.event in ("tool", "create", "missed_node")] == ["tool"]
 
 
 def test_finding_in_a_page(tree: Tree) -> None:

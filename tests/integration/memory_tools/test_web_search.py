@@ -15,6 +15,7 @@ from metatree_memory_tools.web.tools import page_tools
 from metatree import FallbackRequest, Node, Tree, search
 from metatree.errors import FetchFailed, RefusedAddress, UserError
 from metatree.testing_web import Asked, Reply, WebServer
+from metatree.threads import run_apart
 
 pytestmark = pytest.mark.integration
 
@@ -150,7 +151,7 @@ def test_a_provider_is_any_object_with_the_method(tree: Tree, pages: WebServer) 
             return [SearchHit(f"{pages.url}/ferry")] * 50
 
     look = web_search_fallback(Library(), rules=AddressRules(allow=(pages.host,)), parent="notes")
-    found = look(FallbackRequest((QUESTION,), "", tree, "k"))
+    found = run_apart(lambda: look(FallbackRequest((QUESTION,), "", tree, "k")))
     assert found is not None and found.parent == "notes"
     assert [node.title for node in found.nodes] == ["Ferry timetable"]
     with pytest.raises(UserError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -184,6 +185,45 @@ def test_an_import_points_to_the_file_that_defines_the_name(code_tree: Tree) -> 
     code_tree.add(node, "shop/cart/models.py")
     found = {file.path: file.reason for file in rank_files(TextEvidence(code_tree), code_tree, issue, 5)}
     assert "defines `shop.cart.Cart`" in found["shop/cart/models.py"]
+
+
+def test_a_method_comes_before_the_class_that_only_holds_it(code_tree: Tree) -> None:
+    lines = {"start_line": 1, "end_line": 9}
+    about = "class Basket — Methods: refund_coupon, refund_coupons, add"
+    code_tree.add(
+        Node(
+            id="shop/text.py::Basket", title="Basket", description=about, kind="definition", attributes=lines
+        ),
+        "shop/text.py",
+    )
+    code_tree.add(
+        Node(
+            id="shop/text.py::Basket.refund_coupon",
+            title="Basket.refund_coupon",
+            kind="definition",
+            content="def refund_coupon(self, coupon):\n    return self.pay(coupon, twice=True, at=now())\n"
+            * 4,
+            attributes=lines,
+        ),
+        "shop/text.py::Basket",
+    )
+    found = rank_files(TextEvidence(code_tree), code_tree, "refund coupon is paid twice", 1)
+    assert found[0].definitions[0].name == "Basket.refund_coupon"
+
+
+def test_a_reason_says_only_what_is_there(code_tree: Tree) -> None:
+    issue = "follow redirects drops the http body"
+    [found] = rank_files(TextEvidence(code_tree), code_tree, issue, 1)
+    assert found.reason == "its path says http; `Client.follow_redirects` has follow, redirects, body"
+    content = "def follow_redirects(self, response):\n    return response\n"
+    code_tree.update(replace(code_tree.get("shop/http.py::Client.follow_redirects"), content=content))
+    [found] = rank_files(TextEvidence(code_tree), code_tree, issue, 1)
+    assert (
+        found.reason == "its path says http; `Client.follow_redirects` has follow, redirects; also has body"
+    )
+    attributes = {"path": "shop/web.py"}
+    code_tree.update(replace(code_tree.get("shop/http.py"), title="web.py", attributes=attributes))
+    assert "its path" not in rank_files(TextEvidence(code_tree), code_tree, issue, 1)[0].reason
 
 
 def test_files_may_be_left_out(code_tree: Tree) -> None:
