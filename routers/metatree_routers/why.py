@@ -14,7 +14,7 @@ from metatree_routers.context import MOST_NODES
 from metatree_routers.index import Reader
 from metatree_routers.phrasing import asking_terms, wants_amount
 from metatree_routers.postings import Postings
-from metatree_routers.ranking import Ranking, readable
+from metatree_routers.ranking import Ranking, readable, readable_mask
 from metatree_routers.records import Records
 from metatree_routers.sections import sections
 from metatree_routers.statements import related_terms

@@ -10,12 +10,14 @@ import typer
 
 from metatree.errors import MetatreeError, RunExists, UserError
 from metatree_agents.cli import screen
+from metatree_agents.cli.agents import agents_app
 from metatree_agents.cli.archive import export, import_
 from metatree_agents.cli.ask import ask, files, find
 from metatree_agents.cli.build import build
 from metatree_agents.cli.doctor import doctor
 from metatree_agents.cli.exits import FAILED, WRONG_USE, Cancelled
 from metatree_agents.cli.memories import forget, memories, remember
+from metatree_agents.cli.plan import plan
 from metatree_agents.cli.plugged import plugins
 from metatree_agents.cli.questions import answer, questions
 from metatree_agents.cli.rules import rules
@@ -43,10 +45,11 @@ app = typer.Typer(
 _COMMANDS = (
     *(build, ask, find, files, show, trace, runs, resume, questions, answer),
     *(remember, memories, forget, export, import_),
-    *(rules, mcp, serve, worker, plugins, doctor),
+    *(rules, plan, mcp, serve, worker, plugins, doctor),
 )
 for _command in _COMMANDS:
     app.command(_command.__name__.rstrip("_"))(_command)
+app.add_typer(agents_app, name="agents")
 app.add_typer(users_app)
 
 

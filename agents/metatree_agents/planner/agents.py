@@ -266,10 +266,11 @@ class Agents:
 
     async def arun(self, agent: str, *, on_step: OnStep | None = None) -> AgentInfo:
         """Do what `run` does, on this loop."""
-        await self._drive(agent, on_step)
+        await self.adrive(agent, on_step)
         return self.show(agent)
 
-    async def _drive(self, agent: str, on_step: OnStep | None = None) -> None:
+    async def adrive(self, agent: str, on_step: OnStep | None = None) -> None:
+        """Do what `arun` does, without looking at what came of it."""
         machine = PlannerMachine()
         folded = fold(machine, self.journal.read(agent))
         if folded.state.ended is not None and not self.journal.is_waiting(agent, MACHINE):
@@ -387,7 +388,7 @@ class Agents:
 
     async def _driven(self, loop: _Loop, agent: str, on_step: OnStep | None) -> None:
         try:
-            await self._drive(agent, on_step)
+            await self.adrive(agent, on_step)
         except LeaseLost:
             _log.info("agent %s is driven by another process", agent)
         except UserError as exc:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from metatree.errors import MetatreeError, ToolFailed, TransientError, UserError
@@ -76,7 +76,16 @@ class Driving:
                 if one.id not in state.network or state.network[one.id] != one
             ],
             "failed": None if made.failed is None else list(made.failed),
-            "considered": [asdict(one) for one in made.considered],
+            "considered": [
+                {
+                    "goal": list(one.goal),
+                    "intent": one.intent,
+                    "candidate": one.candidate,
+                    "verdict": one.verdict,
+                    "why": one.why,
+                }
+                for one in made.considered
+            ],
             "added": [_action_json(one) for one in added],
         }
 

@@ -109,16 +109,22 @@ def fill(domain: Domain, data: Mapping[str, Any], source: str = "") -> None:
             if not isinstance(said, dict) or not isinstance(said.get("goal"), str):
                 raise BadDefinition(f'{what} names no goal: add `goal = "name(?variable)"`')
             _known(said, keys, what)
-            arguments = dict(said)
-            goal = arguments.pop("goal")
-            if kind == "tasks":
-                domain.task(goal, **arguments)
-            else:
-                order = arguments.get("order", True)
-                if not isinstance(order, bool):
-                    arguments["order"] = [tuple(pair) for pair in order]
-                domain.rule(goal, **arguments)
+            try:
+                _action(domain, kind, dict(said))
+            except UserError as exc:
+                raise BadDefinition(f"{what}: {exc}") from exc
     domain.check()
+
+
+def _action(domain: Domain, kind: str, said: dict[str, Any]) -> None:
+    goal = said.pop("goal")
+    if kind == "tasks":
+        domain.task(goal, **said)
+        return
+    order = said.get("order", True)
+    if not isinstance(order, bool):
+        said["order"] = [tuple(pair) for pair in order]
+    domain.rule(goal, **said)
 
 
 def facts_of(data: Mapping[str, Any]) -> list[tuple[Any, ...]]:

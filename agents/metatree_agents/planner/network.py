@@ -7,7 +7,7 @@ follows a goal waits for its intent, and a rule's sub-goals wait for the rule.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from metatree_agents.planner.conditions import TRUE, Condition, as_json, from_json
@@ -56,7 +56,10 @@ class Intent:
 
     def to_json(self) -> dict[str, Any]:
         """Return this as JSON, without what has its default."""
-        data = {k: v for k, v in asdict(self).items() if v != _DEFAULTS.get(k, _NOTHING)}
+        # Not asdict, which copies deeply: an agent writes each of its intents down.
+        data = {
+            name: value for name in _NAMES if (value := getattr(self, name)) != _DEFAULTS.get(name, _NOTHING)
+        }
         if "precondition" in data:
             data["precondition"] = as_json(self.precondition)
         return data
@@ -68,6 +71,7 @@ class Intent:
 
 
 _NOTHING: Any = object()
+_NAMES = tuple(one.name for one in fields(Intent))
 _DEFAULTS = {one.name: one.default for one in fields(Intent) if one.name not in ("id", "goal")}
 
 Network = Mapping[int, Intent]

@@ -171,6 +171,24 @@ def test_the_same_seed_gives_the_same_plan() -> None:
     assert one.plan == other.plan
 
 
+def test_a_shorter_plan_is_looked_for_on_demand() -> None:
+    body = (
+        "(:task t) (:method long :task (t) :ordered-subtasks (and (a) (b)))"
+        " (:method short :task (t) :ordered-subtasks (and (idle) (b)))"
+        " (:action a :effect (p a)) (:action b :precondition (q)) (:action idle)"
+        " (:method longer :task (t) :ordered-subtasks (and (a) (a) (b)))"
+        " (:method one :parameters (?x) :task (t) :precondition (p ?x) :ordered-subtasks (and (a) (a) (a)))"
+        " (:method two :task (t) :precondition (q) :ordered-subtasks (and (b)))"
+    )
+    domain, problem = tiny(body, init="(q) (p b)")
+    read = _problem(domain, problem)
+    first, shortest = solve(read), solve(read, shorter_s=0.05)
+    assert first.plan is not None
+    assert shortest.plan is not None
+    verify_plan(shortest.plan, read)
+    assert len(shortest.plan) == 1 <= len(first.plan)
+
+
 def test_progression_alone_solves_and_is_complete() -> None:
     problem = _problem(DELIVERY, TWO_PARCELS)
     found = progress(compile_problem(problem), nodes=100_000, deadline=1e12)
