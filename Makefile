@@ -8,10 +8,12 @@ REAL := .venv-real
 # The name holds the checksum of pyproject.toml, so changed requirements are installed and nothing is done otherwise.
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
+PLANNERS := .venv-planners
+PLANNERS_STAMP := $(PLANNERS)/.installed-$(shell cksum < benchmarks/planning/requirements.txt | cut -d' ' -f1)
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed-$(shell cksum < benchmarks/peers/requirements.txt | cut -d' ' -f1)
 
-.PHONY: help setup demo test test-model test-real check format docs soak bench bench-retrieval bench-peers clean
+.PHONY: help setup demo test test-model test-real check format docs soak bench bench-retrieval bench-peers bench-planning clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,5 +72,14 @@ $(PEERS_STAMP): $(STAMP)
 	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --editable .
 	@rm -f $(PEERS)/.installed-* && touch $@
 
+bench-planning: $(STAMP) $(PLANNERS_STAMP) ## compare plans and times with Aries and GTPyhop: make bench-planning DATA=FOLDER
+	@$(BIN)/python -m benchmarks.planning --data "$(DATA)" --peers $(PLANNERS) $(ARGS)
+
+$(PLANNERS_STAMP): $(STAMP)
+	@echo "installing the planners to compare with into $(PLANNERS) (once)" >&2
+	@$(BIN)/python -m venv $(PLANNERS)
+	@$(PLANNERS)/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/planning/requirements.txt
+	@rm -f $(PLANNERS)/.installed-* && touch $@
+
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(PEERS) $(MODEL) $(REAL) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) $(PEERS) $(PLANNERS) $(MODEL) $(REAL) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

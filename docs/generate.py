@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import typer
-from metatree_agents.cli import exits, shapes
+from metatree_agents.cli import exits, planner_shapes, shapes
 from metatree_agents.cli.app import app
 
 HERE = Path(__file__).parent
@@ -40,8 +40,14 @@ SHAPES: tuple[type, ...] = (
     shapes.ForgetShape,
     shapes.ExportShape,
     shapes.ImportShape,
+    shapes.PluginsShape,
+    shapes.PermissionsShape,
     shapes.DoctorShape,
     shapes.RulesShape,
+    planner_shapes.PlanShape,
+    planner_shapes.AgentShape,
+    planner_shapes.AgentsShape,
+    planner_shapes.ExplainShape,
     shapes.UsageShape,
 )
 
@@ -79,6 +85,10 @@ def cli_page() -> str:
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
+    if hasattr(command, "commands"):
+        for inner, one in command.commands.items():
+            yield from _command(f"{name} {inner}", one)
+        return
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
     summary, _, rest = inspect.cleandoc(command.help).partition("\n\n")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from metatree.errors import MetatreeError, UserError
+from metatree.history_text import SOURCE_TYPE as HISTORY
+from metatree.history_text import history_content
 from metatree.memory_type import SourceFile, SourceRef, load_memory_type, load_source_type
 from metatree.node import Node, Source
 from metatree.source import FileState, read_source
@@ -44,7 +47,7 @@ class Contents:
             return ""
         try:
             return self.read(node)
-        except MetatreeError:
+        except (MetatreeError, OSError):
             return ""
 
     def read(self, node: Node) -> str:
@@ -62,12 +65,15 @@ class Contents:
         if source is None:
             raise UserError(f"node {node.id!r} has a source, but the tree does not know in which folder")
         if source.type not in FILES:
-            kind = load_source_type(source.type)
-            return kind.content(source, replace(node.source, path=inner_path(source, node.source.path)))
+            inner = replace(node.source, path=inner_path(source, node.source.path))
+            return _asked(source.type, node.id, load_source_type(source.type).content, source, inner)
+        if node.source.type == HISTORY:
+            return history_content(self._index, inner_path(source, node.source.path), source.mount)
         file = self._open(source, node.id, node.source)
         if node.source.type != "text":
             seen = replace(node.source, path=file.inner)
-            return load_memory_type(node.source.type).content(SourceFile(file.inner, file.data), seen)
+            kind = load_memory_type(node.source.type)
+            return _asked(node.source.type, node.id, kind.content, SourceFile(file.inner, file.data), seen)
         if node.source.start_line is None or node.source.end_line is None:
             return file.text
         if file.lines is None:
@@ -88,28 +94,46 @@ class Contents:
         return self._file
 
 
+def _asked(name: str, node_id: str, content: Callable[..., str], *given: Any) -> str:
+    """Return what a type says is the text of a node; whatever else it raises becomes an error that callers know."""
+    try:
+        text = content(*given)
+    except (MetatreeError, OSError):
+        raise
+    except Exception as exc:
+        raise UserError(f"the type {name!r} cannot read {node_id!r}: {type(exc).__name__}: {exc}") from exc
+    if not isinstance(text, str):
+        raise UserError(f"the type {name!r} gave {type(text).__name__} as the text of {node_id!r}")
+    return text
+
+
 def file_state(index: Store, path: str) -> FileState | None:
     """Return what was known of a file when its nodes were built, None when it is no file of the tree."""
-    row = index.row("SELECT size, mtime_ns, digest, encoding, facts FROM file WHERE path = ?", (path,))
+    row = index.row(
+        "SELECT size, mtime_ns, digest, encoding, facts, ctime_ns FROM file WHERE path = ?", (path,)
+    )
     if row is None:
         return None
     raw = json.loads(row[4]).get("raw") if row[4] else None
-    return FileState(row[0], row[1], row[2], row[3], bytes.fromhex(raw) if raw else None)
+    return FileState(row[0], row[1], row[2], row[3], bytes.fromhex(raw) if raw else None, row[5])
 
 
 def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:
     """Return the file or folder on this machine that a node came from, None when there is none in the source."""
-    root = disk_root(source)
+    root, path = disk_root(source), node.path
     if root is None:
+        find = getattr(load_source_type(source.type), "file_of", None)
+        if find is not None:
+            found: Path | None = None if path is None else find(source, inner_path(source, path))
+            return found
         place = Path(source.location)
         return place if place.is_absolute() and place.exists() else None
-    path = node.path
     if path is None or path == ".":
         return Path(source.location) if path == "." else None
     known = file_state(index, path)
     inner = inner_path(source, path)
-    found = root / (
+    file = root / (
         inner if known is None or known.raw is None else known.raw.decode("utf-8", "surrogateescape")
     )
-    inside = found.resolve().is_relative_to(root.resolve())
-    return found if inside and found.exists() else None
+    inside = file.resolve().is_relative_to(root.resolve())
+    return file if inside and file.exists() else None

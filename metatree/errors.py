@@ -7,11 +7,13 @@
     │   ├── RunExists          this `run_id` was used before: resume it (`run_id`)
     │   ├── UnknownRun         no run has this id (`run_id`)
     │   ├── UnknownItem        a blackboard has no such item (`item_id`)
-    │   └── BadItem            a blackboard cannot hold this item or image
+    │   ├── BadItem            a blackboard cannot hold this item or image
+    │   └── RefusedAddress     an address may not be fetched from
     ├── TransientError         the same call may work later (`retry_after_s`)
     │   └── RouterUnavailable  a model could not be reached
     ├── BadModelAnswer         a router, reader or tool caller answered out of form; it is told and asked again
     ├── StaleSource            a source changed after its node was built: refresh the tree (`node_id`)
+    ├── FetchFailed            what is at an address could not be fetched (`url`, `status`)
     ├── ToolFailed             a tool raised, timed out or said too much; the search sees it as a result
     ├── Conflict               a blackboard or an item changed meanwhile (`expected`, `found`): read and try again
     ├── LeaseLost              another process is at work on this run (`run_id`)
@@ -99,6 +101,20 @@ class UnknownItem(UserError):
 
 class BadItem(UserError):
     """A blackboard cannot hold this item or image; the message says what is wrong with which value."""
+
+
+class RefusedAddress(UserError):
+    """An address may not be fetched from: its scheme, its host or the address it resolves to is not allowed."""
+
+
+class FetchFailed(MetatreeError):
+    """What is at an address could not be fetched: no answer, an error, too much, too late, or of no use."""
+
+    url: str
+    status: int | None
+
+    def __init__(self, message: str, *, url: str, status: int | None = None) -> None:
+        super().__init__(message, url=url, status=status)
 
 
 class TransientError(MetatreeError):

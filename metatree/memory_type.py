@@ -82,7 +82,7 @@ class Part:
     description: str = ""
     kind: str = "section"
     start_line: int
-    """First line, counted from 1."""
+    """First line, counted from 1; 0 for a part that holds no text."""
     end_line: int
     """Last line, included."""
     ranges: tuple[tuple[int, int], ...] = ()
@@ -104,15 +104,22 @@ class Outline:
     """One sentence that may stand for its folder too (a README, an `__init__.py`)."""
     imports: tuple[tuple[int, str, tuple[tuple[str, str], ...]], ...] = ()
     """For links: (level, module, ((name, as), …)), as Python has them; no names for `import module`."""
+    references: tuple[tuple[str, str], ...] = ()
+    """For links to other files of the source: (language, what it says), or (`link`, address)."""
+    declares: tuple[tuple[str, str], ...] = ()
+    """What other files may call it by: (language, package or namespace)."""
     problem: str = ""
     """Why it could not be read in full, in a few words."""
+    empty: bool = False
+    """Whether there is nothing to read in it although it has bytes."""
 
 
 class MemoryType(Protocol):
     """Says which files it knows, what lies in them, and what their nodes hold.
 
     Optional attributes: `binary = True` for files that are no text; `max_file_bytes`, when files above the usual
-    limit of a build are read too; `tools`, as those of a `SourceType`.
+    limit of a build are read too; `tools`, as those of a `SourceType`; `tells_more = True` when these know what no node
+    holds, so that a search offers them without a model too.
     """
 
     name: str
@@ -138,8 +145,14 @@ class MemoryType(Protocol):
 class SourceType(Protocol):
     """Turns a whole source that is no folder of files into nodes: a database, a server, a page, a history.
 
-    One object serves all sources of its type, from any thread. Optional attributes: `tools`, a sequence of `Tool` and
-    `ToolGroup`, the type's own tool tree, which a search offers on the nodes that the tools say they work on.
+    One object serves all sources of its type, from any thread. Optional attributes and methods:
+
+    - `tools`: a sequence of `Tool` and `ToolGroup`, the type's own tool tree, which a search offers on the nodes of its
+      sources that the tools say they work on.
+    - `tools_of(tree, source)`: such a sequence for one source, where every source has tools of its own.
+    - `links(source)`: yields (id, kind, id) for links between nodes of the source; called after `nodes`.
+    - `file_of(source, key)`: the file on this machine that a node came from, by the path of its `source`.
+    - `kept_location(location)`: a location as it may be written down, without a password.
     """
 
     name: str
@@ -168,6 +181,7 @@ class SourceType(Protocol):
         Ids are relative to the source, unique in it and the same for the same thing the next time; siblings come in
         their order. A node's text is kept when `content` is given; with `source=Source(type=NAME, path=KEY)` it is
         asked for when it is needed. A node whose text is not kept should have a `digest` that changes with the text.
+        `attributes["links"]`, pairs of a kind and an id of the source, become links to these nodes.
 
         Raises:
             MetatreeError: it cannot be read (any further); its top node will say so, and what was there stays.

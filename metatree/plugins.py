@@ -6,6 +6,8 @@ A program may bring parts of its own without a package around them: `register`.
 from __future__ import annotations
 
 import logging
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metatree.errors import UserError
@@ -20,16 +22,42 @@ MEMORY_TYPES = "metatree.memory_types"
 SOURCES = "metatree.sources"
 TOOLS = "metatree.tools"
 
+PARTS = {
+    MEMORY_TYPES: ("name", "version", "source_type", "recognises", "outline", "content"),
+    SOURCES: ("name", "version", "recognises", "fingerprint", "nodes", "content"),
+}
+"""What the objects of a group must have; one that lacks a part would fail in the middle of a build."""
+
 _registered: dict[str, dict[str, Any]] = {}
 _made: dict[tuple[str, str], Any] = {}
+_available: dict[tuple[tuple[str, int], ...], dict[str, dict[str, EntryPoint]]] = {}
 _log = logging.getLogger("metatree")
 
 
 def available(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name."""
-    from importlib.metadata import entry_points  # loads email and zipfile, 15 ms that no import should cost
+    # Looking through what is installed takes milliseconds, and a search asks for several groups.
+    place = tuple((path, _time(path)) for path in sys.path)
+    found = _available.get(place)
+    if found is None:
+        from importlib.metadata import (
+            entry_points,
+        )  # loads email and zipfile, 15 ms that no import should cost
 
-    return {entry.name: entry for entry in entry_points(group=group)}
+        installed = entry_points()
+        ours = (name for name in installed.groups if name.startswith("metatree."))
+        found = {name: {entry.name: entry for entry in installed.select(group=name)} for name in ours}
+        _available.clear()
+        _available[place] = found
+    return dict(found.get(group, {}))
+
+
+def _time(path: str) -> int:
+    """Return when something was last installed into a folder that Python imports from, 0 when it is no folder."""
+    try:
+        return Path(path or ".").stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def register(group: str, name: str, part: Any) -> None:
@@ -67,7 +95,7 @@ def load(group: str, name: str) -> Any:
         )
     try:
         return found[name].load()
-    except Exception as exc:
+    except (Exception, SystemExit) as exc:  # a module that ends the program must not end this one
         raise UserError(
             f"the plug-in {name!r} of {group!r} cannot be imported: {type(exc).__name__}: {exc}"
         ) from exc
@@ -85,10 +113,13 @@ def made(group: str, name: str) -> Any:
         if isinstance(part, type) or name not in _registered.get(group, {}):
             try:
                 part = part()
-            except Exception as exc:
+            except (Exception, SystemExit) as exc:
                 raise UserError(
                     f"the plug-in {name!r} of {group!r} cannot be made: {type(exc).__name__}: {exc}"
                 ) from exc
+        missing = [each for each in PARTS.get(group, ()) if not hasattr(part, each)]
+        if missing:
+            raise UserError(f"the plug-in {name!r} of {group!r} lacks {', '.join(map(repr, missing))}")
         _made[group, name] = part
     return _made[group, name]
 

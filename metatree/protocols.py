@@ -199,7 +199,7 @@ class Evidence(Protocol):
         among: Collection[str] | None = None,
         k: int = 10,
     ) -> list[Scored]:
-        """Return at most `k` nodes, best first; only below `under` (itself included) or only `among` these ids.
+        """Return at most `k` nodes, best first; only below `under` (itself included), only `among` these ids, or both.
 
         Nodes without any evidence are left out.
         """

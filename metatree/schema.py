@@ -242,4 +242,26 @@ CREATE TABLE history_touch(
 CREATE INDEX history_touch_number ON history_touch(number);
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_TREE, _RUNS, _BOARDS, _RULES, _HISTORY)
+
+_STATUS_TIMES = """
+-- When the status of a file last changed, which an edit moves on even if it keeps size and time; -1 is not known.
+ALTER TABLE file ADD COLUMN ctime_ns INTEGER NOT NULL DEFAULT -1;
+"""
+
+_MAIL = """
+-- Signals for runs that somebody else may hold; the holder moves them into the journal.
+CREATE TABLE mail(
+    number INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    at REAL NOT NULL
+);
+CREATE INDEX mail_run ON mail(run);
+
+-- Writes that came after another process had taken the run over. `cancel` holds bits: 1 stop, 2 there is mail.
+ALTER TABLE run ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX run_open ON run(machine, number) WHERE ended IS NULL OR ended = 'waiting';
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TREE, _RUNS, _BOARDS, _RULES, _HISTORY, _STATUS_TIMES, _MAIL)

@@ -22,6 +22,8 @@ class FileState:
     encoding: str
     raw: bytes | None = None
     """The path as the file system has it, when that is not UTF-8."""
+    ctime_ns: int = -1
+    """When its status last changed; -1 when that was not recorded."""
 
 
 def digest_bytes(data: bytes) -> str:
@@ -75,7 +77,10 @@ def read_source(root: Path, node_id: str, file: str, known: FileState | None) ->
         if exc.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR):
             raise StaleSource(node_id) from exc
         raise UserError(f"the source of {node_id!r} cannot be read: {exc.strerror} ({file!r})") from exc
-    if known is None or (state.st_size, state.st_mtime_ns) == (known.size, known.mtime_ns):
+    if known is None:
+        return data
+    same_status = known.ctime_ns in (-1, state.st_ctime_ns)
+    if same_status and (state.st_size, state.st_mtime_ns) == (known.size, known.mtime_ns):
         return data
     if digest_bytes(data) != known.digest:
         raise StaleSource(node_id)

@@ -7,6 +7,7 @@ source's *mount*, and every id and every path of content begins with it: `docs`,
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,18 +19,29 @@ from metatree.memory_type import SourceRef
 FILES = ("folder", "file", "")
 """Types of sources that are read from the disk, file by file; the last is that of a tree made by hand."""
 
+FOLDER = ".metatree"
+"""Name of the folder that a tree lives in, beside its source."""
+
 _ENDS = ("/", "::", "#")
 
 
 def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:
-    """Return how a source is kept: relative to the folder of the tree when that lies in it, so both can be moved."""
+    """Return how a source is kept: relative to the folder of the tree when both can be moved together.
+
+    That is when the tree lies in the source, or in a `.metatree` beside or above it.
+    """
     options = dict(source.options)
     mount = {"mount": source.mount} if source.mount else {}
     if not is_path(source):
         return {"type": source.type, "location": source.location, "options": options, **mount}
-    place = Path(source.location).resolve()
-    inside = folder is not None and folder.resolve().is_relative_to(place)
-    kept = os.path.relpath(place, folder.resolve()) if inside and folder is not None else str(place)
+    place = Path(source.location)
+    place = place.absolute() if source.type == "file" else place.resolve()
+    kept = str(place)
+    if folder is not None:
+        folder = folder.resolve()
+        beside = folder.name == FOLDER and place.is_relative_to(folder.parent)
+        if beside or folder.is_relative_to(place):
+            kept = os.path.relpath(place, folder)
     return {"type": source.type, "place": kept, "options": options, **mount}
 
 
@@ -42,6 +54,19 @@ def _source(record: dict[str, Any], folder: Path) -> SourceRef:
     place = record.get("place")
     location = record["location"] if place is None else os.path.normpath(folder.absolute() / place)
     return SourceRef(location, record["options"], record.get("mount", ""), record["type"])
+
+
+def public_location(location: str) -> str:
+    """Return a location as it may be shown: without the password, if it is an address that has one.
+
+    Example:
+        >>> public_location("postgresql://ann:secret@db.example.org/shop?password=x&sslmode=require")
+        'postgresql://ann:***@db.example.org/shop?password=***&sslmode=require'
+    """
+    if "://" not in location:
+        return location
+    hidden = re.sub(r"(://[^/?#@:]*):[^/?#]*@", r"\1:***@", location)
+    return re.sub(r"(?i)([?&](?:\w*password|passwd|pwd|token|secret|api_?key)=)[^&#]*", r"\1***", hidden)
 
 
 def is_path(source: SourceRef) -> bool:

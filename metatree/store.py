@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
 from metatree.schema import MIGRATIONS
@@ -56,6 +56,7 @@ class Store:
         create: bool = True,
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         advice: str = "put back a copy of it, or choose another path",
+        synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
     ) -> Self:
         """Open a store, or make one where there is no file yet.
 
@@ -66,6 +67,7 @@ class Store:
             create: whether a missing file is made; its folder must exist.
             busy_timeout_s: how long a write waits for another process.
             advice: what to do when the file is damaged, now or when the damage is met; ends the message.
+            synchronous: `NORMAL`: what was written survives the end of the process; `FULL`: of the machine, too.
 
         Raises:
             BrokenStore: the file is something else, damaged, or written by a newer version.
@@ -91,13 +93,13 @@ class Store:
         store = cls(connection, file, advice=advice)
         store.read_only = read_only
         try:
-            store._prepare()
+            store._prepare(synchronous)
         except BaseException:
             connection.close()
             raise
         return store
 
-    def _prepare(self) -> None:
+    def _prepare(self, synchronous: str) -> None:
         application, version = self._identity()
         if application not in (0, APPLICATION_ID) or (application == 0 and not self._is_empty()):
             raise BrokenStore(
@@ -118,7 +120,12 @@ class Store:
             )
         if self.path is not None and not self.read_only:
             self._use_wal()
-        for pragma in ("synchronous=NORMAL", "temp_store=MEMORY", "foreign_keys=OFF", "cache_size=-16000"):
+        for pragma in (
+            f"synchronous={synchronous}",
+            "temp_store=MEMORY",
+            "foreign_keys=OFF",
+            "cache_size=-16000",
+        ):
             self.execute(f"PRAGMA {pragma}")
         if version < len(MIGRATIONS):
             self._migrate()

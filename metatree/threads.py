@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -92,3 +92,43 @@ async def in_thread(function: Callable[..., T], /, **given: Any) -> T:
 
     threading.Thread(target=work, name="metatree-tool", daemon=True).start()
     return await settled
+
+
+async def run_beside(make: Callable[[], Awaitable[T]]) -> T:
+    """Run a coroutine to its end on a loop of its own in a fresh thread, while this loop goes on.
+
+    For work that computes: on the loop of a server it would make everybody wait. When this is cancelled, the coroutine
+    is cancelled too, and has stopped before this returns.
+    """
+    here = asyncio.get_running_loop()
+    begun: asyncio.Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = here.create_future()
+
+    async def awaited() -> T:
+        return await make()
+
+    async def inside() -> T:
+        task = asyncio.create_task(awaited())
+        there = asyncio.get_running_loop()
+        here.call_soon_threadsafe(begun.set_result, (there, task))
+        return await task
+
+    ended = asyncio.ensure_future(in_thread(lambda: _outcome(inside)))
+    try:
+        await asyncio.wait({ended})
+    except asyncio.CancelledError:
+        there, task = await begun
+        with suppress(RuntimeError):  # it has just ended by itself
+            there.call_soon_threadsafe(task.cancel)
+        await asyncio.wait({ended})
+        raise
+    result, failure = ended.result()
+    if failure is not None:
+        raise failure
+    return cast(T, result)
+
+
+def _outcome(make: Callable[[], Coroutine[Any, Any, T]]) -> tuple[T | None, BaseException | None]:
+    try:
+        return asyncio.run(make()), None
+    except BaseException as exc:
+        return None, exc

@@ -21,8 +21,9 @@ Reuse = Literal["forever", "run"] | float
 class Tool:
     """A function with what a search must know of it. Calling it calls the function.
 
-    Parameters annotated `Node` or `Tree` are given by the search: the node that the tool works on, with its content,
-    and the tree. All others are filled in by the tool caller and validated against the signature.
+    Parameters annotated `Node`, `Tree` or `Blackboard` are given by the search: the node that the tool works on, with
+    its content, the tree, and the board (that of the tree's own memory when the search has none). All others are
+    filled in by the tool caller and validated against the signature.
     """
 
     function: Callable[..., Any]
@@ -45,6 +46,13 @@ class Tool:
     """False: a call that was interrupted by a crash is not made again unless a person says so."""
     when: Callable[[Node], bool] | None = None
     """Says of a node of these kinds whether the tool works on it; None for all of them. Quick, must not raise."""
+    about: Callable[[Node, Sequence[str]], str] | None = None
+    """Says in a few words what the tool has to offer on a node for some questions (which links a page has); it is shown
+    behind the description where the tool is offered. Quick, must not raise."""
+
+    beyond: bool = False
+    """Whether it may answer what no text of the tree says, as a call of a server does: its nodes are then offered by
+    what they say, also where a word that a question turns on is nowhere in the tree."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -55,6 +63,11 @@ class Tool:
         return ToolSpec(
             self.id, self.title, self.description, self.kind, self._model.model_json_schema(), self.version
         )
+
+    def described(self, node: Node, questions: Sequence[str]) -> str:
+        """Return the description for a node, with what the tool has to offer there."""
+        said = "" if self.about is None else self.about(node, questions)
+        return f"{self.description} {said}" if said else self.description
 
     def works_on(self, node: Node) -> bool:
         """Say whether this tool can be offered for a node."""
@@ -92,14 +105,22 @@ class Tool:
         return Node in self._given.values()
 
     @cached_property
+    def on_board(self) -> bool:
+        """Whether a blackboard is among its parameters."""
+        from metatree.blackboard import Blackboard
+
+        return Blackboard in self._given.values()
+
+    @cached_property
     def _given(self) -> dict[str, type]:
+        from metatree.blackboard import Blackboard
         from metatree.tree import Tree
 
         hints = typing.get_type_hints(self.function)
         return {
             name: hints[name]
             for name in inspect.signature(self.function).parameters
-            if hints.get(name) in (Node, Tree)
+            if hints.get(name) in (Node, Tree, Blackboard)
         }
 
     @cached_property
@@ -144,6 +165,8 @@ def tool(
     changes: bool = False,
     repeatable: bool = True,
     when: Callable[[Node], bool] | None = None,
+    about: Callable[[Node, Sequence[str]], str] | None = None,
+    beyond: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function with a typed signature; see `Tool` for the arguments.
 
@@ -178,6 +201,8 @@ def tool(
             changes,
             repeatable,
             when,
+            about,
+            beyond,
         )
 
     return make

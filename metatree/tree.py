@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import posixpath
-import time
-import uuid
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -15,14 +12,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from metatree.contents import Contents, file_of
-from metatree.errors import BrokenStore, UnknownNode, UserError
-from metatree.layer import APPENDED, GAP, ROOT, Layer
+from metatree.editing import Editor, plant, unknown
+from metatree.errors import BrokenStore, UserError
+from metatree.layer import ROOT, Layer
 from metatree.memory_type import SourceRef, load_builder
-from metatree.node import Node, digest_of
+from metatree.node import Node
 from metatree.overlay import Overlay
-from metatree.sources import is_path, source_of, source_record, sources_of, tree_path
+from metatree.sources import FOLDER, is_path, source_of, source_record, sources_of, tree_path
 from metatree.store import Store, writable
-from metatree.suggest import suggest
 
 if TYPE_CHECKING:
     import networkx
@@ -31,11 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ROOT", "Tree"]
 
-FOLDER = ".metatree"
 INDEX = "index.db"
 MEMORY = "memory.db"
 
-_BATCH = 5_000
 _PURGE_ROWS = 10_000
 _TEXTS_PAGE = 500
 
@@ -69,6 +64,7 @@ class Tree:
         self._memory = Layer(memory)
         self._built = None if index is None else Layer(index)
         self._overlay = Overlay(self._memory, self._built)
+        self._editor = Editor(self._overlay)
         self.scratch: dict[str, Any] = {}
         """What users of this object keep with it while it lives, such as an index that was read; by their own names."""
 
@@ -186,7 +182,7 @@ class Tree:
         """
         found = self.find(node)
         if found is None:
-            raise self._unknown(node)
+            raise unknown(self._overlay, _id(node))
         return found
 
     def find(self, node: str | Node) -> Node | None:
@@ -270,6 +266,18 @@ class Tree:
         """Return (kind, source id) of the links that arrive at a node, without those from nodes that are not there."""
         return self._links(node, kind, "source", "target")
 
+    def all_links(self) -> Iterator[tuple[str, str, str]]:
+        """Yield (source id, kind, target id) of all links between nodes that are there, in no order."""
+        self._overlay.sync()
+        seen: set[tuple[str, str, str]] = set()
+        for layer in (self._built, self._memory):
+            for link in (
+                layer.store.rows("SELECT source, kind, target FROM link") if layer is not None else ()
+            ):
+                if link not in seen and self._overlay.contains(link[0]) and self._overlay.contains(link[2]):
+                    seen.add((link[0], link[1], link[2]))
+                    yield link[0], link[1], link[2]
+
     def _links(self, node: str | Node, kind: str | None, wanted: str, given: str) -> list[tuple[str, str]]:
         self._require(node)
         sql = f"SELECT kind, {wanted} FROM link WHERE {given} = :node AND (:kind IS NULL OR kind = :kind)"
@@ -300,7 +308,7 @@ class Tree:
         for candidate in candidates:
             if candidate and self._overlay.contains(candidate):
                 return candidate
-        raise self._unknown(text)
+        raise unknown(self._overlay, text)
 
     def _inside(self, text: str) -> Iterator[str]:
         """Yield what a path of the system is called in the tree, when it lies in the source."""
@@ -405,14 +413,7 @@ class Tree:
             UserError: the id is in use, or a field cannot be kept.
             UnknownNode: the parent, or the node to put it before, is not there.
         """
-        node = _ready(node)
-        with self.memory.transaction():
-            self._require(parent)
-            self._free(node.id)
-            position = self._position(_id(parent), before)
-            self._memory.insert([(self._memory.next_seq(), node, _id(parent), position)])
-            self._overlay.wrote()
-        return node
+        return self._editor.add(node, _id(parent), before)
 
     def add_many(self, nodes: Iterable[tuple[Node, str]]) -> int:
         """Add nodes, each with the id of its parent, in order; parents first. Return how many.
@@ -421,40 +422,7 @@ class Tree:
 
         Raises: as `add`.
         """
-        total = 0
-        known: set[str] = set()
-        with self.memory.transaction():
-            self._overlay.sync()
-            batch: dict[str, tuple[Node, str]] = {}
-            for node, parent in nodes:
-                if node.id in batch:
-                    raise UserError(f"node {node.id!r} comes twice: give each node an id of its own")
-                if parent not in batch and parent not in known:
-                    self._require(parent)
-                    if len(known) > 100_000:
-                        known.clear()
-                    known.add(parent)
-                batch[node.id] = (_ready(node), parent)
-                if len(batch) >= _BATCH:
-                    total += self._add_batch(batch)
-                    known.update(batch) if len(known) < 100_000 else None
-                    batch = {}
-            total += self._add_batch(batch)
-        return total
-
-    def _add_batch(self, batch: dict[str, tuple[Node, str]]) -> int:
-        taken = self._memory.which(batch)
-        if self._built is not None:
-            taken |= self._built.which(batch)
-        for node_id in taken:
-            self._free(node_id)
-        first = self._memory.next_seq()
-        self._memory.insert(
-            (seq, node, parent, APPENDED + seq * GAP)
-            for seq, (node, parent) in enumerate(batch.values(), start=first)
-        )
-        self._overlay.wrote()
-        return len(batch)
+        return self._editor.add_many(nodes)
 
     def update(self, node: Node) -> Node:
         """Give a node other words, content, source, provenance or attributes; return it with its digest.
@@ -466,34 +434,7 @@ class Tree:
             UnknownNode: it is not in the tree.
             UserError: it is a built node and more than its words would change.
         """
-        with self.memory.transaction():
-            current = self.get(node)
-            if node.content is None and node.content_kept and current.content is not None:
-                node = replace(node, content=current.content)
-            node = _ready(replace(node, digest=""))
-            seq = self._memory.next_seq()
-            if self._memory.has(node.id):
-                self._memory.rewrite(seq, node)
-                self._overlay.wrote()
-                return node
-            same = ("content", "kind", "source", "attributes")
-            if any(getattr(node, name) != getattr(current, name) for name in same):
-                raise UserError(
-                    f"{node.id!r} is built from its source, only its title and description can be changed:"
-                    " edit the source, or add a note below it"
-                )
-            assert self._built is not None
-            built = self._built.node(node.id)
-            assert built is not None
-            self._overlay.put_override(
-                seq,
-                node.id,
-                title=None if node.title == built.title else node.title,
-                description=None if node.description == built.description else node.description,
-                provenance=json.dumps(dict(node.provenance)) if node.provenance else None,
-                basis=built.digest,
-            )
-            return self.get(node.id)
+        return self._editor.update(node)
 
     def move(self, node: str | Node, parent: str | Node, *, before: str | None = None) -> None:
         """Put a node, with all that lies under it, below another parent.
@@ -502,22 +443,7 @@ class Tree:
             UserError: it is the root, or the parent lies under the node.
             UnknownNode: one of them is not in the tree.
         """
-        node_id, parent_id = _id(node), _id(parent)
-        if node_id == ROOT:
-            raise UserError("the root cannot be moved")
-        with self.memory.transaction():
-            self._require(node_id)
-            if node_id in self._chain(parent_id):
-                raise UserError(f"{node_id!r} cannot be moved below itself ({parent_id!r})")
-            if before == node_id:
-                raise UserError(f"{node_id!r} cannot be moved before itself")
-            position = self._position(parent_id, before)
-            seq = self._memory.next_seq()
-            if self._memory.has(node_id):
-                self._memory.put(node_id, seq, parent_id, position)
-            else:
-                self._overlay.put_override(seq, node_id, parent=parent_id, position=position, home=None)
-            self._overlay.wrote()
+        self._editor.move(_id(node), _id(parent), before)
 
     def delete(self, node: str | Node) -> None:
         """Take a node, with all that lies under it, out of the tree; its source is left alone.
@@ -526,18 +452,7 @@ class Tree:
             UserError: it is the root.
             UnknownNode: it is not in the tree.
         """
-        node_id = _id(node)
-        if node_id == ROOT:
-            raise UserError("the root cannot be deleted")
-        with self.memory.transaction():
-            self._require(node_id)
-            seq = self._memory.next_seq()
-            if self._memory.has(node_id):
-                self._memory.put(node_id, seq, None, 0)
-                seq += 1
-            if self._built is not None and self._built.has(node_id):
-                self._overlay.put_override(seq, node_id, hidden=1, parent=None, position=None, home=None)
-            self._overlay.wrote()
+        self._editor.delete(_id(node))
 
     def link(self, source: str | Node, target: str | Node, kind: str) -> None:
         """Join two nodes by a link of some kind, besides the tree; joining them again changes nothing."""
@@ -557,73 +472,7 @@ class Tree:
 
     def purge(self, rows: int = _PURGE_ROWS) -> int:
         """Reclaim at most so many rows of what was deleted from the memory layer; return how many it were."""
-        done = 0
-        with self.memory.transaction():
-            while done < rows:
-                found = self.memory.rows(
-                    "SELECT id FROM node WHERE parent IS NULL AND id <> ? LIMIT ?",
-                    (ROOT, min(1000, rows - done)),
-                )
-                if not found:
-                    break
-                ids = [row[0] for row in found]
-                for node_id in ids:
-                    self._disown(node_id)
-                self._memory.erase(self._memory.next_seq(), ids)
-                done += len(ids)
-            self._overlay.wrote()
-        return done
-
-    def _disown(self, node_id: str) -> None:
-        """Detach the children that the memory layer put under a node that is not in the tree."""
-        first = self._memory.next_seq()
-        rows = self.memory.rows("SELECT id FROM node WHERE parent = ?", (node_id,))
-        changes = [(seq, row[0]) for seq, row in enumerate(rows, start=first)]
-        self.memory.execute_many("UPDATE node SET seq = ?, parent = NULL, home = NULL WHERE id = ?", changes)
-        rows = self.memory.rows("SELECT id FROM override WHERE parent = ?", (node_id,))
-        changes = [(seq, row[0]) for seq, row in enumerate(rows, start=first + len(changes))]
-        hide = "UPDATE override SET seq = ?, hidden = 1, parent = NULL, home = NULL WHERE id = ?"
-        self.memory.execute_many(hide, changes)
-
-    def _free(self, node_id: str) -> None:
-        """Make room for a node with this id; raises `UserError` when it is in use."""
-        if self._overlay.contains(node_id):
-            raise UserError(f"node {node_id!r} exists: choose another id, or change it with `update`")
-        self._disown(node_id)
-        if self._memory.has(node_id):
-            self._memory.erase(self._memory.next_seq(), [node_id])
-        if self._built is not None and self._built.has(node_id):
-            seq = self._memory.next_seq()
-            self._overlay.put_override(seq, node_id, hidden=1, parent=None, position=None, home=None)
-        self._overlay.wrote()
-
-    def _position(self, parent: str, before: str | None) -> int:
-        if before is None:
-            return APPENDED + self._memory.next_seq() * GAP
-        for _ in range(2):
-            previous = None
-            for position, child in self._overlay.children(parent):
-                if child.id == before:
-                    low = position - 2 * GAP if previous is None else previous
-                    if position - low > 1:
-                        return (low + position) // 2
-                    break
-                previous = position
-            else:
-                raise UnknownNode(before)
-            self._spread(parent)
-        raise AssertionError("spreading made no room")
-
-    def _spread(self, parent: str) -> None:
-        """Give the children of a node new positions with room between them, in the same order."""
-        seq = self._memory.next_seq()
-        for number, (_, child) in enumerate(self._overlay.children(parent)):
-            position = APPENDED + (seq + number) * GAP
-            if self._memory.has(child.id):
-                self._memory.put(child.id, seq + number, parent, position)
-            else:
-                self._overlay.put_override(seq + number, child.id, parent=parent, position=position)
-        self._overlay.wrote()
+        return self._editor.purge(rows)
 
     # for indexes
 
@@ -687,46 +536,17 @@ class Tree:
         self._overlay.sync()
         chain = self._overlay.chain(_id(node))
         if chain is None:
-            raise self._unknown(node)
+            raise unknown(self._overlay, _id(node))
         return chain
 
     def _require(self, node: str | Node) -> None:
         self._overlay.sync()
         if not self._overlay.contains(_id(node)):
-            raise self._unknown(node)
-
-    def _unknown(self, node: str | Node) -> UnknownNode:
-        layers = [self._memory] if self._built is None else [self._built, self._memory]
-        return UnknownNode(_id(node), suggestions=suggest(_id(node), layers, self._overlay.contains))
+            raise unknown(self._overlay, _id(node))
 
     def __repr__(self) -> str:
         return f"Tree({':memory:' if self.path is None else str(self.path)!r})"
 
 
-def plant(layer: Layer, root: Node) -> None:
-    """Give a layer its root and an identity; a layer that has a root keeps it."""
-    with layer.store.transaction():
-        if not layer.has(ROOT):
-            layer.insert([(layer.next_seq(), _ready(root), None, 0)])
-            layer.set_fact("generation", uuid.uuid4().hex)
-            layer.set_fact("made_at", time.time())
-
-
 def _id(node: str | Node) -> str:
     return node.id if isinstance(node, Node) else node
-
-
-def _ready(node: Node) -> Node:
-    """Check what can be kept of a node, and give it a digest."""
-    if not isinstance(node, Node):
-        raise UserError(f"a tree holds nodes, not {type(node).__name__}: give Node(id=..., title=...)")
-    if not isinstance(node.id, str) or not node.id:
-        raise UserError(f"a node needs an id that is a text and not empty, not {node.id!r}")
-    try:
-        if node.provenance or (node.digest and node.attributes):
-            json.dumps([dict(node.provenance), dict(node.attributes)])
-        return node if node.digest else replace(node, digest=digest_of(node))
-    except (TypeError, ValueError) as exc:
-        raise UserError(
-            f"node {node.id!r} has attributes or a provenance that JSON cannot hold: {exc}"
-        ) from exc

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import socket
 import types
 import typing
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -98,3 +100,32 @@ def _check_shape(value: Any, hint: Any, where: str = "$") -> None:
     else:
         allowed = (int, float) if hint is float else (hint,)
         assert type(value) in allowed, f"{where}: {value!r} is no {hint.__name__}"
+
+
+@pytest.fixture
+def pdf() -> Callable[..., bytes]:
+    """Return `make_pdf`, which makes a PDF of lines and bookmarks."""
+    found: Callable[..., bytes] = _documents().make_pdf
+    return found
+
+
+@pytest.fixture
+def docx() -> Callable[..., bytes]:
+    """Return `make_docx`, which makes a Word document of XML."""
+    found: Callable[..., bytes] = _documents().make_docx
+    return found
+
+
+@pytest.fixture
+def assemble() -> Callable[..., bytes]:
+    """Return `assembled`, which makes a PDF of objects."""
+    found: Callable[..., bytes] = _documents().assembled
+    return found
+
+
+def _documents() -> Any:
+    spec = importlib.util.spec_from_file_location("documents", Path(__file__).with_name("documents.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,4 +1,4 @@
-"""Agents on top of metatree: which files to edit, and the command line."""
+"""Agents on top of metatree: which files to edit, the tools of a tree for other agents, and the command line."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from metatree_agents.code import Definition, FileToEdit, files_to_edit
+    from metatree_agents.functions import FunctionTool, function_tools
 
-__all__ = ["Definition", "FileToEdit", "files_to_edit"]
+__all__ = ["Definition", "FileToEdit", "FunctionTool", "files_to_edit", "function_tools"]
+
+_MODULES = {
+    "Definition": "metatree_agents.code",
+    "FileToEdit": "metatree_agents.code",
+    "FunctionTool": "metatree_agents.functions",
+    "files_to_edit": "metatree_agents.code",
+    "function_tools": "metatree_agents.functions",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import the agents when they are first asked for: the command line begins without them."""
-    if name in __all__:
-        from metatree_agents import code
+    if name in _MODULES:
+        from importlib import import_module
 
-        return getattr(code, name)
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,7 +27,7 @@ DOCUMENT = "pi-made-tree"
 NAME = "handbook.pdf"
 
 
-class StubModel(Model):  # type: ignore[misc]  # the base is untyped where openai-agents is not installed
+class StubModel(Model):
     """Reads the conversation and calls the tools, as the instructions ask."""
 
     def __init__(self, stub: Stub) -> None:

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from metatree.editing import plant
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
 from metatree.layer import GAP, ROOT, Layer
 from metatree.memory_type import Progress, SourceRef, load_source_type
 from metatree.node import Node, digest_of
 from metatree.source import digest_bytes, read_inside
-from metatree.sources import FILES, check_source, disk_root, is_path, source_record, sources_of, tree_path
+from metatree.sources import FILES, FOLDER, check_source, disk_root, is_path, source_record, sources_of
 from metatree.store import Store, writable
-from metatree.tree import FOLDER, INDEX, Tree, plant
+from metatree.tree import INDEX, Tree
 from metatree_memory_tools.files_build import MAX_FILE_BYTES, FilesBuild
-from metatree_memory_tools.git_log import drop_history, history_stale, read_history
-from metatree_memory_tools.index_writer import IndexWriter, SourceState
+from metatree_memory_tools.history_build import bring_history, is_history_stale, with_history
+from metatree_memory_tools.index_writer import IndexWriter, Known, SourceState
 from metatree_memory_tools.layout import arrange_sources, describe_root
 from metatree_memory_tools.locating import Given, located, mounted
 from metatree_memory_tools.reading import LEFT_OUT, memory_types, reader_names
-from metatree_memory_tools.scan import Found, Scan, scan, scan_file
+from metatree_memory_tools.scan import Found, Scan, name_of, scan, scan_file
 from metatree_memory_tools.source_build import SourceBuild
 
 _LOCK_S = 120.0
@@ -52,15 +53,15 @@ def build_tree(
 
     Args:
         source: a folder, a file, an address or another location that an installed type reads, `TYPE:LOCATION`, or
-            a `SourceRef`, which also says the mount.
+            a `SourceRef`, which also says the mount; a table of an MCP server with `command` and `args`, or `url`.
         more: further sources.
         out: where the tree is kept, a folder; None for `.metatree` in the source when that is one folder, in the
             current folder otherwise.
         progress: called as `progress(done, total, what)` while sources are read.
         include_secrets: whether files that are likely to hold keys or passwords become nodes.
         max_file_bytes: a larger file becomes a node without content.
-        history: whether the commits of the git repository around it are read too, up to the one that is checked out;
-            None leaves it as it was, at first without. What could not be read is among the omissions as `.git`.
+        history: whether the commits of the git repositories around folders are read too, up to those that are checked
+            out; None leaves it as it was, at first without. What could not be read is among the omissions as `.git`.
         wait_s: how long to wait for another build of the same tree.
 
     Raises:
@@ -78,7 +79,7 @@ def build_tree(
         'def f(x) — Add one.'
     """
     for given in (source, *more):
-        if not isinstance(given, str | Path | SourceRef):
+        if not isinstance(given, str | Path | SourceRef | Mapping):
             raise UserError(f"build_tree takes paths, addresses and sources, not {given!r}")
     options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes, "history": history}
     sources = located((source, *more), options)
@@ -145,11 +146,7 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
         return False
     if failed or state.get("readers") != reader_names(memory_types()):
         return True
-    if (
-        source.type == "folder"
-        and source.options.get("history")
-        and history_stale(root, layer.store, source=source.mount)
-    ):
+    if is_history_stale(source, layer):
         return True
     found = _scan(source, place)
     known = IndexWriter(layer, source.mount).known_files()
@@ -158,28 +155,29 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
     return any(_differs(root, file, known[path]) for path, file in found.files.items())
 
 
-def _scan(source: SourceRef, place: Path) -> Scan:
+def _scan(source: SourceRef, place: Path, progress: Progress | None = None) -> Scan:
     root = Path(source.location)
     try:
         if source.type == "file":
             return scan_file(root, source.mount)
         exclude = place.resolve().relative_to(root).as_posix() if place.resolve().is_relative_to(root) else ""
-        found = scan(root, include_secrets=bool(source.options.get("include_secrets")), exclude=exclude)
+        secrets = bool(source.options.get("include_secrets"))
+        found = scan(root, include_secrets=secrets, exclude=exclude, progress=progress)
     except OSError as exc:
         raise UserError(f"cannot read the {source.type} {str(root)!r}: {exc.strerror}") from exc
     return found.below(source.mount) if source.mount else found
 
 
-def _differs(root: Path, file: Found, known: tuple[int, int, str, str]) -> bool:
-    """Whether a file is another one than was built, by size and time; by its bytes when the time says nothing."""
-    if file.size != known[0]:
+def _differs(root: Path, file: Found, known: Known) -> bool:
+    """Whether a file is another one than was built, by size and times; by its bytes when these say nothing."""
+    if file.size != known.size:
         return True
-    if known[1] != -1:
-        return file.mtime_ns != known[1]
+    if known.mtime_ns != -1:
+        return not known.dated(file.size, file.mtime_ns, file.ctime_ns)
     try:
-        return digest_bytes(read_inside(root, file.raw or file.path)[0]) != known[2]
+        return digest_bytes(read_inside(root, file.raw or file.path)[0]) != known.digest
     except (OSError, UserError):
-        return known[3] != LEFT_OUT
+        return known.reader != LEFT_OUT
 
 
 def _bring_up_to_date(
@@ -206,7 +204,7 @@ def _bring_up_to_date(
                     store.check()
             _update(sources, place, progress)
         except BrokenStore as exc:
-            if exc.reason == "foreign" or Path(exc.path).name != INDEX:
+            if exc.reason == "foreign" or Path(exc.path) != place / INDEX:
                 raise
             for end in ("", "-wal", "-shm"):
                 (place / (INDEX + end)).unlink(missing_ok=True)
@@ -218,12 +216,9 @@ def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) 
         layer = Layer(store)
         known = sources_of(layer, place)
         check_source(known, [Path(source.location) for source in given if is_path(source)])
-        sources = [_with_history(source, known) for source in mounted(given, known)]
-        for mount in {source.mount for source in known} - {source.mount for source in sources}:
-            drop_history(store, source=mount)
+        sources = [with_history(source, known) for source in mounted(given, known)]
         if not layer.has(ROOT):
-            root = Path(sources[0].location)
-            plant(layer, Node(ROOT, root.name or str(root), kind="folder"))
+            plant(layer, Node(ROOT, name_of(Path(sources[0].location)), kind="folder"))
         arrange_sources(layer, known, sources, [source_record(source, place) for source in sources])
         for number, source in enumerate(sources, start=1):
             if source.mount:
@@ -237,28 +232,14 @@ def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) 
 def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | None, position: int) -> None:
     state = SourceState(layer, source.mount)
     if source.type in FILES:
-        found = _scan(source, place)
+        found = _scan(source, place, progress)
         FilesBuild(source, layer, found, progress, position=position, state=state).run()
-        _read_history(source, layer.store, progress)
+        bring_history(source, layer, progress)
     else:
         kind = load_source_type(source.type)
+        if source.type == "tree":
+            source = replace(source, options={**source.options, "within": layer.fact("generation")})
         SourceBuild(source, layer, kind, progress, position=position, state=state).run()
-
-
-def _with_history(source: SourceRef, known: Sequence[SourceRef]) -> SourceRef:
-    """Return a source that says whether its history is read: as it was when nothing was said."""
-    if source.type != "folder" or source.options.get("history") is not None:
-        return source
-    before = any(each.mount == source.mount and each.options.get("history") for each in known)
-    return replace(source, options={**source.options, "history": before})
-
-
-def _read_history(source: SourceRef, store: Store, progress: Progress | None) -> None:
-    if source.type != "folder" or not source.options.get("history"):
-        drop_history(store, source=source.mount)
-    elif note := read_history(Path(source.location), store, source=source.mount, progress=progress):
-        path = tree_path(source, ".git")
-        store.execute("INSERT OR REPLACE INTO omission(path, reason) VALUES (?, ?)", (path, note))
 
 
 def _read_or_note(
@@ -267,9 +248,9 @@ def _read_or_note(
     """Read one of several sources; when that fails its top node says so, and what was read before stays."""
     try:
         _read(source, layer, place, progress, position)
-    except BrokenStore:
-        raise
     except Exception as exc:
+        if isinstance(exc, BrokenStore) and exc.path == str(layer.store.path):
+            raise  # the index of this tree, not a store that is the source
         note = str(exc) if isinstance(exc, MetatreeError) else f"{type(exc).__name__}: {exc}"
         if not isinstance(exc, MetatreeError):
             _log.warning("reading %s failed", source.location, exc_info=True)
@@ -281,7 +262,7 @@ def _note(source: SourceRef, layer: Layer, note: str, position: int) -> None:
     with layer.store.transaction():
         top = layer.node(source.mount)
         if top is None:
-            name = Path(source.location).name if is_path(source) else source.mount
+            name = name_of(Path(source.location)) if is_path(source) else source.mount
             top = Node(source.mount, name, note, kind="file" if source.type == "file" else "folder")
         top = replace(top, attributes={**top.attributes, "note": note}, digest="")
         writer.folder(replace(top, digest=digest_of(top)), position)

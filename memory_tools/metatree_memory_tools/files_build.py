@@ -9,19 +9,23 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+from metatree.errors import UserError
 from metatree.layer import ROOT, Layer
 from metatree.memory_type import Progress, SourceRef
 from metatree.node import Node
 from metatree.overlay import above
-from metatree.source import digest_bytes
+from metatree.source import digest_bytes, read_inside
 from metatree.sources import disk_root
+from metatree.text import decode
 from metatree_memory_tools import folder as folders
 from metatree_memory_tools.imports import Modules, targets
 from metatree_memory_tools.index_writer import IndexWriter, SourceState, arrange, parent_of
 from metatree_memory_tools.reading import LEFT_OUT, FileNodes, memory_types, read_file, reader_names
+from metatree_memory_tools.references import Files
 from metatree_memory_tools.renames import Renames
-from metatree_memory_tools.scan import Found, Scan
+from metatree_memory_tools.scan import Found, Scan, name_of
 
 MAX_FILE_BYTES = 2_000_000
 """A larger file becomes a node without content."""
@@ -60,12 +64,17 @@ class FilesBuild:
         self.known = self.writer.known_files()
         self.known_folders = self.writer.known_folders()
         self.present = self.known_folders | ({self.top} if layer.has(self.top) else set())
-        self.left_out = {path for path, known in self.known.items() if known[3] == LEFT_OUT}
+        self.left_out = {path for path, known in self.known.items() if known.reader == LEFT_OUT}
         self.children = self._children()
         self.positions: dict[str, int] = {self.top: position}
         self.again: set[str] = set()
         self.removed: set[str] = set()
         self.readers = reader_names(self.types)
+        self.room = {
+            reader: int(getattr(kind, "max_file_bytes", 0))
+            for reader, kind in zip(self.readers, self.types, strict=True)
+        }
+        """Up to which size a type reads files, where it says so."""
         self.other_readers = state.get("readers") != self.readers
 
     def run(self) -> None:
@@ -79,13 +88,20 @@ class FilesBuild:
             for path, file in files.items()
             if path not in known or path in self.again or self._must_read(file)
         ]
+        undated = [
+            (files[path].ctime_ns, path)
+            for path, was in known.items()
+            if was.ctime_ns == -1 and path in files and was.dated(*_dates(files[path]))
+        ]
         if not (changed or gone or unfinished):
             with self.store.transaction():
+                self.writer.status_times(undated)
                 self.writer.omissions({**self.found.omissions, **self._void()})
             return
         renames = Renames(gone, known)
         with self.store.transaction():
             self.state.set("building", True)
+            self.writer.status_times(undated)
             self._clear_way(gone)
             self.state.set("readers", self.readers)
         touched: set[str] = set()
@@ -154,14 +170,16 @@ class FilesBuild:
         return {owner for path in odd for owner in above(path) if owner in self.found.files}
 
     def _must_read(self, file: Found) -> bool:
-        size, mtime_ns, _, reader = self.known[file.id]
+        known = self.known[file.id]
+        reader = known.reader
         if self.other_readers or (file.alone and self.state.get("note")):
             return True
         if reader.startswith("huge ") and reader != f"huge {self.max_file_bytes}":
             return True
-        if (file.size, file.mtime_ns) != (size, mtime_ns):
+        if not known.dated(file.size, file.mtime_ns, file.ctime_ns):
             return True
-        return file.size > self.max_file_bytes and reader != LEFT_OUT and not reader.startswith("huge ")
+        room = max(self.max_file_bytes, self.room.get(reader, 0))
+        return file.size > room and reader != LEFT_OUT and not reader.startswith("huge ")
 
     def _children(self) -> dict[str, list[str]]:
         """Return the paths in each folder, in the order of the tree: folders, then files, by name."""
@@ -208,7 +226,7 @@ class FilesBuild:
                     self.root,
                     file,
                     self.max_file_bytes,
-                    None if known is None else (known[2], known[3]),
+                    None if known is None else (known.digest, known.reader),
                     self.types,
                 )
             )
@@ -224,19 +242,46 @@ class FilesBuild:
         cut = len(self.prefix)
         modules = {file.path for file in self.found.files.values() if file.path.endswith((".py", ".pyi"))}
         known = {path[cut:] for path in self.known if path.endswith((".py", ".pyi"))}
-        rows = self.store.rows(
-            "SELECT path, json_extract(facts, '$.imports') FROM file"
-            f" WHERE facts <> '{{}}' AND {self.writer.within('path')}"
-        )
-        said = {path[cut:]: json.loads(imports) for path, imports in rows if imports and imports != "[]"}
+        said = self._said("imports")
         handed_on = any(path.rpartition("/")[2].startswith("__init__.") for path in touched)
-        everything = everything or handed_on or modules != known or any(path[cut:] in known for path in gone)
+        all_modules = everything or handed_on or modules != known or any(path[cut:] in known for path in gone)
         index = Modules(modules)
         wanted = {path[cut:] for path in touched}
-        for path in sorted(said.keys() | wanted if everything else wanted):
+        for path in sorted(said.keys() | (wanted & modules) if all_modules else wanted & modules):
             if self.prefix + path in self.found.files:
                 found = targets(path, said.get(path, ()), index, said)
                 self.writer.links(self.prefix + path, "imports", [self.prefix + target for target in found])
+        self._follow_references(wanted - modules, everything or self.found.files.keys() != self.known.keys())
+
+    def _follow_references(self, wanted: set[str], everything: bool) -> None:
+        """Bring the links of other files up to date: of all when files or packages came or went, else of some."""
+        said, declares = self._said("references"), self._said("declares")
+        if not (said.keys() | declares.keys()) and not everything:
+            return
+        everything = everything or not wanted.isdisjoint(declares)
+        paths = [file.path for file in self.found.files.values()]
+        files = Files(paths, declares, self._head)
+        for path in sorted(said.keys() | wanted if everything else wanted):
+            if self.prefix + path in self.found.files:
+                for kind, found in files.targets(path, said.get(path, ())).items():
+                    targets = [self.top if target == "." else self.prefix + target for target in found]
+                    self.writer.links(self.prefix + path, kind, targets)
+
+    def _said(self, fact: str) -> dict[str, list[Any]]:
+        """Return one fact of every file that has it, by its path in the source."""
+        rows = self.store.rows(
+            f"SELECT path, json_extract(facts, '$.{fact}') FROM file"
+            f" WHERE facts <> '{{}}' AND {self.writer.within('path')}"
+        )
+        cut = len(self.prefix)
+        return {path[cut:]: json.loads(value) for path, value in rows if value and value != "[]"}
+
+    def _head(self, path: str) -> str:
+        """Return the beginning of a file, empty when it cannot be read."""
+        try:
+            return decode(read_inside(self.root, path, limit=65_536)[0])[0]
+        except (OSError, UserError):
+            return ""
 
     def _describe(self, touched: set[str] | None, void: Mapping[str, str]) -> None:
         """Describe the folders above what was touched, all with None; a folder says what lies in it."""
@@ -268,9 +313,16 @@ class FilesBuild:
                 for name in self.children.get(path, ())
                 if name in used or name in summaries
             ]
-            title = (self.root.name or str(self.root)) if path == self.top else path.rpartition("/")[2]
+            title = name_of(self.root) if path == self.top else path.rpartition("/")[2]
             text = folders.describe(children)
+            attributes: dict[str, Any] = {"path": path, "children": len(children)}
+            if path in self.found.notes:
+                attributes["note"] = self.found.notes[path]
+                text = f"{text} It {attributes['note']}.".strip()
             digest = digest_bytes(f"folder\0{title}\0{text}".encode("utf-8", "replace"))
-            attributes = {"path": path, "children": len(children)}
             node = Node(path, title, text, kind="folder", attributes=attributes, digest=digest)
             self.writer.folder(node, self._position(path))
+
+
+def _dates(file: Found) -> tuple[int, int, int]:
+    return file.size, file.mtime_ns, file.ctime_ns

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from metatree_memory_tools.git_index import tracked_below
+
 _TOOL_FOLDERS = frozenset(
     [
         "__pycache__",
@@ -126,6 +128,24 @@ def _one_pattern(patterns: Iterable[re.Pattern[str]]) -> re.Pattern[str] | None:
         return None
 
 
+def tracked(root: Path, base: str) -> tuple[frozenset[bytes], frozenset[bytes]]:
+    """Return the files below a folder that git tracks, whatever its rules ignore, and the folders that these lie in.
+
+    Args:
+        root: the folder.
+        base: its path in the repository around it, as `rules_above` gives it.
+    """
+    top = root.parents[base.count("/") - 1] if base else root
+    if not (top / ".git").exists():
+        return frozenset(), frozenset()
+    files = tracked_below(_git_folder(top, own=True), base)
+    folders: set[bytes] = set()
+    for path in files:
+        while (path := path.rpartition(b"/")[0]) and path not in folders:
+            folders.add(path)
+    return files, frozenset(folders)
+
+
 def rules_above(root: Path) -> tuple[IgnoreRules | None, str]:
     """Return the rules that a git repository around a folder has for it, and the folder's path there.
 
@@ -151,16 +171,21 @@ def rules_above(root: Path) -> tuple[IgnoreRules | None, str]:
     return rules, base
 
 
-def _git_folder(top: Path) -> Path:
-    """Return the folder with a repository's `info`: for a work tree, that of the repository it belongs to."""
+def _git_folder(top: Path, *, own: bool = False) -> Path:
+    """Return the folder with a repository's `info`: for a work tree, that of the repository it belongs to.
+
+    Args:
+        top: the folder that holds `.git`.
+        own: whether a work tree's own folder is wanted, which has its index.
+    """
     git = top / ".git"
     if git.is_dir():
         return git
     found = re.match(r"gitdir:\s*(.+)", _read(git))
     if found is None:
         return git
-    own = top / found[1].strip()
-    return own / (_read(own / "commondir").strip() or ".")
+    inner = top / found[1].strip()
+    return inner if own else inner / (_read(inner / "commondir").strip() or ".")
 
 
 def _read(path: Path) -> str:

@@ -5,12 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from metatree.layer import APPENDED, BUILT_GAP, ROOT, Layer
 from metatree.node import Node
 from metatree.overlay import PREFIX_ENDS
 from metatree_memory_tools.reading import FileNodes
+
+
+class Known(NamedTuple):
+    """What was recorded of a file when it was built."""
+
+    size: int
+    mtime_ns: int
+    """-1 when it was too fresh for its times to tell anything."""
+    digest: str
+    reader: str
+    ctime_ns: int
+    """-1 when it was not recorded."""
+
+    def dated(self, size: int, mtime_ns: int, ctime_ns: int) -> bool:
+        """Whether a file with this size and these times is the one that was built."""
+        return (size, mtime_ns) == (self.size, self.mtime_ns) and self.ctime_ns in (-1, ctime_ns)
 
 
 class IndexWriter:
@@ -53,7 +69,8 @@ class IndexWriter:
         """
         if file.same:
             self.store.execute(
-                "UPDATE file SET size = ?, mtime_ns = ? WHERE path = ?", (file.size, file.mtime_ns, file.path)
+                "UPDATE file SET size = ?, mtime_ns = ?, ctime_ns = ? WHERE path = ?",
+                (file.size, file.mtime_ns, file.ctime_ns, file.path),
             )
             return
         existing = self.layer.subtree(file.path)
@@ -62,12 +79,13 @@ class IndexWriter:
         self.erase([node_id for node_id in existing if node_id not in wanted])
         self._put(nodes, existing, position)
         self.store.execute(
-            "INSERT OR REPLACE INTO file(path, size, mtime_ns, digest, encoding, reader, facts)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO file(path, size, mtime_ns, ctime_ns, digest, encoding, reader, facts)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 file.path,
                 file.size,
                 file.mtime_ns,
+                file.ctime_ns,
                 file.digest,
                 file.encoding,
                 file.reader,
@@ -172,6 +190,10 @@ class IndexWriter:
             ((path, reason) for path, reason in found.items() if known.get(path) != reason),
         )
 
+    def status_times(self, times: Iterable[tuple[int, str]]) -> None:
+        """Record the times of status changes of files that are otherwise as they were: (ctime_ns, path)."""
+        self.store.execute_many("UPDATE file SET ctime_ns = ? WHERE path = ?", times)
+
     def links(self, source: str, kind: str, targets: Iterable[str]) -> None:
         """Make these the links of one kind that leave a node."""
         rows = self.store.rows("SELECT target FROM link WHERE source = ? AND kind = ?", (source, kind))
@@ -185,12 +207,20 @@ class IndexWriter:
             ((source, kind, target) for target in sorted(wanted - known)),
         )
 
-    def known_files(self) -> dict[str, tuple[int, int, str, str]]:
-        """Return (size, mtime_ns, digest, reader) of each file as it was built."""
+    def all_links(self, wanted: set[tuple[str, str, str]]) -> None:
+        """Make these (source, kind, target) the links that leave any node that this writer writes."""
+        rows = self.store.rows(f"SELECT source, kind, target FROM link WHERE {self.within('source')}")
+        known = {(row[0], row[1], row[2]) for row in rows}
+        gone = "DELETE FROM link WHERE source = ? AND kind = ? AND target = ?"
+        self.store.execute_many(gone, known - wanted)
+        self.store.execute_many("INSERT INTO link(source, kind, target) VALUES (?, ?, ?)", wanted - known)
+
+    def known_files(self) -> dict[str, Known]:
+        """Return what was recorded of each file when it was built, by its path in the tree."""
         rows = self.store.rows(
-            f"SELECT path, size, mtime_ns, digest, reader FROM file WHERE {self.within('path')}"
+            f"SELECT path, size, mtime_ns, digest, reader, ctime_ns FROM file WHERE {self.within('path')}"
         )
-        return {row[0]: row[1:] for row in rows}
+        return {row[0]: Known._make(row[1:]) for row in rows}
 
 
 def parent_of(path: str) -> str:

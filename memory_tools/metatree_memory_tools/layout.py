@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from metatree.layer import ROOT, Layer
+from metatree.layer import GAP, ROOT, Layer
 from metatree.memory_type import SourceRef
 from metatree.node import Node, digest_of
+from metatree_memory_tools.git_log import drop_history
 from metatree_memory_tools.index_writer import IndexWriter
 from metatree_memory_tools.wording import DESCRIPTION_CHARS, with_names
 
@@ -48,13 +49,19 @@ def _take_out(layer: Layer, source: SourceRef, new: str | None) -> None:
     store = layer.store
     for table, column in (("file", "path"), ("omission", "path"), ("link", "source")):
         store.execute(f"DELETE FROM {table} WHERE {writer.within(column)}")
+    drop_history(store, source=source.mount)
     names = ("building", "built_at", "readers", "fingerprint", "version", "note")
     end = f":{source.mount}" if source.mount else ""
     store.execute_many("DELETE FROM meta WHERE key = ?", [(name + end,) for name in names])
 
 
 def describe_root(layer: Layer, sources: Sequence[SourceRef]) -> None:
-    """Say on the root of several sources what they are."""
+    """Say on the root of several sources what they are, and put them into their order."""
+    places = dict(layer.child_places(ROOT))
+    wanted = {number * GAP: source.mount for number, source in enumerate(sources, start=1)}
+    if places != wanted:
+        with layer.store.transaction():
+            layer.reposition(wanted.items())
     names = [source.mount for source in sources]
     title = ", ".join(names)
     if len(title) > _TITLE_CHARS:

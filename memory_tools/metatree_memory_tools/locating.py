@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,14 @@ from urllib.parse import urlsplit
 
 from metatree import plugins
 from metatree.errors import UserError
-from metatree.memory_type import SourceRef, SourceType
-from metatree.sources import FILES, is_path
+from metatree.memory_type import SourceRef, SourceType, load_source_type
+from metatree.sources import FILES, FOLDER, is_path, public_location
+from metatree_memory_tools.tree_source import is_tree
 
-Given = str | Path | SourceRef
-"""A source as `build_tree` takes it."""
+Given = str | Path | SourceRef | Mapping[str, Any]
+"""A source as `build_tree` takes it; a table describes an MCP server, as other hosts write it."""
 
+_INTERPRETER = re.compile(r"(?:python[\d.]*|node|npx|uvx|uv|run|sh|bash|exec|bun|deno|java)(?:\.exe)?")
 _MOUNT_CHARS = 60
 
 
@@ -33,7 +35,7 @@ def located(given: Sequence[Given], options: dict[str, Any]) -> list[SourceRef]:
         UserError: there is no such path, and no type knows the location.
     """
     found: list[SourceRef] = []
-    for source in (_typed(each) for each in given):
+    for source in (_kept(_typed(each)) for each in given):
         if source.type in FILES:
             source = replace(source, options={**options, **source.options})
         if (source.type, source.location) not in {(known.type, known.location) for known in found}:
@@ -82,11 +84,25 @@ def mount_name(source: SourceRef) -> str:
         path = parts.path.strip("/").rpartition("/")[2]
         location = path or parts.hostname or parts.scheme
     elif is_path(source):
-        location = Path(location).name
+        place = Path(location)
+        location = place.parent.name if place.name == FOLDER else place.name
     else:
-        location = location.split()[0].rpartition("/")[2] if location.split() else ""
+        location = _program(location)
     name = re.sub(r"[^\w.-]+", "-", location)[:_MOUNT_CHARS].strip("-")
     return name if name.strip(".") else (source.type or "source")
+
+
+def _program(command: str) -> str:
+    """Return what a command line runs: the program, or what an interpreter or a package runner is told to run.
+
+    Example:
+        >>> _program("/usr/bin/npx -y @acme/weather-server --fast")
+        'weather-server'
+    """
+    words = command.split()
+    names = [word.rpartition("/")[2] for word in words if not word.startswith("-")]
+    other = (name for name in names if not _INTERPRETER.fullmatch(name))
+    return next(other, names[0] if names else "")
 
 
 def check_mount(mount: str) -> None:
@@ -95,8 +111,18 @@ def check_mount(mount: str) -> None:
         raise UserError(f"{mount!r} cannot be a mount: use letters, digits, '.', '_', '-'")
 
 
+def _kept(source: SourceRef) -> SourceRef:
+    """Return a source with the location that may be written down, if its type has a say in it."""
+    kept = None if source.type in FILES else getattr(load_source_type(source.type), "kept_location", None)
+    return source if kept is None else replace(source, location=kept(source.location))
+
+
 def _typed(given: Given) -> SourceRef:
     """Return a source with its type and, when it is a path, its absolute location."""
+    if isinstance(given, Mapping):
+        from metatree_memory_tools.mcp_server import mcp_source
+
+        return mcp_source(given)
     source = given if isinstance(given, SourceRef) else SourceRef(str(given))
     location = source.location
     if not location.strip():
@@ -110,21 +136,25 @@ def _typed(given: Given) -> SourceRef:
         return _read_by(source, name, rest)
     place = Path(location).expanduser()
     if place.is_dir():
-        return replace(source, type="folder", location=str(place.resolve()))
-    if not isinstance(given, Path) or place.exists():
-        where = str(place.resolve()) if place.exists() else location
+        return replace(source, type="tree" if is_tree(place) else "folder", location=str(place.resolve()))
+    there = place.exists()
+    # What is neither file nor folder is asked of nobody: to open a pipe is to wait for a writer.
+    if place.is_file() if there else not isinstance(given, Path):
+        where = str(place.resolve()) if there else location
         for kind in source_types():
             if _recognises(kind, where):
                 return replace(source, type=kind.name, location=where)
-    if place.exists():
+    if there:
         return replace(source, type="file", location=str(place.absolute()))
     if "://" in location:
         known = ", ".join(kind.name for kind in source_types()) or "none"
         raise UserError(
-            f"{location!r} is an address that no installed type of sources reads (installed: {known}):"
+            f"{public_location(location)!r} is an address that no installed type of sources reads (installed: {known}):"
             " save it to a folder first and build that"
         )
-    raise UserError(f"{location!r} does not exist: give a folder or a file that the tree is to be built from")
+    raise UserError(
+        f"{public_location(location)!r} does not exist: give a folder or a file that the tree is to be built from"
+    )
 
 
 def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
@@ -132,7 +162,9 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
     if kind in ("folder", "file"):
         if not (place.is_dir() if kind == "folder" else place.is_file()):
             raise UserError(f"{location!r} is no {kind}: give the path of one")
-        return replace(source, type=kind, location=str(place.resolve()))
+        return replace(
+            source, type=kind, location=str(place.resolve() if kind == "folder" else place.absolute())
+        )
     if kind not in plugins.names(plugins.SOURCES):
         known = ", ".join(plugins.names(plugins.SOURCES)) or "none"
         raise UserError(f"no type of sources {kind!r} is installed (installed: {known})")
@@ -140,8 +172,9 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
 
 
 def source_types() -> list[SourceType]:
-    """Return the types of whole sources that are installed or registered."""
-    return [kind for _, kind in plugins.each(plugins.SOURCES)]
+    """Return the types of whole sources that are installed or registered; trees, which are databases too, first."""
+    found = dict(plugins.each(plugins.SOURCES))
+    return sorted(found.values(), key=lambda kind: kind.name != "tree")
 
 
 def _recognises(kind: SourceType, location: str) -> bool:

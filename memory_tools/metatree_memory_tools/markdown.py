@@ -17,6 +17,8 @@ from metatree_memory_tools.wording import first_sentence, shorten, with_names
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
+    from metatree.tool import ToolGroup
+
 _FRONT = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FACT = re.compile(r"^(title|description|summary)\s*:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE | re.IGNORECASE)
 _IMAGE = re.compile(r"!\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
@@ -45,6 +47,15 @@ class Markdown:
     name = "markdown"
     source_type = "text"
     version = "1"
+
+    @property
+    def tools(self) -> tuple[ToolGroup, ...]:
+        """The tool tree of its nodes."""
+        from metatree_memory_tools.document_tools import (
+            DOCUMENT_TOOLS,  # loads pydantic, which no build needs
+        )
+
+        return DOCUMENT_TOOLS
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as Markdown does."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from metatree.memory_type import Outline, Part, SourceFile
 from metatree.node import Source
 from metatree.text import cut
 from metatree_memory_tools.wording import first_sentence, shorten
+
+if TYPE_CHECKING:
+    from metatree.tool import ToolGroup
 
 PIECE_LINES = 400
 """A longer file is cut into pieces of about this many lines."""
@@ -31,6 +34,15 @@ class PlainText:
     name = "text"
     source_type = "text"
     version = "1"
+
+    @property
+    def tools(self) -> tuple[ToolGroup, ...]:
+        """The tool tree of its nodes."""
+        from metatree_memory_tools.document_tools import (
+            DOCUMENT_TOOLS,  # loads pydantic, which no build needs
+        )
+
+        return DOCUMENT_TOOLS
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether it is text at all, which the builder has made sure of."""

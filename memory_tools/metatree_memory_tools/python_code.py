@@ -12,12 +12,16 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from metatree.memory_type import Outline, Part, SourceFile
 from metatree.node import Source
 from metatree.text import cut
 from metatree_memory_tools.plain_text import PlainText
 from metatree_memory_tools.wording import docstring_prose, first_sentence, is_whole, shorten, with_names
+
+if TYPE_CHECKING:
+    from metatree.tool import ToolGroup
 
 SIGNATURE_CHARS = 160
 """How much of a signature a description shows."""
@@ -35,6 +39,13 @@ class PythonCode:
     name = "python"
     source_type = "text"
     version = "1"
+
+    @property
+    def tools(self) -> tuple[ToolGroup, ...]:
+        """The tool tree of its nodes."""
+        from metatree_memory_tools.code_tools import CODE_TOOLS  # loads pydantic, which no build needs
+
+        return CODE_TOOLS
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as Python source does, or the first line calls for Python."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from metatree.node import Node, Source
 from metatree.source import digest_bytes, read_inside
 from metatree.text import is_binary
 from metatree_memory_tools.scan import Found
+
+_log = logging.getLogger("metatree")
 
 LEFT_OUT = "-"
 """Name of the reader of a file that has no node."""
@@ -34,6 +37,7 @@ class FileNodes:
     size: int
     mtime_ns: int
     """-1 when the file was so fresh that another change might leave the time as it is."""
+    ctime_ns: int
     digest: str
     encoding: str = ""
     reader: str = LEFT_OUT
@@ -82,14 +86,18 @@ def read_file(
     try:
         limit = max_file_bytes
         if found.size > limit:
-            limit = _limit(types, found, read_inside(root, raw, limit=_HEAD)[0], limit)
+            head = read_inside(root, raw, limit=_HEAD)[0]
+            large = _kind_of(types, found.path, head, is_binary(head))
+            limit = max(limit, int(getattr(large, "max_file_bytes", 0)))
             if found.size > limit:
-                return _huge(root, found, max_file_bytes)
+                return _huge(found, large is not None, limit, max_file_bytes)
         data, state = read_inside(root, raw, limit=limit + 1)
     except UserError as exc:
-        return FileNodes(found.id, found.size, found.mtime_ns, "", problem=str(exc))
+        return FileNodes(found.id, found.size, found.mtime_ns, found.ctime_ns, "", problem=str(exc))
     except OSError as exc:
-        return FileNodes(found.id, found.size, -1, "", problem=f"cannot be read: {exc.strerror}")
+        return FileNodes(
+            found.id, found.size, -1, found.ctime_ns, "", problem=f"cannot be read: {exc.strerror}"
+        )
     age = now - state.st_mtime_ns
     fresh = age < (_COARSE_RACE_NS if state.st_mtime_ns % 1_000_000_000 == 0 else _RACE_NS)
     mtime_ns = -1 if fresh else state.st_mtime_ns
@@ -97,25 +105,41 @@ def read_file(
     binary = is_binary(data)
     kind = _kind_of(types, found.path, data[:_HEAD], binary)
     if kind is None:
-        return FileNodes(found.id, state.st_size, mtime_ns, digest, problem="a binary file")
+        return FileNodes(
+            found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem="a binary file"
+        )
     if found.path.lower().endswith((".svg", ".svgz")) and kind.name == "text":
-        return FileNodes(found.id, state.st_size, mtime_ns, digest, problem="a picture")
+        return FileNodes(found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem="a picture")
     reader = _reader(kind)
     if known == (digest, reader):
-        return FileNodes(found.id, state.st_size, mtime_ns, digest, reader=reader, same=True)
+        return FileNodes(
+            found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, reader=reader, same=True
+        )
     file = SourceFile(found.path, data)
-    outline = kind.outline(file)
+    source_type = kind.source_type
+    try:
+        outline = kind.outline(file)
+    except Exception as exc:  # a type of another package that does not keep to its word
+        failed = f"the type {kind.name!r} failed: {type(exc).__name__}: {exc}"
+        _log.warning("%s: %s", found.path, failed)
+        if binary:
+            return FileNodes(found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem=failed)
+        outline, source_type = Outline(problem=failed), "text"
     facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
+    for name in ("references", "declares"):
+        if said := getattr(outline, name):
+            facts[name] = said
     if found.raw is not None:
         facts["raw"] = found.raw.hex()
     return FileNodes(
         found.id,
         state.st_size,
         mtime_ns,
+        state.st_ctime_ns,
         digest,
-        "" if binary else file.encoding,
+        "" if binary or getattr(kind, "binary", False) else file.encoding,
         reader,
-        tuple(_nodes(found.id, file, digest, outline, kind.source_type)),
+        tuple(_nodes(found.id, file, digest, outline, source_type)),
         facts,
         outline.problem,
     )
@@ -124,28 +148,40 @@ def read_file(
 def _kind_of(types: Sequence[MemoryType], path: str, head: bytes, binary: bool) -> MemoryType | None:
     """Return the type of a file; None for one that is no text and that no type of such files knows."""
     asked = (kind for kind in types if not binary or getattr(kind, "binary", False))
-    return next((kind for kind in asked if kind.recognises(path, head)), None)
+    return next((kind for kind in asked if _recognises(kind, path, head)), None)
 
 
-def _limit(types: Sequence[MemoryType], found: Found, head: bytes, limit: int) -> int:
-    """Return the size up to which a file is read: that of its type, when it has one of its own."""
-    kind = _kind_of(types, found.path, head, is_binary(head))
-    return max(limit, int(getattr(kind, "max_file_bytes", 0)))
+def _recognises(kind: MemoryType, path: str, head: bytes) -> bool:
+    """Ask a type whether it knows a file; one that raises does not."""
+    try:
+        return kind.recognises(path, head)
+    except Exception as exc:
+        _log.warning("%s: the type %r failed: %s: %s", path, kind.name, type(exc).__name__, exc)
+        return False
 
 
-def _huge(root: Path, found: Found, limit: int) -> FileNodes:
-    head, _ = read_inside(root, found.path if found.raw is None else found.raw, limit=_HEAD)
-    if is_binary(head):
-        return FileNodes(found.id, found.size, found.mtime_ns, "", problem="a binary file")
+def _huge(found: Found, is_known: bool, limit: int, max_file_bytes: int) -> FileNodes:
+    """Return the node of a file that is too large for its type; a binary file that no type knows has none."""
+    if not is_known:
+        return FileNodes(found.id, found.size, found.mtime_ns, found.ctime_ns, "", problem="a binary file")
     note = f"too large to be read ({found.size / 1e6:.1f} MB, the limit is {limit / 1e6:.1f} MB)"
     attributes = {"path": found.id, "size_bytes": found.size, "note": note}
     name = found.path.rpartition("/")[2]
     description = f"A file of {found.size / 1e6:.1f} MB: {note}."
     node = Node(found.id, _title(name), description, kind="file", attributes=attributes)
     node = _digested(node, f"{found.size} {found.mtime_ns}")
-    reader = f"huge {limit}"
+    reader = f"huge {max_file_bytes}"
     return FileNodes(
-        found.id, found.size, found.mtime_ns, "", "", reader, ((node, _folder(found.id)),), {}, note
+        found.id,
+        found.size,
+        found.mtime_ns,
+        found.ctime_ns,
+        "",
+        "",
+        reader,
+        ((node, _folder(found.id)),),
+        {},
+        note,
     )
 
 
@@ -156,7 +192,7 @@ def _nodes(
     attributes["size_bytes"] = len(file.data)
     source = None
     held = bool(file.data) if source_type != "text" else bool(file.text.strip())
-    if not outline.parts and held:
+    if not outline.parts and held and not outline.empty:
         source = Source(type=source_type, path=path)
     else:
         attributes["path"] = path
@@ -179,7 +215,7 @@ def _add_parts(
     for part in parts:
         attributes = {**part.attributes, "start_line": part.start_line, "end_line": part.end_line}
         source, held = None, ""
-        if part.parts:
+        if part.parts or not part.start_line:
             attributes["path"] = path
         else:
             ranges = part.ranges if len(part.ranges) > 1 else ()

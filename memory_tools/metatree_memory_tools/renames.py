@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from metatree_memory_tools.index_writer import Known
+
 
 class Renames:
     """Pairs files by what they hold; each is paired once, and empty files never."""
 
-    def __init__(self, gone: Iterable[str], known: Mapping[str, tuple[int, int, str, str]]) -> None:
-        """Take the paths that are gone, and (size, mtime_ns, digest, reader) of each known file."""
+    def __init__(self, gone: Iterable[str], known: Mapping[str, Known]) -> None:
+        """Take the paths that are gone, and what was recorded of each known file."""
         self._gone: dict[str, list[str]] = {}
         for path in gone:
-            size, _, digest, _ = known[path]
-            if size and digest:
-                self._gone.setdefault(digest, []).append(path)
+            was = known[path]
+            if was.size and was.digest:
+                self._gone.setdefault(was.digest, []).append(path)
         self._pairs: list[tuple[str, str]] = []
 
     def source(self, path: str, digest: str, size: int) -> str | None:

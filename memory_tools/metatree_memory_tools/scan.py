@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 
 from metatree.errors import UserError
-from metatree_memory_tools.ignore import IgnoreRules, is_secret, is_tool_folder, rules_above
+from metatree.memory_type import Progress
+from metatree_memory_tools.ignore import IgnoreRules, is_secret, is_tool_folder, rules_above, tracked
 
 MAX_DEPTH = 100
 """Folders deeper than this are left out."""
+
+MAX_ENTRIES = 100_000
+"""Of a folder that holds more files and folders, so many come into the tree, the first by name."""
+
+_REPORT_EACH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +31,7 @@ class Found:
     """Relative to the source, with `/`; bytes that are not UTF-8 are shown as `\\xe9`."""
     size: int
     mtime_ns: int
+    ctime_ns: int
     raw: bytes | None = None
     """The path as the file system has it, when that is not UTF-8."""
     mount: str = ""
@@ -45,6 +55,8 @@ class Scan:
     """Paths of folders with something in them, each after the one above it; the source itself is left out."""
     omissions: dict[str, str] = field(default_factory=dict)
     """Path -> reason."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """What the node of a folder says besides: path -> note; the source itself is `.`."""
 
     def below(self, mount: str) -> Scan:
         """Return the same with every path below the top node of a source."""
@@ -53,24 +65,28 @@ class Scan:
             {file.id: file for file in files},
             {f"{mount}/{path}": None for path in self.folders},
             {f"{mount}/{path}": reason for path, reason in self.omissions.items()},
+            {mount if path == "." else f"{mount}/{path}": note for path, note in self.notes.items()},
         )
 
 
-def scan(root: Path, *, include_secrets: bool = False, exclude: str = "") -> Scan:
+def scan(
+    root: Path, *, include_secrets: bool = False, exclude: str = "", progress: Progress | None = None
+) -> Scan:
     """Walk over a folder.
 
     Args:
         root: the folder.
         include_secrets: whether files that are likely to hold keys or passwords belong to the tree.
         exclude: path of one folder inside that is passed over in silence, where the tree itself is kept.
+        progress: called every thousand entries, with a total of 0, since nobody knows how many there will be.
 
     Symbolic links are not followed: what they lead to inside the folder is found in its own place.
 
     Raises:
         OSError: the folder itself cannot be read.
     """
-    walk = _Walk(os.fsencode(root), include_secrets, exclude)
     rules, base = rules_above(root)
+    walk = _Walk(os.fsencode(root), include_secrets, exclude, base, progress)
     walk.folder("", b"", rules, base, 0)
     return walk.found
 
@@ -88,12 +104,20 @@ def scan_file(file: Path, mount: str) -> Scan:
     name = os.fsencode(file.name)
     path = shown(name)
     raw = None if path.encode() == name else name
-    return Scan({mount: Found(path, state.st_size, state.st_mtime_ns, raw, mount, alone=True)})
+    return Scan(
+        {mount: Found(path, state.st_size, state.st_mtime_ns, state.st_ctime_ns, raw, mount, alone=True)}
+    )
 
 
 class _Walk:
-    def __init__(self, root: bytes, include_secrets: bool, exclude: str) -> None:
+    def __init__(
+        self, root: bytes, include_secrets: bool, exclude: str, base: str, progress: Progress | None
+    ) -> None:
         self.root = root
+        self.progress = progress
+        self.seen = 0
+        self.base = base
+        self.tracked: tuple[frozenset[bytes], frozenset[bytes]] | None = None
         self.top = shown(os.path.basename(root)) + "/"
         self.include_secrets = include_secrets
         self.exclude = exclude
@@ -103,7 +127,7 @@ class _Walk:
         """Walk over one folder and return whether anything in it belongs to the tree."""
         try:
             with os.scandir(os.path.join(self.root, raw) if raw else self.root) as entries:
-                listed = sorted(entries, key=lambda entry: entry.name)
+                listed = self.first(entries, path)
         except OSError as exc:
             if not path:
                 raise
@@ -142,7 +166,8 @@ class _Walk:
                 self.leave(inner, f"cannot be read: {exc.strerror}")
                 continue
             is_folder = stat.S_ISDIR(state.st_mode)
-            if rules is not None and rules.ignores(inside + name, folder=is_folder):
+            ignored = rules is not None and rules.ignores(inside + name, folder=is_folder)
+            if ignored and not self.is_tracked(_join(raw, entry.name), folder=is_folder):
                 self.leave(inner, "ignored by .gitignore")
             elif is_folder:
                 if is_tool_folder(name):
@@ -163,7 +188,11 @@ class _Walk:
                 )
                 files.append(
                     Found(
-                        inner, state.st_size, state.st_mtime_ns, _join(raw, entry.name) if encoded else None
+                        inner,
+                        state.st_size,
+                        state.st_mtime_ns,
+                        state.st_ctime_ns,
+                        _join(raw, entry.name) if encoded else None,
                     )
                 )
         for file in files:
@@ -171,6 +200,35 @@ class _Walk:
         if path and not anything and not files:
             self.found.omissions.setdefault(path, "nothing in it can be read")
         return anything or bool(files)
+
+    def first(self, entries: Iterable[os.DirEntry[bytes]], path: str) -> list[os.DirEntry[bytes]]:
+        """Return the entries of a folder by name, at most `MAX_ENTRIES`, and say so where there are more."""
+        count = 0
+
+        def counted() -> Iterator[os.DirEntry[bytes]]:
+            nonlocal count
+            for entry in entries:
+                count += 1
+                self.seen += 1
+                if self.progress is not None and self.seen % _REPORT_EACH == 0:
+                    self.progress(self.seen, 0, path)
+                yield entry
+
+        listed = list(islice(counting := counted(), MAX_ENTRIES))
+        rest = next(counting, None)
+        if rest is not None:  # a heap keeps the memory flat, whatever is to come
+            listed = heapq.nsmallest(MAX_ENTRIES, chain(listed, [rest], counting), key=_name)
+            note = f"holds {count:,} files and folders: the first {MAX_ENTRIES:,} by name are in the tree"
+            self.found.notes[path or "."] = note
+            self.leave(f"{path}/…" if path else "…", note)
+            return listed
+        return sorted(listed, key=_name)
+
+    def is_tracked(self, raw: bytes, *, folder: bool) -> bool:
+        """Whether git tracks a file, or anything in a folder; its index is read when this is first asked."""
+        if self.tracked is None:
+            self.tracked = tracked(Path(os.fsdecode(self.root)), self.base)
+        return raw in self.tracked[folder]
 
     def rules_text(self, raw: bytes) -> str:
         where = os.path.join(self.root, raw, b".gitignore")
@@ -212,10 +270,19 @@ class _Walk:
         self.found.omissions[path] = reason
 
 
+def _name(entry: os.DirEntry[bytes]) -> bytes:
+    return entry.name
+
+
 def shown(raw: bytes) -> str:
     """Return a name as text; bytes that are not UTF-8 become `\\xe9`."""
     text = raw.decode("utf-8", "backslashreplace")
     return text.replace(os.sep, "/") if os.sep != "/" else text
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a file or folder as text, the whole path where it has none."""
+    return shown(os.fsencode(path.name or str(path)))
 
 
 def _join(raw: bytes, name: bytes) -> bytes:

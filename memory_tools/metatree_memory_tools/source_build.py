@@ -42,6 +42,7 @@ class SourceBuild:
         self.writer = IndexWriter(layer, source.mount)
         self.seen: set[str] = set()
         self.counts: dict[str, int] = {}
+        self.links: set[tuple[str, str, str]] = set()
 
     def run(self) -> None:
         """Read and write.
@@ -65,7 +66,9 @@ class SourceBuild:
                 self._write(batch)
         if not self.seen:
             raise UserError(f"the type {self.kind.name!r} gave no node for {self.source.location!r}")
+        links = self._links()
         with self.layer.store.transaction():
+            self.writer.all_links(links)
             self.writer.erase([node_id for node_id in self._known_ids() if node_id not in self.seen])
             self.writer.omissions({})
             for name, value in (
@@ -94,6 +97,8 @@ class SourceBuild:
                     raise UserError(f"a node {node.id!r} of type {self.kind.name!r} {what}")
                 position = self.counts[above] = self.counts.get(above, 0) + GAP
             self.seen.add(placed.id)
+            for kind, target in node.attributes.get("links", ()):
+                self.links.add((placed.id, str(kind), self._id(str(target))))
             yield placed, above, position
 
     def _id(self, inner: str) -> str:
@@ -135,6 +140,13 @@ class SourceBuild:
             elif replace(before, content_kept=False) != node:
                 layer.rewrite(None, node)
         layer.insert(fresh)
+
+    def _links(self) -> set[tuple[str, str, str]]:
+        """Return the links between nodes that came, in the ids of the tree."""
+        give = getattr(self.kind, "links", None)
+        for one, kind, other in give(self.source) if give is not None else ():
+            self.links.add((self._id(one), str(kind), self._id(other)))
+        return {link for link in self.links if link[0] in self.seen and link[2] in self.seen}
 
     def _known_ids(self) -> list[str]:
         rows = self.layer.store.rows(f"SELECT id FROM node WHERE {self.writer.within('id')}")

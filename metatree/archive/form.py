@@ -21,6 +21,7 @@ MEMBERS: Final = (
     "facts",
     "runs",
     "journal",
+    "mail",
     "calls",
     "boards",
     "items",
@@ -32,7 +33,10 @@ MEMBERS: Final = (
 """Each is `NAME.jsonl`."""
 MAX_LINE: Final = 256 * 1024 * 1024
 
-LEFT_OUT_TABLES: Final = frozenset({"file", "omission", "rename", "gone", "board_waiter", "sqlite_sequence"})
+LEFT_OUT_TABLES: Final = frozenset(
+    {"file", "omission", "rename", "gone", "board_waiter", "sqlite_sequence"}
+    | {"history_commit", "history_file", "history_name", "history_touch"}
+)
 """Tables of a memory store that are not exported: of the built layer, or of this machine and this moment."""
 EXPORTED_TABLES: Final = frozenset(
     {
@@ -43,6 +47,7 @@ EXPORTED_TABLES: Final = frozenset(
         "link",
         "run",
         "journal",
+        "mail",
         "call",
         "board",
         "item",

@@ -94,6 +94,8 @@ class _Merge:
         self.archive = archive
         self.done = done
         self.permissions = permissions
+        self.moved_runs: dict[str, int] = {}
+        """Runs that are here as the archive has them, with their numbers."""
 
     def all(self) -> None:
         self.nodes()
@@ -101,6 +103,7 @@ class _Merge:
         self.each("links", self.link)
         self.each("facts", self.fact)
         self.runs()
+        self.each("mail", self.letter)
         self.each("calls", self.call)
         self.boards()
         self.each("images", self.image)
@@ -257,6 +260,7 @@ class _Merge:
             sql = "INSERT INTO run(id, machine, owner, token, expires_at, ended) VALUES (?, ?, NULL, 1, 0, ?)"
             number = self.store.rows(f"{sql} RETURNING number", (run_id, machine, _scalar(ended)))[0][0]
             self.append(number, records)
+            self.moved_runs[run_id] = number
             self.done.count("runs", new=True)
             return
         number, owner, _ = found
@@ -267,10 +271,13 @@ class _Merge:
             self.done.count("runs", new=False)
         elif there[: len(here)] == here and (owner is None or is_dead(owner)):
             self.append(number, records[len(here) :])
+            delivered = [(number, record[2]) for record in records[len(here) :] if record[1] == "signal"]
+            self.store.execute_many("DELETE FROM mail WHERE run = ? AND at = ?", delivered)
             self.store.execute(
                 "UPDATE run SET ended = ?, owner = NULL, token = token + 1 WHERE number = ?",
                 (_scalar(ended), number),
             )
+            self.moved_runs[run_id] = number
             self.done.count("runs", new=True)
         else:
             self.done.conflicts.append(
@@ -283,6 +290,17 @@ class _Merge:
             "INSERT INTO journal(run, seq, kind, at, effect, body, used) VALUES (?, ?, ?, ?, ?, ?, ?)",
             ((number, *record) for record in records),
         )
+
+    def letter(self, row: dict[str, Any]) -> None:
+        """Take a signal that waits for a run, unless the run was here already: then it may have been delivered."""
+        number = self.moved_runs.get(_text(row["run"]))
+        if number is not None:
+            self.store.execute(
+                "INSERT INTO mail(run, name, value, at) VALUES (?, ?, ?, ?)",
+                (number, _text(row["name"]), _text(row["value"]), float(row["at"])),
+            )
+            self.store.execute("UPDATE run SET cancel = cancel | 2 WHERE number = ?", (number,))
+        self.done.count("mail", new=number is not None)
 
     def call(self, row: dict[str, Any]) -> None:
         texts = (_text(row[name]) for name in ("hash", "tool", "version", "arguments", "key", "run_id"))

@@ -145,6 +145,10 @@ def _write(
         "facts": _facts(store),
         "runs": _plain_rows(store, "SELECT id, machine, ended FROM run ORDER BY number"),
         "journal": _journal(tree, store),
+        "mail": _plain_rows(
+            store,
+            "SELECT run.id AS run, name, value, at FROM mail JOIN run ON run.number = mail.run ORDER BY mail.number",
+        ),
         "calls": _calls(store),
         "boards": _plain_rows(
             store,

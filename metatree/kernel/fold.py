@@ -22,8 +22,8 @@ class Folded(Generic[S]):
     """Effects without an outcome, in the order in which they were asked for."""
     errors: dict[int, list[str]]
     """Effect -> what went wrong in its attempts so far."""
-    started: set[int]
-    """Effects without an outcome that may not happen twice and were begun."""
+    started: dict[int, int]
+    """Effects without an outcome whose start was written down -> how often they were begun."""
     used: dict[str, float]
     seq: int
     """The number of records."""
@@ -55,7 +55,7 @@ def fold(machine: Machine[S], records: Sequence[Record]) -> Folded[S]:
         state, effects = machine.begin(first.body["given"], first.at)
     except Exception as exc:
         raise _unfit(0, exc) from exc
-    folded: Folded[S] = Folded(state, {e.id: e for e in effects}, {}, set(), {}, len(records))
+    folded: Folded[S] = Folded(state, {e.id: e for e in effects}, {}, {}, {}, len(records))
     working = first.at
     for number, record in enumerate(records[1:], start=1):
         for name, amount in record.used.items():
@@ -87,19 +87,24 @@ def _apply(machine: Machine[S], folded: Folded[S], record: Record) -> None:
         case "cut" if record.effect is not None and record.body["anew"]:
             folded.errors.pop(record.effect, None)
         case "start" if record.effect is not None:
-            folded.started.add(record.effect)
+            folded.started[record.effect] = folded.started.get(record.effect, 0) + 1
+            if record.body is not None:
+                for effect in machine.step(folded.state, event_of(record)):
+                    folded.pending[effect.id] = effect
         case "outcome" | "signal":
             if record.effect is not None:
                 folded.pending.pop(record.effect)
                 folded.errors.pop(record.effect, None)
-                folded.started.discard(record.effect)
+                folded.started.pop(record.effect, None)
             for effect in machine.step(folded.state, event_of(record)):
                 folded.pending[effect.id] = effect
 
 
 def event_of(record: Record) -> Event:
-    """Return the event that a record of an outcome or a signal tells of."""
+    """Return the event that a record of an outcome, a signal or a start tells of."""
     body = record.body
+    if record.kind == "start":
+        return Signal("began", {"effect": record.effect, **body}, record.at)
     if record.kind == "signal":
         return Signal(body["name"], body["value"], record.at)
     assert record.effect is not None

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from metatree.errors import LeaseLost, RunExists, UnknownRun
+
+STOP: Final = 1
+MAIL: Final = 2
+"""What a journal tells who writes to it, as bits: the run was asked to stop; something was posted to it."""
 
 
 @dataclass(slots=True)
@@ -16,7 +21,7 @@ class Record:
 
     kind: str
     """`begin`, `outcome`, `attempt` (failed, to be tried again), `cut` (stopped before it came to anything), `start`
-    (of an effect that may not be repeated), `signal`, `resume`, `stop`."""
+    (of an effect that may not be repeated, or whose machine is told), `signal`, `resume`, `stop`."""
     at: float
     """Seconds since the epoch."""
     effect: int | None = None
@@ -56,15 +61,23 @@ class Journal(Protocol):
         """Take hold of an existing run; return the fencing token. Raises UnknownRun, LeaseLost (it is held)."""
         ...
 
-    def append(self, run_id: str, token: int, seq: int, record: Record) -> bool:
-        """Add a record, durable when this returns. True when the run was asked to stop. Raises LeaseLost."""
+    def append(self, run_id: str, token: int, seq: int, record: Record) -> int:
+        """Add a record, durable when this returns; return STOP and MAIL as bits. Raises LeaseLost."""
+        ...
+
+    def post(self, run_id: str, name: str, value: Any) -> None:
+        """Put a signal into the mailbox of a run, whoever holds it; the holder takes it up. Raises UnknownRun."""
+        ...
+
+    def take(self, run_id: str, token: int, seq: int) -> list[Record]:
+        """Move what is in the mailbox into the journal as signals, all or nothing; return them. Raises LeaseLost."""
         ...
 
     renew_every_s: float | None
     """How often a holder that writes nothing has to renew its hold; None when a hold does not run out."""
 
-    def renew(self, run_id: str, token: int) -> bool:
-        """Keep hold of a run while a long effect goes on. True when it was asked to stop. Raises LeaseLost."""
+    def renew(self, run_id: str, token: int) -> int:
+        """Keep hold of a run while a long effect goes on; return STOP and MAIL as bits. Raises LeaseLost."""
         ...
 
     def release(self, run_id: str, token: int, ended: str | None) -> None:
@@ -91,7 +104,8 @@ class _Kept:
     token: int = 1
     held: bool = True
     ended: str | None = None
-    cancel: bool = False
+    flags: int = 0
+    mail: list[tuple[str, Any, float]] = field(default_factory=list)
 
 
 class MemoryJournal:
@@ -116,21 +130,39 @@ class MemoryJournal:
             if run.held:
                 raise LeaseLost(run_id)
             run.token += 1
-            run.held, run.cancel, run.ended = True, False, None
+            run.held, run.flags, run.ended = True, run.flags & MAIL, None
             return run.token
 
-    def append(self, run_id: str, token: int, seq: int, record: Record) -> bool:
+    def append(self, run_id: str, token: int, seq: int, record: Record) -> int:
         run = self._runs[run_id]
         if run.token != token or len(run.records) != seq:
             raise LeaseLost(run_id)
         run.records.append(record)
-        return run.cancel
+        return run.flags
 
-    def renew(self, run_id: str, token: int) -> bool:
+    def post(self, run_id: str, name: str, value: Any) -> None:
+        with self._lock:
+            run = self._get(run_id)
+            run.mail.append((name, value, time.time()))
+            run.flags |= MAIL
+
+    def take(self, run_id: str, token: int, seq: int) -> list[Record]:
+        with self._lock:
+            run = self._runs[run_id]
+            if run.token != token or len(run.records) != seq:
+                raise LeaseLost(run_id)
+            found = [
+                Record("signal", at, body={"name": name, "value": value}) for name, value, at in run.mail
+            ]
+            run.records += found
+            run.mail, run.flags = [], run.flags & ~MAIL
+            return found
+
+    def renew(self, run_id: str, token: int) -> int:
         run = self._runs[run_id]
         if run.token != token:
             raise LeaseLost(run_id)
-        return run.cancel
+        return run.flags
 
     def release(self, run_id: str, token: int, ended: str | None) -> None:
         run = self._runs[run_id]
@@ -149,7 +181,7 @@ class MemoryJournal:
         return sorted(found, key=lambda info: info.updated_at, reverse=True)
 
     def cancel(self, run_id: str) -> None:
-        self._get(run_id).cancel = True
+        self._get(run_id).flags |= STOP
 
     def _get(self, run_id: str) -> _Kept:
         try:

@@ -41,6 +41,10 @@ class Policy:
     """Wait before the second attempt at something that is out of reach; doubles each time."""
     repeatable: bool | Callable[[Effect], bool] = True
     """False: its start is journaled, and an effect that was in flight when the process died is in doubt."""
+    told: bool = False
+    """Its start is journaled, too, and the machine is told of it by the signal `began` (`effect`, `attempt`)."""
+    guard: Handler | None = None
+    """Called before its start is written down; an error that it raises is the outcome, without an attempt."""
     recover: Handler | None = None
     """For effects in doubt: returns what came of one, if that is known elsewhere, or raises InDoubt."""
     external: bool = False

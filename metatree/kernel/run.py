@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from metatree.errors import LeaseLost, ToolFailed, TransientError, UserError
 from metatree.kernel.fold import Folded, event_of
-from metatree.kernel.journal import Journal, Record
+from metatree.kernel.journal import MAIL, STOP, Journal, Record
 from metatree.kernel.machine import Effect, Machine
 from metatree.kernel.policy import Attempt, Handler, InDoubt, Policy
 
@@ -97,6 +97,8 @@ class Runner(Generic[S]):
         self._stopping = ""
         self._lost = False
         self._late = False
+        self._mail = True
+        self._woken = asyncio.Event()
 
     def stop(self) -> None:
         """Ask the run to stop after the effects in flight; may be called from any thread."""
@@ -118,6 +120,7 @@ class Runner(Generic[S]):
         self._began = self._now() - folded.used.get("seconds", 0.0)
         self._queue: deque[Effect] = deque()
         self._waiting: dict[int, Effect] = {}
+        self._woken = asyncio.Event()
         beat = self._start_to_renew()
         try:
             for effect in list(folded.pending.values()):
@@ -155,8 +158,7 @@ class Runner(Generic[S]):
         while True:
             await asyncio.sleep(every_s)
             try:
-                if self._journal.renew(self._run_id, self._token):
-                    self._stopping = "cancelled"
+                self._heed(self._journal.renew(self._run_id, self._token))
             except LeaseLost:
                 self._lost = True
                 if driving is not None:
@@ -170,9 +172,14 @@ class Runner(Generic[S]):
         state = self._folded.state
         queue = self._queue
         running: set[asyncio.Task[None]] = set()
+        woken: asyncio.Task[Any] | None = None
         detail = ""
         try:
             while self._machine.ended(state) is None:
+                if self._mail:
+                    self._take_mail()
+                    if self._machine.ended(state) is not None:
+                        break
                 while queue and len(running) < self._concurrency and not self._stopping and not detail:
                     detail = self._limit_reached(queue[0])
                     if detail:
@@ -185,10 +192,16 @@ class Runner(Generic[S]):
                     else:
                         running.add(asyncio.get_running_loop().create_task(self._carry_out(effect)))
                 if not running:
+                    if self._mail:  # it came with the last effect
+                        continue
                     break
-                done, running = await asyncio.wait(
-                    running, timeout=self._seconds_left(), return_when=asyncio.FIRST_COMPLETED
+                if woken is None or woken.done():
+                    self._woken.clear()
+                    woken = asyncio.get_running_loop().create_task(self._woken.wait())
+                done, _ = await asyncio.wait(
+                    {*running, woken}, timeout=self._seconds_left(), return_when=asyncio.FIRST_COMPLETED
                 )
+                running -= done
                 failures = [failure for task in done if (failure := task.exception()) is not None]
                 if failures:
                     raise failures[0]
@@ -196,6 +209,8 @@ class Runner(Generic[S]):
                     detail = "seconds"
                     break
         finally:
+            if woken is not None:
+                woken.cancel()
             for task in running:
                 task.cancel()
             if running:
@@ -254,12 +269,17 @@ class Runner(Generic[S]):
         used: dict[str, float] = dict.fromkeys(policy.counts, 1)
         handler: Handler | None = self._handlers[effect.kind]
         once = policy.repeatable is not True and policy.once(effect)
-        if once:
-            if effect.id in self._folded.started:
-                handler, used = policy.recover, {}
-            else:
-                self._append(Record("start", self._now(), effect.id))
-                self._folded.started.add(effect.id)
+        begun = self._folded.started.get(effect.id, 0)
+        number = (begun if policy.told else len(errors)) + 1
+        if once and begun:
+            handler, used = policy.recover, {}
+        else:
+            if policy.guard is not None and not await self._guarded(
+                effect, policy.guard, number, tuple(errors)
+            ):
+                return
+            if once or policy.told:
+                self._begin(effect, begun, told=policy.told)
         if used:
             self._count(used)
         meter = _meter.set(used)
@@ -268,7 +288,7 @@ class Runner(Generic[S]):
         try:
             if handler is None:
                 raise InDoubt("it was interrupted and may have happened")
-            value = handler(effect, Attempt(len(errors) + 1, f"{self._run_id}:{effect.id}", tuple(errors)))
+            value = handler(effect, Attempt(number, f"{self._run_id}:{effect.id}", tuple(errors)))
             if hasattr(value, "__await__"):
                 value = await self._within(value, policy.timeout_s)
         except LeaseLost:
@@ -314,6 +334,51 @@ class Runner(Generic[S]):
         await self._pause(pause)
         self._queue.appendleft(effect)
 
+    async def _guarded(self, effect: Effect, guard: Handler, number: int, errors: tuple[str, ...]) -> bool:
+        """Ask an effect's guard; when it raises, that is the outcome."""
+        try:
+            value = guard(effect, Attempt(number, f"{self._run_id}:{effect.id}", errors))
+            if hasattr(value, "__await__"):
+                await value
+        except LeaseLost:
+            raise
+        except Exception as exc:
+            self._settle(effect, {"!": _said(exc)[:MAX_ERROR_CHARS], "kind": type(exc).__name__}, {})
+            return False
+        return True
+
+    def _begin(self, effect: Effect, begun: int, *, told: bool) -> None:
+        """Write down that an effect is begun, and tell the machine if it wants to know."""
+        record = Record("start", self._now(), effect.id, {"attempt": begun + 1} if told else None)
+        self._append(record)
+        self._folded.started[effect.id] = begun + 1
+        if told:
+            for following in self._machine.step(self._folded.state, event_of(record)):
+                self._folded.pending[following.id] = following
+                self._admit(following)
+            if self._on_step is not None:
+                self._on_step(self._folded.state)
+
+    def _take_mail(self) -> None:
+        """Take up what was posted to the run."""
+        self._mail = False
+        folded = self._folded
+        for record in self._journal.take(self._run_id, self._token, folded.seq):
+            folded.seq += 1
+            for following in self._machine.step(folded.state, event_of(record)):
+                folded.pending[following.id] = following
+                self._admit(following)
+            if self._on_step is not None:
+                self._on_step(folded.state)
+
+    def _heed(self, flags: int) -> None:
+        """Heed what the journal says about the run."""
+        if flags & STOP:
+            self._stopping = "cancelled"
+        if flags & MAIL:
+            self._mail = True
+            self._woken.set()
+
     async def _pause(self, seconds: float) -> None:
         left = self._seconds_left()
         until = time.monotonic() + (seconds if left is None else min(seconds, left))
@@ -357,7 +422,7 @@ class Runner(Generic[S]):
         folded = self._folded
         folded.pending.pop(effect.id, None)
         folded.errors.pop(effect.id, None)
-        folded.started.discard(effect.id)
+        folded.started.pop(effect.id, None)
         for following in self._machine.step(folded.state, event_of(record)):
             folded.pending[following.id] = following
             self._admit(following)
@@ -365,8 +430,7 @@ class Runner(Generic[S]):
             self._on_step(folded.state)
 
     def _append(self, record: Record) -> None:
-        if self._journal.append(self._run_id, self._token, self._folded.seq, record):
-            self._stopping = "cancelled"
+        self._heed(self._journal.append(self._run_id, self._token, self._folded.seq, record))
         self._folded.seq += 1
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from metatree.errors import BrokenStore, LeaseLost, MetatreeError, RunExists, UnknownRun
-from metatree.kernel.journal import Record, RunInfo, given_of
+from metatree.kernel.journal import MAIL, STOP, Record, RunInfo, given_of
 from metatree.process import is_dead, this_process
 from metatree.store import Store
 
@@ -61,33 +61,105 @@ class SqliteJournal:
             if owner is not None and expires_at > self._now() and not is_dead(owner):
                 raise LeaseLost(run_id)
             self._store.execute(
-                "UPDATE run SET owner = ?, token = ?, expires_at = ?, cancel = 0, ended = NULL WHERE number = ?",
-                (self._owner, token + 1, self._now() + self._lease_s, number),
+                "UPDATE run SET owner = ?, token = ?, expires_at = ?, cancel = cancel & ?, ended = NULL"
+                " WHERE number = ?",
+                (self._owner, token + 1, self._now() + self._lease_s, MAIL, number),
             )
         self._renewed[run_id] = self._now()
         return int(token) + 1
 
-    def append(self, run_id: str, token: int, seq: int, record: Record) -> bool:
+    def append(self, run_id: str, token: int, seq: int, record: Record) -> int:
         number = self._numbers[run_id]
         if self._now() - self._renewed[run_id] > self._lease_s / 4:
             self.renew(run_id, token)
         try:
             return self._insert(number, token, seq, record)
         except LeaseLost:
+            self._refused(number)
             raise LeaseLost(run_id) from None
 
-    def renew(self, run_id: str, token: int) -> bool:
+    def post(self, run_id: str, name: str, value: Any) -> None:
+        number = self._number(run_id)
+        with self._store.transaction():
+            self._store.execute(
+                "INSERT INTO mail(run, name, value, at) VALUES (?, ?, ?, ?)",
+                (number, name, _dump(value), self._now()),
+            )
+            self._store.execute("UPDATE run SET cancel = cancel | ? WHERE number = ?", (MAIL, number))
+
+    def take(self, run_id: str, token: int, seq: int) -> list[Record]:
+        number = self._numbers[run_id]
+        if not self._store.rows("SELECT 1 FROM mail WHERE run = ? LIMIT 1", (number,)):
+            return []
+        with self._store.transaction():
+            letters = self._store.rows(
+                "SELECT number, name, value, at FROM mail WHERE run = ? ORDER BY number", (number,)
+            )
+            found = []
+            for index, (_, name, value, at) in enumerate(letters):
+                found.append(Record("signal", at, body={"name": name, "value": json.loads(value)}))
+                try:
+                    self._insert(number, token, seq + index, found[-1])
+                except LeaseLost:
+                    raise LeaseLost(run_id) from None
+            self._store.execute("DELETE FROM mail WHERE run = ? AND number <= ?", (number, letters[-1][0]))
+            self._store.execute("UPDATE run SET cancel = cancel & ? WHERE number = ?", (~MAIL, number))
+        return found
+
+    def renew(self, run_id: str, token: int) -> int:
         now = self._now()
         kept = self._store.rows(
             "UPDATE run SET expires_at = ? WHERE number = ? AND token = ? RETURNING cancel",
             (now + self._lease_s, self._numbers[run_id], token),
         )
         if not kept:
+            self._refused(self._numbers[run_id])
             raise LeaseLost(run_id)
         self._renewed[run_id] = now
-        return bool(kept[0][0])
+        return int(kept[0][0])
 
-    def _insert(self, number: int, token: int, seq: int, record: Record) -> bool:
+    def _refused(self, number: int) -> None:
+        """Count a write that came after another process had taken the run over."""
+        self._store.execute("UPDATE run SET refused = refused + 1 WHERE number = ?", (number,))
+
+    def refused(self, run_id: str) -> int:
+        """Return how many writes to a run were refused, since another process held it by then. Raises UnknownRun."""
+        found = self._store.row("SELECT refused FROM run WHERE number = ?", (self._number(run_id),))
+        return 0 if found is None else int(found[0])
+
+    def claimable(self, machine: str, *, limit: int = 100) -> list[str]:
+        """Return runs of a machine that somebody should take up, the oldest first.
+
+        Those that did not stop and whose holder died or let its hold run out, and those that wait and have mail.
+        """
+        now = self._now()
+        found = self._store.rows(
+            "SELECT id, owner, expires_at FROM run WHERE machine = ? AND (ended IS NULL OR ended = 'waiting')"
+            " AND (ended IS NULL OR cancel & ?) ORDER BY number",
+            (machine, MAIL),
+        )
+        free = (
+            run_id for run_id, owner, expires in found if owner is None or expires <= now or is_dead(owner)
+        )
+        return [run_id for run_id, _ in zip(free, range(limit), strict=False)]
+
+    def is_waiting(self, run_id: str, machine: str) -> bool:
+        """Say whether there is such a run and it has not ended."""
+        return bool(
+            self._store.rows(
+                "SELECT 1 FROM run WHERE id = ? AND machine = ? AND (ended IS NULL OR ended = 'waiting')",
+                (run_id, machine),
+            )
+        )
+
+    def reopen(self, run_id: str) -> None:
+        """Let somebody take up a run that stopped before its end. Raises UnknownRun."""
+        self._store.execute(
+            "UPDATE run SET ended = NULL, cancel = cancel & ? WHERE number = ? AND owner IS NULL",
+            (MAIL, self._number(run_id)),
+        )
+
+    def _insert(self, number: int, token: int, seq: int, record: Record) -> int:
         body = None if record.body is None else _dump(record.body)
         used = _dump(record.used) if record.used else None
         try:
@@ -103,7 +175,7 @@ class SqliteJournal:
             raise
         if not written:
             raise LeaseLost("")
-        return bool(written[0][0])
+        return int(written[0][0])
 
     def release(self, run_id: str, token: int, ended: str | None) -> None:
         self._store.execute(
@@ -153,7 +225,9 @@ class SqliteJournal:
         return given_of(self._record(run_id, 0, (0, "begin", 0.0, None, body, None)))
 
     def cancel(self, run_id: str) -> None:
-        self._store.execute("UPDATE run SET cancel = 1 WHERE number = ?", (self._number(run_id),))
+        self._store.execute(
+            "UPDATE run SET cancel = cancel | ? WHERE number = ?", (STOP, self._number(run_id))
+        )
 
     def _number(self, run_id: str) -> int:
         number = self._numbers.get(run_id)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from metatree.kernel import Effect, Event, Outcome, Signal
@@ -302,7 +302,7 @@ class SearchMachine(ToolWalk):
         return self._enter(state, frame, choice, reason)
 
     def _collect(self, state: SearchState, frame: Frame, node: str, value: dict[str, Any]) -> list[Effect]:
-        reason = value["reason"] or value["hint"]
+        reason = _why_collected(value)
         if all(node != found.id for found in state.collected):
             state.collected.append(Collected(node, value["title"], value["score"], reason))
             note(state, frame, "collect", node, reason, score=value["score"])
@@ -608,6 +608,16 @@ class SearchMachine(ToolWalk):
         if any(w.frame == frame.id for w in state.waiting.values()):
             return []  # other questions of this frame are still with the person
         return self._exhausted(state, frame) if frame.open else self._finish(state, frame, "answered")
+
+
+def _why_collected(value: Mapping[str, Any]) -> str:
+    """Return why a node was collected: what the evidence says, with its line or with what the router said."""
+    said, hint, why = value["reason"], value["hint"], value.get("why", "")
+    if not why:
+        return str(said or hint)
+    if value.get("thought") and said:
+        return f"{said} ({why})"
+    return f"{why}: {hint!r}" if hint else str(why)
 
 
 def _folded(questions: Iterable[str]) -> set[str]:

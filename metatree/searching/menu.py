@@ -13,7 +13,7 @@ from typing import Any
 from metatree.errors import MetatreeError, UnknownNode
 from metatree.node import Node
 from metatree.protocols import Evidence, Option, Scored
-from metatree.tree import Tree
+from metatree.tree import ROOT, Tree
 
 _log = logging.getLogger("metatree")
 DEEP = 200
@@ -57,6 +57,8 @@ class MenuMaker:
         accepts: which nodes `returns="nodes"` collects; None when answers are wanted.
         among: ids of all nodes that are accepted, when known; the ranking is then of these alone.
         jumps: how many leaves may be offered beside the branches.
+        beyond: says of a node whether a tool on it may answer what no text of the tree says; the evidence is then asked
+            for what speaks for such nodes, whatever words are missing elsewhere.
     """
 
     def __init__(
@@ -67,13 +69,17 @@ class MenuMaker:
         accepts: Callable[[Node], bool] | None,
         among: Collection[str] | None = None,
         jumps: int = 3,
+        beyond: Callable[[Node], bool] | None = None,
     ) -> None:
         self._tree = tree
         self._evidence = evidence
         self._accepts = accepts
         self._among = among
         self._jumps = jumps
-        self._rankings: dict[tuple[int, tuple[str, ...], str, int], list[Scored]] = {}
+        self._beyond = beyond if accepts is None and hasattr(evidence, "rank") else None
+        self.start = ROOT
+        """Where the search begins: accepted nodes below it are ranked among each other, as long as it is there."""
+        self._rankings: dict[tuple[int, tuple[str, ...], str, int, bool], list[Scored]] = {}
         self._paths: dict[str, list[str]] = {}
         self._nodes: dict[str, Node] = {}
         self._children: dict[str, list[Node]] = {}
@@ -140,7 +146,7 @@ class MenuMaker:
                 nodes[option] = found
         if self._evidence is None:
             return Menu([Option(n.id, n.title, n.description) for n in nodes.values()], nodes)
-        ranking = self._ranking(node, questions, DEEP + len(marked))
+        ranking = self._with_beyond(node, questions, DEEP + len(marked))
         below = {option: _Below() for option in nodes}
         leaves: dict[str, Scored] = {}
         for scored in ranking:
@@ -206,6 +212,23 @@ class MenuMaker:
         """Return the option with the most evidence, the first of equals: the order of last resort."""
         return max(menu.options, key=lambda option: option.score or 0.0)
 
+    def why(self, node: str, found: str, questions: tuple[str, ...]) -> str:
+        """Return what the evidence says of why a node was found from another one; '' when it cannot tell."""
+        explain = getattr(self._evidence, "why", None)
+        if not callable(explain):
+            return ""
+        under = self._scope(node) if self._among is not None else ROOT
+        try:
+            return str(explain(questions, found, under=None if under == ROOT else under))
+        except MetatreeError:
+            raise
+        except Exception:
+            _log.warning("the evidence could not explain itself", exc_info=True)
+            return ""
+
+    def _scope(self, node: str) -> str:
+        return self.start if self.start in self._path(node) else ROOT
+
     def _best_leaves(self, leaves: Mapping[str, Scored]) -> list[tuple[Node, Scored]]:
         chosen: list[tuple[Node, Scored]] = []
         floor = max((s.score for s in leaves.values()), default=0.0) * JUMP_SHARE
@@ -217,16 +240,36 @@ class MenuMaker:
                 chosen.append((leaf, scored))
         return chosen
 
-    def _ranking(self, node: str, questions: tuple[str, ...], k: int) -> list[Scored]:
+    def _with_beyond(self, node: str, questions: tuple[str, ...], k: int) -> list[Scored]:
+        """Return the ranking, in which nodes with tools that reach beyond the tree have what speaks for them."""
+        ranking = self._ranking(node, questions, k)
+        if self._beyond is None:
+            return ranking
+        sure = {}
+        for scored in self._ranking(node, questions, k, doubts=False):
+            found = self.find(scored.node_id)
+            if found is not None and self._beyond(found):
+                sure[scored.node_id] = scored
+        if not sure:
+            return ranking
+        merged = [*sure.values(), *(scored for scored in ranking if scored.node_id not in sure)]
+        return sorted(merged, key=lambda scored: -scored.score)
+
+    def _ranking(self, node: str, questions: tuple[str, ...], k: int, *, doubts: bool = True) -> list[Scored]:
         assert self._evidence is not None
         k = -(-k // DEEP) * DEEP  # in blocks, so that one more mark does not ask anew
-        key = (self._sequence, questions, "" if self._among is not None else node, k)
+        under = node
+        if self._among is not None:
+            under = self._scope(node)
+        key = (self._sequence, questions, under, k, doubts)
         ranking = self._rankings.get(key)
         if ranking is None:
-            where: dict[str, Any] = {"under": node} if self._among is None else {"among": self._among}
+            where: dict[str, Any] = {"under": under}
+            if self._among is not None:
+                where = {"among": self._among} if under == ROOT else {"under": under, "among": self._among}
             # Who collects nodes wants the best there are; who asks wants to be told when nothing can answer.
             score = self._evidence.score
-            if self._accepts is not None:
+            if self._accepts is not None or not doubts:
                 score = getattr(self._evidence, "rank", score)
             try:
                 ranking = list(score(questions, **where, k=k))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -30,7 +31,7 @@ def with_own(tree: Tree, given: Sequence[Entry], own: bool | None, *, filled: bo
         tree: the tree that is searched.
         given: the caller's.
         own: whether types and plug-ins are asked; None asks those of files only when `filled`, since every line of a
-            file is in a node already.
+            file is in a node already, or when the type says that its tools tell more.
         filled: whether arguments are filled in otherwise than by the rules of the embedded tool caller.
     """
     if own is False:
@@ -38,9 +39,11 @@ def with_own(tree: Tree, given: Sequence[Entry], own: bool | None, *, filled: bo
     found = list(given)
     taken = {entry_id for entry in given for entry_id in _ids(entry)}
     files = filled if own is None else own
-    for entry in (*_of_types(tree, files=files), *_of_plugins()):
+    for entry in (*_of_types(tree, files=files), *_of_plugins(tree)):
         ids = set(_ids(entry))
-        if not ids & taken:
+        if len(ids) < sum(1 for _ in _ids(entry)):
+            _log.warning("the tools of %r are left out: two of them have the same id", entry.id)
+        elif not ids & taken:
             taken |= ids
             found.append(entry)
     return found
@@ -51,7 +54,7 @@ def _of_types(tree: Tree, *, files: bool) -> list[Entry]:
     entries: list[Entry] = []
     limits: list[list[Callable[[Node], bool]]] = []
     for kind, when in _types(tree, files=files):
-        for entry in getattr(kind, "tools", ()):
+        for entry in (*getattr(kind, "tools", ()), *_of_sources(tree, kind)):
             if not isinstance(entry, Tool | ToolGroup):
                 _log.warning(
                     "the type %r has %r among its tools: decorate it with @tool(kind=…)", kind.name, entry
@@ -66,6 +69,19 @@ def _of_types(tree: Tree, *, files: bool) -> list[Entry]:
     return [_limited(entry, whens) for entry, whens in zip(entries, limits, strict=True)]
 
 
+def _of_sources(tree: Tree, kind: Any) -> Iterator[Any]:
+    """Yield the tools that a type has for each of its sources in a tree; of one that fails, none, with a warning."""
+    tools_of = getattr(kind, "tools_of", None)
+    if tools_of is None:
+        return
+    for source in tree.sources():
+        if source.type == kind.name:
+            try:
+                yield from tools_of(tree, source)
+            except Exception as exc:
+                _log.warning("the tools of %r are left out: %s", source.location, exc)
+
+
 def _types(tree: Tree, *, files: bool) -> Iterator[tuple[Any, Callable[[Node], bool]]]:
     """Yield the types of a tree's sources and files that are installed, each with what tells its nodes."""
     for name in dict.fromkeys(source.type for source in tree.sources()):
@@ -74,11 +90,14 @@ def _types(tree: Tree, *, files: bool) -> Iterator[tuple[Any, Callable[[Node], b
                 yield load_source_type(name), partial(_is_of_source, tree, name)
             except UserError as exc:
                 _log.warning("%s", exc)
-    for name in _file_types(tree) if files else ():
+    for name in _file_types(tree):
         try:
-            yield load_memory_type(name), partial(_is_of_file, tree, name)
+            kind = load_memory_type(name)
         except UserError as exc:
             _log.warning("%s", exc)
+            continue
+        if files or getattr(kind, "tells_more", False):
+            yield kind, partial(_is_of_file, tree, name)
 
 
 def _file_types(tree: Tree) -> list[str]:
@@ -119,17 +138,21 @@ def _limited(entry: Entry, whens: Sequence[Callable[[Node], bool]]) -> Entry:
     return replace(entry, when=when)
 
 
-def _of_plugins() -> Iterator[Entry]:
-    """Yield the tools of the group `metatree.tools`: a tool, a group, several of them, or a function for such."""
+def _of_plugins(tree: Tree) -> Iterator[Entry]:
+    """Yield the tools of the group `metatree.tools`: a tool, a group, several of them, or a function for such.
+
+    The function may take the tree, to say which tools it has for this one.
+    """
     for name in plugins.names(plugins.TOOLS):
         try:
             part = plugins.load(plugins.TOOLS, name)
             if not isinstance(part, Tool | ToolGroup) and callable(part):
-                part = part()
-        except Exception as exc:
+                part = part(tree) if inspect.signature(part).parameters else part()
+            entries = (part,) if isinstance(part, Tool | ToolGroup) else tuple(part)
+        except (Exception, SystemExit) as exc:
             _log.warning("the plug-in %r of %r is left out: %s", name, plugins.TOOLS, exc)
             continue
-        for entry in (part,) if isinstance(part, Tool | ToolGroup) else part:
+        for entry in entries:
             if isinstance(entry, Tool | ToolGroup):
                 yield entry
             else:

@@ -28,7 +28,16 @@ from metatree.tree import Tree
 
 
 class Embedded:
-    """The embedded suite, loaded when one of its parts is first asked."""
+    """The embedded suite, loaded when one of its parts is first asked.
+
+    Args:
+        evidence: that of the tree, which knows what its words are worth there; None for none.
+    """
+
+    by_evidence = True
+
+    def __init__(self, evidence: Evidence | None = None) -> None:
+        self._evidence = evidence
 
     by_rules = True
     """Whether arguments of tools are filled in by rules, without a model or a person."""
@@ -60,8 +69,12 @@ def whole_suite(
     tool_caller: ToolCaller | None,
     composer: Composer | None,
     describer: Describer | None,
+    evidence: Evidence | None = None,
 ) -> Suite:
     """Fill in what was not given: from the router's own `suite()` when it has one, else the embedded parts.
+
+    Args:
+        evidence: what the embedded parts may ask about the tree's words.
 
     Raises:
         UserError: something given is not what its protocol asks for.
@@ -79,7 +92,7 @@ def whole_suite(
     if callable(own):
         others: Suite = own()
     else:
-        embedded = Embedded()
+        embedded = Embedded(evidence)
         others = Suite(embedded, embedded, embedded, embedded, embedded)
     return Suite(
         router or others.router,

@@ -6,10 +6,11 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from decimal import Decimal
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from metatree.errors import LeaseLost, UserError
 from metatree.fallback import Fallback, _AskPerson, ask_person
+from metatree.held import holding
 from metatree.kernel import Effect, Folded, Journal, Runner
 from metatree.node import Node
 from metatree.protocols import Composer, Describer, Evidence, Reader, Router, ToolCaller
@@ -25,6 +26,9 @@ from metatree.searching.toolbox import Permit, Toolbox
 from metatree.searching.world import World
 from metatree.tool import Tool, ToolGroup, ToolTree
 from metatree.tree import Tree
+
+if TYPE_CHECKING:
+    from metatree.blackboard import Blackboard
 
 Accept = Collection[str] | Callable[[Node], bool]
 OnEvent = Callable[[TraceEntry], object]
@@ -66,7 +70,6 @@ class Search:
         on_event: OnEvent | None,
         run_id: str,
     ) -> None:
-        suite = whole_suite(router, reader, tool_caller, composer, describer)
         for number, fallback in enumerate(fallbacks):
             if fallback is not ask_person and not callable(fallback):
                 raise UserError(f"fallbacks[{number}] is {fallback!r}: give a function, or ask_person")
@@ -78,11 +81,9 @@ class Search:
         self.on_event = on_event
         self.machine = SearchMachine()
         found = find_evidence(tree, required=router is None) if evidence is None else evidence or None
+        suite = whole_suite(router, reader, tool_caller, composer, describer, evidence=found)
         accepts = _accept_function(accept) if returns == "nodes" else None
         kinds = accepted_kinds(accept)
-        menus = MenuMaker(
-            tree, found, accepts=accepts, among=tree.ids(kinds) if kinds and accepts and found else None
-        )
         filled = not getattr(suite.tool_caller, "by_rules", False)
         toolbox = Toolbox(
             tree,
@@ -94,6 +95,14 @@ class Search:
             fallbacks=fallbacks,
             accepts=accepts,
             timeout_s=limits.effect_seconds,
+            board=self._board,
+        )
+        menus = MenuMaker(
+            tree,
+            found,
+            accepts=accepts,
+            among=tree.ids(kinds) if kinds and accepts and found else None,
+            beyond=toolbox.beyond(),
         )
         world = World(
             tree,
@@ -106,6 +115,7 @@ class Search:
             tool_options=toolbox.options,
             timeout_s=limits.effect_seconds,
         )
+        self._menus = menus
         self.handlers = world.handlers() | toolbox.handlers()
         self.policies = world.policies() | toolbox.policies()
         self.link: BoardLink | None = None
@@ -121,6 +131,7 @@ class Search:
         answers: Mapping[int, Any],
     ) -> SearchResult:
         """Carry the run on and return what it found; an error of the journal or the machine ends it as `failed`."""
+        self._menus.start = folded.state.given["trail"][-1]
         self._emitted = 0 if folded.seq == 1 else len(folded.state.trace)
         self._emit(folded.state)
         runner = Runner(
@@ -135,7 +146,8 @@ class Search:
             on_step=self._emit if self.on_event or self.link else None,
         )
         try:
-            finish = await runner.drive(folded, answers=answers)
+            with holding():
+                finish = await runner.drive(folded, answers=answers)
         except LeaseLost:
             raise
         except Exception as exc:
@@ -149,6 +161,12 @@ class Search:
         if self.link is not None:
             self.link.finish(result)
         return result
+
+    def _board(self) -> Blackboard:
+        """Return the board for tools: that of the search, else the one in the tree's own memory."""
+        from metatree.blackboard import Blackboard
+
+        return Blackboard(self.tree) if self.link is None else self.link.board
 
     def _emit(self, state: SearchState) -> None:
         if self.link is not None:

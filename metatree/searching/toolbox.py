@@ -7,19 +7,22 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from metatree.calls import Call, CallRecords, Made, call_of
 from metatree.errors import BadModelAnswer, StaleSource, ToolFailed, UserError
 from metatree.fallback import Fallback, FallbackRequest, FallbackResult, _AskPerson
 from metatree.kernel import Attempt, Effect, Handler, InDoubt, Policy, report_usage
-from metatree.node import Node
+from metatree.node import Node, digest_of
 from metatree.permissions import Permissions, fingerprint_of
 from metatree.protocols import Describer, DescribeRequest, Description, Option, ToolCaller, ToolRequest
 from metatree.searching.world import STORE_ERRORS, answer_json, model_policy
 from metatree.threads import in_thread
-from metatree.tool import Tool, ToolTree
+from metatree.tool import Tool, ToolGroup, ToolTree
 from metatree.tree import Tree
+
+if TYPE_CHECKING:
+    from metatree.blackboard import Blackboard
 
 Verdict = bool | None | _AskPerson
 Permit = Callable[[Tool, Mapping[str, Any]], "Verdict | Awaitable[Verdict]"]
@@ -45,8 +48,10 @@ class Toolbox:
         fallbacks: Sequence[Fallback | _AskPerson],
         accepts: Callable[[Node], bool] | None,
         timeout_s: float,
+        board: Callable[[], Blackboard],
     ) -> None:
         self._tree = tree
+        self._board = board
         self._tools = tools
         self._run_id = run_id
         self._tool_caller = tool_caller
@@ -92,10 +97,22 @@ class Toolbox:
         """Say whether any tool works on a node."""
         return bool(self._tools) and bool(self._tools.viable("", node))
 
-    def options(self, ids: Sequence[str]) -> list[Option]:
-        """Return tools and groups as a menu; those that are not there are left out."""
+    def beyond(self) -> Callable[[Node], bool] | None:
+        """Return what says of a node whether a tool on it may answer what no text says; None when no tool does."""
+        tools = [tool for tool in self._tools.tools() if tool.beyond]
+        return (lambda node: any(tool.works_on(node) for tool in tools)) if tools else None
+
+    def options(self, ids: Sequence[str], node: Node, questions: Sequence[str]) -> list[Option]:
+        """Return tools and groups as a menu for a node; those that are not there are left out."""
         entries = [entry for entry in map(self._tools.find, ids) if entry is not None]
-        return [Option(entry.id, entry.title, entry.description) for entry in entries]
+        return [Option(entry.id, entry.title, self._description(entry, node, questions)) for entry in entries]
+
+    def _description(self, entry: Tool | ToolGroup, node: Node, questions: Sequence[str]) -> str:
+        if isinstance(entry, Tool):
+            return entry.described(node, questions)
+        inner = [tool for tool in self._tools.viable(entry.id, node) if isinstance(tool, Tool)]
+        said = [tool.about(node, questions) for tool in inner if tool.about is not None]
+        return " ".join([entry.description, *filter(None, said)])
 
     def _list(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         asked = effect.payload
@@ -117,7 +134,8 @@ class Toolbox:
         asked = effect.payload
         tool = self._tools.tool(asked["tool"])
         node = self._node(asked["node"])
-        request = ToolRequest(tool.spec, node, tuple(asked["questions"]), asked["context"], attempt.errors)
+        spec = replace(tool.spec, description=tool.described(node, asked["questions"]))
+        request = ToolRequest(spec, node, tuple(asked["questions"]), asked["context"], attempt.errors)
         return {"arguments": tool.validated(await self._tool_caller.fill(request))}
 
     async def _call(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
@@ -201,10 +219,10 @@ class Toolbox:
         found = {"reused": made.reused, "call": call.hash, **made.result}
         if "node" in found:
             kept = self._tree.find(found["node"]["id"])
-            found["node"] = {
-                **found["node"],
-                "kept": kept is not None and kept.provenance.get("call") == call.hash,
-            }
+            same = kept is not None and (
+                kept.provenance.get("call") == call.hash or found["node"].get("there") == kept.digest
+            )
+            found["node"] = {**found["node"], "kept": same}
         return found
 
     async def _make(self, tool: Tool, arguments: Mapping[str, Any], node: Node, call: Call) -> dict[str, Any]:
@@ -215,7 +233,11 @@ class Toolbox:
                 worked_on = replace(node, content=self._tree.content(node.id))
             except (UserError, StaleSource, OSError) as exc:
                 raise ToolFailed(str(exc)) from exc
-        given = tool.bound(arguments, {Node: worked_on, Tree: self._tree})
+        about: dict[type, Any] = {Node: worked_on, Tree: self._tree}
+        if tool.on_board:
+            board = self._board()
+            about[type(board)] = board
+        given = tool.bound(arguments, about)
         try:
             async with asyncio.timeout(tool.timeout_s) as guard:
                 if inspect.iscoroutinefunction(tool.function):
@@ -246,9 +268,15 @@ class Toolbox:
         _check_node(made, tool.id)
         node_id = _clean(made.id) or f"{under.id}~{call.hash[:12]}"
         there = self._tree.find(node_id)
-        if there is not None and there.provenance.get("call") != call.hash:  # its id is another node's
+        known = (
+            {} if there is None or there.digest != (made.digest or _digest(made)) else {"there": there.digest}
+        )
+        if (
+            there is not None and not known and there.provenance.get("call") != call.hash
+        ):  # its id is another node's
             node_id = f"{node_id}~{call.hash[:12]}"
         return {
+            **known,
             "id": node_id,
             "title": _clean(made.title),
             "description": _clean(made.description),
@@ -340,6 +368,14 @@ class Toolbox:
                 break
         accept = self._accepts is not None and self._accepts(made)
         return {"id": made.id, "title": made.title, "accept": accept, "trail": self._tree.ancestors(made.id)}
+
+
+def _digest(made: Node) -> str:
+    """Return the digest that a tree would give a node that a tool made."""
+    content = None if made.content is None else _clean(made.content)
+    return digest_of(
+        replace(made, title=_clean(made.title), description=_clean(made.description), content=content)
+    )
 
 
 def _question(tool: Tool, asked: Mapping[str, Any]) -> str:

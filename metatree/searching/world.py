@@ -55,7 +55,7 @@ class World:
         menus: MenuMaker,
         accepts: Callable[[Node], bool] | None,
         has_tools: Callable[[Node], bool],
-        tool_options: Callable[[Sequence[str]], list[Option]],
+        tool_options: Callable[[Sequence[str], Node, Sequence[str]], list[Option]],
         timeout_s: float,
     ) -> None:
         self._tree = tree
@@ -133,16 +133,24 @@ class World:
                     menu, request = deeper, wider
         decision = checked_decision(await self._router.route(request), menu.options)
         chosen = next((option for option in menu.options if option.id == decision.choice), None)
+        value = self._chosen(chosen, menu.nodes)
+        why = self._menus.why(node.id, chosen.id, questions) if chosen and value["accept"] else ""
         return {
-            **self._chosen(chosen, menu.nodes),
+            **value,
+            "why": why,
+            "thought": not getattr(self._router, "by_evidence", False),
             "unviable": {**gone, **decision.unviable},
             "reason": decision.reason,
             "offered": [option.id for option in menu.options] + list(gone),
         }
 
     def _rank(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        _, menu = self._menu(effect.payload)
-        return self._chosen(self._menus.best(menu) if menu.options else None, menu.nodes)
+        node, menu = self._menu(effect.payload)
+        best = self._menus.best(menu) if menu.options else None
+        value = self._chosen(best, menu.nodes)
+        asked = tuple(effect.payload["questions"])
+        why = self._menus.why(node.id, best.id, asked) if node and best and value["accept"] else ""
+        return {**value, "why": why}
 
     def _menu(self, asked: Mapping[str, Any]) -> tuple[Node | None, Menu]:
         """Return the node being routed, None when it is gone, and what is offered there: nodes, or its tools."""
@@ -151,7 +159,8 @@ class World:
             if node is None:
                 return None, Menu([], {})
             if asked["tools"]:
-                return node, Menu(self._tool_options(asked["options"]), dict.fromkeys(asked["options"], node))
+                options = self._tool_options(asked["options"], node, asked["questions"])
+                return node, Menu(options, dict.fromkeys(asked["options"], node))
             questions = tuple(asked["questions"])
             return node, self._menus.make(
                 node.id, asked["options"], questions, asked["marks"], jumps=asked["jumps"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
-import sys
 import threading
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
+
+from metatree.cache_folder import cache_folder
 
 _log = logging.getLogger("metatree")
 
@@ -121,20 +121,6 @@ def _json_disk() -> type[Any]:
             return super().fetch(mode, filename, value, read)
 
     return SafeDisk
-
-
-def cache_folder() -> Path:
-    """Return the folder for what can be made again: `METATREE_CACHE_DIR`, or `metatree` in the system's own."""
-    own = os.environ.get("METATREE_CACHE_DIR")
-    if own:
-        return Path(own).expanduser()
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "metatree"
 
 
 def key_of(*parts: Any) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree.errors import UnknownNode
+from metatree.node import Node
 from metatree.protocols import Scored
 from metatree.store import Store
 from metatree.tree import Tree
@@ -27,11 +28,13 @@ from metatree_routers.embedding import static_embedder
 from metatree_routers.index import IndexedTree, Progress, Reader, TextIndex
 from metatree_routers.lines import best_line
 from metatree_routers.node_text import NodeText
+from metatree_routers.questions import rank_question
 from metatree_routers.ranking import Ranking, rank, readable, together
 from metatree_routers.records import Ints
 from metatree_routers.router import DOUBTFUL
 from metatree_routers.sections import MAX_CHARS, sections
 from metatree_routers.tables import is_indexed
+from metatree_routers.why import reason
 
 _CACHED_SCORES = 6_000_000
 """Numbers kept by the cache of rankings, three for each node."""
@@ -98,7 +101,7 @@ class TextEvidence:
         self._embeddings = embeddings
         self._progress = progress
         self._lock = threading.Lock()
-        self._rankings: OrderedDict[tuple[tuple[str, ...], int], Ranking] = OrderedDict()
+        self._rankings: OrderedDict[tuple[tuple[str, ...], int, int | None], Ranking] = OrderedDict()
         self._file_rankings: OrderedDict[tuple[str, int, str], Ranking] = OrderedDict()
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
         self.index = TextIndex(tree, embedder=static_embedder if embeddings else None)
@@ -121,7 +124,8 @@ class TextEvidence:
 
         Args:
             under: only this node and what lies below it.
-            among: only these nodes, each with the best score at or below it.
+            among: only these nodes, each with the best score at or below it. With `under`, those below it compete with
+                each other alone.
             exclude: leave these nodes out, and what lies below them.
 
         Raises:
@@ -153,7 +157,8 @@ class TextEvidence:
         asked = _cleaned(questions)
 
         def find(reader: Reader) -> list[tuple[str, float, str]]:
-            ranking = self.ranking(reader, asked)
+            scope = None if among is None else _number(reader, under)
+            ranking = self.ranking(reader, asked, scope)
             found = best(reader, ranking)
             if doubts and self._is_doubtful(ranking, asked):
                 found = [(number, score * DOUBTFUL) for number, score in found]
@@ -188,6 +193,26 @@ class TextEvidence:
         return [
             _LateScored(id_, min(1.0, score), partial(line, at)) for at, (id_, score, _) in enumerate(found)
         ]
+
+    def why(self, questions: Sequence[str], node: str, *, under: str | None = None) -> str:
+        """Say in a short sentence why a node was found; empty when nothing speaks for it.
+
+        Args:
+            under: the node below which alone nodes competed, if any.
+        """
+        asked = _cleaned(questions)
+
+        def find(reader: Reader) -> str:
+            number = reader.numbers([node]).get(node)
+            if number is None:
+                return ""
+            ranking = self.ranking(reader, asked, _number(reader, under))
+            texts = _Texts(self._tree, reader)
+            return reason(
+                reader, ranking, asked, number, lambda n: dict(zip(n, texts.titles(n), strict=True))
+            )
+
+        return self.query(find) if asked else ""
 
     def missing(self, question: str) -> tuple[str, ...]:
         """Return the words that the question turns on and that no text of the tree has, if there are any."""
@@ -252,23 +277,25 @@ class TextEvidence:
             hints[id_] = [Scored(node, min(1.0, score), lines.get(node, "")) for node, score in found]
         return hints
 
-    def ranking(self, reader: Reader, questions: tuple[str, ...]) -> Ranking:
-        """Return the ranking of all nodes for these questions; a few of the latest are remembered."""
-        key = (questions, reader.generation)
+    def ranking(self, reader: Reader, questions: tuple[str, ...], scope: int | None = None) -> Ranking:
+        """Return the ranking of all nodes for these questions; a few of the latest are remembered.
+
+        Args:
+            scope: number of the node below which alone nodes compete; a report is always ranked over all.
+        """
+        key = (questions, reader.generation, scope)
         with self._lock:
             known = self._rankings.get(key)
             if known is not None:
                 self._rankings.move_to_end(key)
                 return known
-        if len(questions) == 1:
-            ranking = rank(
-                reader,
-                questions[0],
-                static_embedder if self._embeddings else None,
-                lambda numbers: self._heads(reader, numbers),
-            )
+        embedder = static_embedder if self._embeddings else None
+        if len(questions) > 1:
+            ranking = together([self.ranking(reader, (question,), scope) for question in questions])
+        elif sections(questions[0]).is_long:
+            ranking = rank(reader, questions[0])
         else:
-            ranking = together([self.ranking(reader, (question,)) for question in questions])
+            ranking = rank_question(reader, questions[0], embedder, _Texts(self._tree, reader), scope)
         with self._lock:
             self._rankings[key] = ranking
             most = max(2, _CACHED_SCORES // (3 * len(reader.records) + 1))
@@ -291,7 +318,7 @@ class TextEvidence:
                 if similar is None:
                     weights = sections(issue).term_weights()
                     similar = self.commits.similar(weights) if self.commits is not None and token else []
-                ranking = rank(reader, issue, by_whole=True, similar=similar)
+                ranking = rank(reader, issue, similar=similar)
                 with self._lock:
                     self._file_rankings[key] = ranking
                     while len(self._file_rankings) > _MOST_FILE_RANKINGS:
@@ -299,14 +326,6 @@ class TextEvidence:
             return query(reader, ranking)
 
         return self.query(find)
-
-    def _heads(self, reader: Reader, numbers: Sequence[int]) -> list[str]:
-        ids = reader.ids(numbers)
-        found = {
-            node.id: NodeText.of(node, content).head()
-            for node, _, content in self._tree.texts(sorted(ids.values()))
-        }
-        return [found.get(ids[number], "") for number in numbers]
 
     def query(self, query: Callable[[Reader], T]) -> T:
         """Bring the index up to date and run a query over one moment of it."""
@@ -337,6 +356,31 @@ class TextEvidence:
             with self._lock:
                 self._known_lines.clear()
         return changed
+
+
+class _Texts:
+    """The texts of nodes by number; implements `questions.Texts`."""
+
+    def __init__(self, tree: IndexedTree, reader: Reader) -> None:
+        self._tree = tree
+        self._reader = reader
+
+    def _of(self, numbers: Sequence[int], take: Callable[[Node, str], str]) -> list[str]:
+        ids = self._reader.ids(numbers)
+        found = {node.id: take(node, content) for node, _, content in self._tree.texts(sorted(ids.values()))}
+        return [found.get(ids[number], "") for number in numbers]
+
+    def heads(self, numbers: Sequence[int]) -> list[str]:
+        """Return the beginnings that vectors are made of."""
+        return self._of(numbers, lambda node, content: NodeText.of(node, content).head())
+
+    def titles(self, numbers: Sequence[int]) -> list[str]:
+        """Return the titles."""
+        return self._of(numbers, lambda node, content: node.title)
+
+    def contents(self, numbers: Sequence[int]) -> list[str]:
+        """Return the contents, or the descriptions of nodes without any."""
+        return self._of(numbers, lambda node, content: content or node.description)
 
 
 def _cleaned(questions: Sequence[str]) -> tuple[str, ...]:

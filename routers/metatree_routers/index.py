@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from metatree.node import Node
 from metatree_routers.embedding import Embedder, quantise
+from metatree_routers.figures import share_of_figures
 from metatree_routers.node_text import NodeText
 from metatree_routers.postings import Postings, SegmentBuilder
 from metatree_routers.records import Records
@@ -135,6 +136,8 @@ class TextIndex:
                     if node.path is not None:
                         batch.roles[number] = role_of(node.path)
                     # The root stands for everything, so no word of its own speaks for it.
+                    if share := share_of_figures(content):
+                        batch.figures[number] = share
                     text = NodeText.of(node, content) if number != ROOT_NUMBER else NodeText("", "", "")
                     builder.add(
                         number, title=text.title, about=text.about, content=text.content, exact=text.exact

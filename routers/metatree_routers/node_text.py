@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from metatree.node import Node
+from metatree_routers.titles import title_term
 
 _ASSIGNED = re.compile(r"^(?: {4}|\t)?([A-Za-z_]\w{2,})[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 _MAX_SUFFIX = 6
@@ -23,7 +24,8 @@ class NodeText:
     about: str
     content: str
     exact: tuple[str, ...] = ()
-    """Terms kept as they are: `=name` for a name that is defined here, `/a/b.py` for each end of a file's path."""
+    """Terms kept as they are: `=name` for a name that is defined here, `/a/b.py` for each end of a file's path,
+    `~title` for a title that is a name."""
 
     def head(self) -> str:
         """Return what its vector is made of: title, description, and the beginning of the content."""
@@ -37,7 +39,8 @@ class NodeText:
         path = node.path or node.id
         if node.kind in ("file", "folder") and "/" in path:
             title = path if path.endswith(node.title) else f"{path} {node.title}"
-        about = [node.description]
+        # What a turn's description says for menus are the first words of the turn, which would count twice.
+        about = [node.description] if node.kind != "turn" else []
         more = [str(node.attributes.get(key) or "") for key in ("signature", "docstring")]
         about += [text for text in more if text and text not in node.description]
         return cls(title, "\n".join(about), content, tuple(_exact(node, path, content)))
@@ -56,6 +59,9 @@ def path_ends(path: str) -> Iterator[str]:
 
 
 def _exact(node: Node, path: str, content: str) -> Iterator[str]:
+    named = title_term(node)
+    if named is not None:
+        yield named
     if node.kind == "file":
         yield from path_ends(path)
     elif node.kind in ("definition", "class", "function", "method"):

@@ -10,7 +10,7 @@ the nodes that share words with the question.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,8 +19,8 @@ import numpy.typing as npt
 from metatree_routers.bm25 import BM25
 from metatree_routers.clues import Pointer, Resolver, by_home, find_clues
 from metatree_routers.commit_index import MOST_FILES, SimilarCommit, votes
-from metatree_routers.embedding import Embedder, cosines
-from metatree_routers.index import MOST_VECTORS, Reader
+from metatree_routers.embedding import cosines
+from metatree_routers.index import Reader
 from metatree_routers.paths import path_scores
 from metatree_routers.postings import Postings
 from metatree_routers.records import Ints, Records
@@ -53,12 +53,6 @@ MOST_CLUES = 4
 UNSAID = 0.1
 """How sure it is of the best file when no text has a word of the report, but a path or a commit has."""
 
-EMBEDDING_WEIGHT = 0.5
-MOST_CANDIDATES = 200
-
-Heads = Callable[[Sequence[int]], list[str]]
-"""Gives the beginnings of nodes, by number, that vectors are made of."""
-
 
 @dataclass(slots=True)
 class Ranking:
@@ -76,6 +70,8 @@ class Ranking:
     """Weight of each term of the question that some node has."""
     order: Ints
     """Nodes with evidence, best first."""
+    named: dict[int, int] = field(default_factory=dict)
+    """Node -> the node that names it, where that brought it up."""
     commits: dict[int, list[SimilarCommit]] = field(default_factory=dict)
     """Past commits like the question that touched a file, the most similar first; where a history was read."""
     _speakers: Ints | None = None
@@ -220,44 +216,29 @@ def clue_scores(records: Records, pointers: dict[int, list[Pointer]]) -> Floats:
     return scores
 
 
-def rank(
-    reader: Reader,
-    question: str,
-    embedder: Callable[[], Embedder | None] | None = None,
-    heads: Heads | None = None,
-    *,
-    by_whole: bool | None = None,
-    similar: Sequence[SimilarCommit] = (),
-) -> Ranking:
-    """Rank all nodes for one question.
+def rank(reader: Reader, report: str, *, similar: Sequence[SimilarCommit] = ()) -> Ranking:
+    """Rank all nodes for a report; a question of a sentence or a few goes through `questions.rank_question`.
 
     Args:
-        embedder: gives what adds embeddings for a question of a sentence; None for words alone.
-        heads: gives what vectors are made of, where they are not kept.
-        by_whole: whether whole files are looked for, and not the best part; None for a report, and not for a question.
-        similar: past commits like the question; what they touched is evidence.
+        reader: one moment of an index.
+        report: what is to be mended.
+        similar: past commits like the report; what they touched is evidence.
     """
     records = reader.records
-    parts = sections(question)
-    by_whole = parts.is_long if by_whole is None else by_whole
+    parts = sections(report)
     weights = parts.term_weights()
     postings = reader.postings(weights)
     matches = match(reader, weights, postings)
-    static = embedder() if embedder is not None and not parts.is_long and len(records) else None
-    if static is not None:
-        add_embeddings(reader, matches, static, question, heads)
     pointers = by_home(reader, Resolver(reader, find_clues(parts)).pointers())
-    role_factors = factors(term_counts(parts.title), is_report=by_whole)[records.role]
-    extra = np.zeros(len(records.homes), dtype=np.float32)
-    if by_whole:
-        extra += np.float32(PATH_WEIGHT) * share_of_best(path_scores(records, postings, weights))
-    if by_whole and parts.is_long:
+    role_factors = factors(term_counts(parts.title), is_report=True)[records.role]
+    extra = np.float32(PATH_WEIGHT) * share_of_best(path_scores(records, postings, weights))
+    if parts.is_long:
         title = {term: 1.0 + math.log(times) for term, times in term_counts(parts.title).items()}
-        extra += np.float32(TITLE_WEIGHT) * share_of_best(match(reader, title, postings).whole)
+        extra = extra + np.float32(TITLE_WEIGHT) * share_of_best(match(reader, title, postings).whole)
     commits = _by_file(reader, similar)
     if commits:
-        extra += np.float32(HISTORY_WEIGHT) * share_of_best(commit_scores(reader, similar, commits))
-    scores = combine(records, matches, pointers, role_factors, by_whole=by_whole, extra=extra)
+        extra = extra + np.float32(HISTORY_WEIGHT) * share_of_best(commit_scores(reader, similar, commits))
+    scores = combine(records, matches, pointers, role_factors, by_whole=True, extra=extra)
     least = UNSAID if extra.any() else 0.0
     scores *= np.float32(max(least, confidence(records, matches, scores)))
     return Ranking(
@@ -267,7 +248,7 @@ def rank(
         matches.parts,
         matches.weights,
         in_order(scores),
-        commits,
+        commits=commits,
     )
 
 
@@ -320,6 +301,7 @@ def together(rankings: Sequence[Ranking]) -> Ranking:
         parts=np.maximum.reduce([share_of_best(ranking.parts) for ranking in rankings]),
         weights=weights,
         order=in_order(scores),
+        named={node: naming for ranking in rankings for node, naming in ranking.named.items()},
     )
 
 
@@ -409,42 +391,7 @@ def confidence(records: Records, matches: Matches, scores: Floats) -> float:
     return math.sqrt(min(1.0, covered / matches.total))
 
 
-def add_embeddings(
-    reader: Reader, matches: Matches, embedder: Embedder, question: str, heads: Heads | None = None
-) -> None:
-    """Add the z-score of the cosine to the z-score of BM25, in the unit of BM25, for the candidates.
-
-    Candidates are the nodes with the most words in common; in a small tree, whose vectors are all kept, also those
-    that are nearest in meaning.
-    """
-    query = embedder.embed([question])[0]
-    if not query.any():
-        return
-    parts, records = matches.parts, reader.records
-    candidates = np.flatnonzero(parts > 0)
-    if len(candidates) > MOST_CANDIDATES:
-        candidates = candidates[np.argpartition(-parts[candidates], MOST_CANDIDATES)[:MOST_CANDIDATES]]
-    if records.n_texts <= MOST_VECTORS:
-        cosine = _kept_cosines(reader, query, range(-(-len(records) // VECTOR_CHUNK)))
-        near = np.argsort(-cosine, kind="stable")[: MOST_CANDIDATES // 4]
-        candidates = np.union1d(candidates, near[cosine[near] > 0])
-        values = cosine[candidates]
-    else:
-        values = (
-            embedder.embed(heads(candidates.tolist())) @ query
-            if heads
-            else np.zeros(len(candidates), np.float32)
-        )
-    if not len(candidates):
-        return
-    spread = float(parts[candidates].std()) or 0.1 * matches.total
-    z = (values - values.mean()) / max(float(values.std()), 1e-6)
-    added = parts[candidates] + np.float32(EMBEDDING_WEIGHT * spread) * z
-    least = np.where(parts[candidates] > 0, np.float32(1e-3), np.float32(0))
-    parts[candidates] = np.maximum(added, least * np.float32(matches.total))
-
-
-def _kept_cosines(reader: Reader, query: Floats, chunks: Iterable[int]) -> Floats:
+def kept_cosines(reader: Reader, query: Floats, chunks: Iterable[int]) -> Floats:
     """Give the cosine of each node whose vector is kept: (n,); 0 for the others."""
     cosine = np.zeros(len(reader.records) + VECTOR_CHUNK, dtype=np.float32)
     for first, vectors in reader.vectors(chunks):

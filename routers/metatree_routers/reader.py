@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from metatree.node import Node
@@ -10,6 +11,7 @@ from metatree.protocols import Answer, Reading, ReadRequest
 from metatree_routers.decisive import NOTABLE, STRONG, Word, words_of
 from metatree_routers.embedding import Embedder, static_embedder
 from metatree_routers.passages import Passage, best_passage, looks_like_code
+from metatree_routers.rows import best_row, is_table, with_header
 from metatree_routers.text import term_counts
 
 USEFUL = 0.78
@@ -46,12 +48,19 @@ class EmbeddedReader:
     async def read(self, request: ReadRequest) -> Reading:
         """Return a passage for each question that has one here; `useful=False` when none has."""
         embedder: Embedder | None = static_embedder() if self._embeddings else None
-        is_code = _is_code(request.node, request.content)
+        table = is_table(request.content)
+        is_code = not table and _is_code(request.node, request.content)
         answers = []
         for question in request.questions:
-            passage = best_passage(request.content, question, is_code=is_code, embedder=embedder)
+            if table:
+                called = f"{request.node.title}\n{request.node.description}"
+                passage = best_row(request.content, question, called=called, embedder=embedder)
+            else:
+                passage = best_passage(request.content, question, is_code=is_code, embedder=embedder)
             if passage is not None and passage.score >= USEFUL:
                 answer = _answer(request, question, passage, is_code, self._words(question))
+                if answer is not None and table:
+                    answer = replace(answer, answer=with_header(request.content, answer.answer))
                 if answer is not None:
                     answers.append(answer)
         return Reading(tuple(answers), useful=bool(answers))

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from metatree_routers.levels import Levels, levels_of
+
 RECORD = np.dtype(
     [
         ("parent", "<i4"),
@@ -18,7 +20,8 @@ RECORD = np.dtype(
         ("about", "<u2"),
         ("kind", "u1"),
         ("role", "u1"),
-        ("", "V2"),
+        ("figures", "u1"),
+        ("", "V1"),
     ]
 )
 """One node. `segment` is -1 for a number without a node; `parent` is -1 for the root."""
@@ -26,7 +29,7 @@ RECORD = np.dtype(
 CHUNK = 4096
 """Records are stored in blobs of so many."""
 
-HOME_KINDS = frozenset({"file", "page", "document", "conversation", "session"})
+HOME_KINDS = frozenset({"file", "page", "document", "conversation", "session", "history"})
 """Kinds whose parts are read as one text: a part's evidence counts for the whole, and the other way round."""
 
 Ints = npt.NDArray[np.int32]
@@ -47,6 +50,8 @@ class Records:
         self.kind: npt.NDArray[np.uint8] = np.ascontiguousarray(data["kind"])
         self.role: npt.NDArray[np.uint8] = np.ascontiguousarray(data["role"])
         """(n,) the `Role` of the file that each node is of."""
+        self.figures: npt.NDArray[np.uint8] = np.ascontiguousarray(data["figures"])
+        """(n,) how much of each content is digits; see `figures`."""
         self.lengths: npt.NDArray[np.float32] = np.stack(
             [data["title"], data["about"], data["content"]], axis=1
         ).astype(np.float32)
@@ -71,6 +76,11 @@ class Records:
         leaf = np.ones(len(self), dtype=bool)
         leaf[self.parent[self.alive & (self.parent >= 0)]] = False
         return leaf
+
+    @cached_property
+    def levels(self) -> Levels:
+        """What lies above and beside each node."""
+        return levels_of(self)
 
     def of_kind(self, kinds: Iterable[str]) -> npt.NDArray[np.bool_]:
         """Give a mask of the nodes of these kinds."""

@@ -23,6 +23,9 @@ class EmbeddedRouter:
         embeddings: whether static embeddings are used where they can be loaded.
     """
 
+    by_evidence = True
+    """It adds nothing to what the evidence says, so the evidence gives the reasons of what is collected."""
+
     def __init__(self, *, embeddings: bool = True) -> None:
         self._embeddings = embeddings
 

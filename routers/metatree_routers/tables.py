@@ -22,7 +22,7 @@ import numpy.typing as npt
 from metatree_routers.postings import Postings, Segment, decode
 from metatree_routers.records import CHUNK, RECORD, Records
 
-VERSION = 3
+VERSION = 4
 """Of the tables and of what is written to them; another version is dropped and built again."""
 
 MAX_SEGMENTS = 8
@@ -84,6 +84,8 @@ class Batch:
     """Of the nodes in the segment."""
     roles: dict[int, int] = field(default_factory=dict)
     """Of the nodes in the segment."""
+    figures: dict[int, int] = field(default_factory=dict)
+    """Of the nodes in the segment that have figures; see `figures`."""
     gone: list[int] = field(default_factory=list)
     vectors: npt.NDArray[np.int8] | None = None
     """(n, DIMENSIONS) of the nodes in the segment; None when there is no embedder."""
@@ -251,6 +253,7 @@ class Tables:
         rows["segment"] = segment
         rows["parent"] = [batch.parents[number] for number in nodes.tolist()]
         rows["role"] = [batch.roles.get(number, 0) for number in nodes.tolist()]
+        rows["figures"] = [batch.figures.get(number, 0) for number in nodes.tolist()]
         rows["kind"] = [kind_number[batch.kinds[number]] for number in nodes.tolist()]
         if batch.segment is not None:
             for column, (name, limit) in enumerate(

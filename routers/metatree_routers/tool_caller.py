@@ -21,7 +21,10 @@ _PATH = re.compile(
 )
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)?\b")
+_COMMIT = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b")
 _EMAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.]+\b")
+
+_PROPER_NAMES = re.compile(r"\b[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)*")
 
 _WORDS_OF = {
     "pattern": ("pattern", "regex", "regexp", "grep"),
@@ -29,6 +32,7 @@ _WORDS_OF = {
     "path": ("path", "file", "filename", "folder", "directory", "dir"),
     "date": ("date", "day", "since", "until", "after", "before", "time"),
     "email": ("email", "mail"),
+    "commit": ("commit", "revision", "sha", "rev"),
     "name": (
         "name",
         "symbol",
@@ -168,6 +172,8 @@ def _strings(name: str, property_: Mapping[str, Any], request: ToolRequest) -> I
             yield from _URL.findall(said)
         case "date":
             yield from _DATE.findall(said)
+        case "commit":
+            yield from _COMMIT.findall(said)
         case "email":
             yield from _EMAIL.findall(said)
         case "path":
@@ -184,6 +190,7 @@ def _strings(name: str, property_: Mapping[str, Any], request: ToolRequest) -> I
         case _:
             yield from _quoted(asked)
             yield from _CODE_NAME.findall(asked)
+            yield from _proper_names(questions)
     if "default" in property_ and isinstance(property_["default"], str):
         yield property_["default"]
 
@@ -206,6 +213,14 @@ def _words(text: str) -> list[str]:
 
 def _quoted(text: str) -> list[str]:
     return [next(group for group in match.groups() if group) for match in _QUOTED.finditer(text)]
+
+
+def _proper_names(questions: Iterable[str]) -> Iterator[str]:
+    """Yield words with a capital inside a question, those in a row together: `New York`."""
+    for question in questions:
+        for match in _PROPER_NAMES.finditer(question):
+            if question[: match.start()].strip(" ¿¡\"'(") and match.group().lower() not in STOP_WORDS:
+                yield match.group()
 
 
 def _words_to_look_for(text: str) -> Iterator[str]:

@@ -24,6 +24,7 @@ from metatree import Blackboard, Node, Tree, ask_person, load_run, memories, rem
 from metatree.archive import export_memory, import_memory
 from metatree.archive.form import EXPORTED_TABLES, LEFT_OUT_TABLES, MEMBERS
 from metatree.errors import BrokenStore, UserError
+from metatree.kernel.sqlite_journal import SqliteJournal
 from metatree.layer import Layer
 from metatree.remembering import sayings
 from metatree.rules import open_memory
@@ -90,6 +91,7 @@ def _filled(source: Path) -> Tree:
         "INSERT INTO call(hash, tool, version, arguments, key, run_id, expires_at, at, result)"
         " VALUES ('h', 't', '1', '{\"a\": 1}', 'k', 'r1', 0, 5.5, '{\"text\": \"x\"}')"
     )
+    SqliteJournal(tree.memory).post("r2", "hurry", {"how": "much"})
     open_memory(tree.memory).add("ann", "likes", "tea")
     Layer(tree.memory).set_fact("files:r9", {"k": 5, "own": None})
     Layer(tree.memory).set_fact("permission:abc", {"tool": "send", "at": "2026-01-01"})
@@ -126,6 +128,7 @@ def _told(tree: Tree) -> dict[str, object]:
         "links": store.rows("SELECT * FROM link"),
         "boards": boards,
         "calls": store.rows("SELECT hash, tool, version, arguments, key, result FROM call"),
+        "mail": store.rows("SELECT id, name, value, at FROM mail JOIN run ON run.number = mail.run"),
         "facts": store.rows("SELECT memory, id, attribute, value FROM fact"),
         "journal": store.rows(
             "SELECT id, seq, kind, at, used FROM journal JOIN run ON number = run ORDER BY id, seq"
@@ -166,6 +169,20 @@ def test_a_waiting_run_goes_on_elsewhere(filled: Tree, elsewhere: Tree, tmp_path
     assert report.conflicts == [], "the longer journal is the same run, further on"
     assert load_run("r2", tree=filled).answer == "Grey"
     assert Blackboard(filled).open_questions() == []
+
+
+def test_a_signal_is_delivered_once(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None:
+    export_memory(filled, tmp_path / "a.metatree")
+    import_memory(elsewhere, tmp_path / "a.metatree")
+    journal = SqliteJournal(elsewhere.memory)
+    token = journal.acquire("r2")
+    assert len(journal.take("r2", token, len(journal.read("r2")))) == 1
+    journal.release("r2", token, "waiting")
+    import_memory(elsewhere, tmp_path / "a.metatree")
+    assert elsewhere.memory.rows("SELECT * FROM mail") == []
+    export_memory(elsewhere, tmp_path / "b.metatree")
+    import_memory(filled, tmp_path / "b.metatree")
+    assert filled.memory.rows("SELECT * FROM mail") == []
 
 
 def test_what_both_have_is_merged(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None:
@@ -343,9 +360,19 @@ def test_cut_off_and_foreign_files_are_told_apart(exported: bytes, elsewhere: Tr
 def test_a_file_made_to_do_harm_is_refused(exported: bytes, elsewhere: Tree, tmp_path: Path) -> None:
     file = tmp_path / "a.metatree"
     file.write_bytes(exported)
-    _changed(file, "images.jsonl", lambda data: data.replace(b'"name":"', b'"name":"../../evil'))
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    evil = "../../../evil.webp"
+    members["images.jsonl"] = members["images.jsonl"].replace(
+        b'"thumbnail":null', f'"thumbnail":"{evil}"'.encode()
+    )
+    assert evil.encode() in members["images.jsonl"]
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in {**members, f"images/{evil}": b"evil"}.items():
+            archive.writestr(name, data)
     import_memory(elsewhere, file)
     assert not list(tmp_path.rglob("evil*"))
+    file.write_bytes(exported)
     _changed(file, "links.jsonl", lambda data: b" " * 400_000_000 + b"\n")
     with pytest.raises(UserError, match="no honest export"):
         import_memory(elsewhere, file)

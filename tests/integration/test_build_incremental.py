@@ -131,6 +131,33 @@ def test_the_same_size_and_time_but_other_bytes_right_after_the_build_are_seen(s
             assert f"return {number + 5}" in tree.content("pkg/a.py::f")
 
 
+def test_an_edit_that_keeps_size_and_time_is_seen_by_the_time_of_its_status(source: Path) -> None:
+    settle(source)
+    path = source / "pkg" / "a.py"
+    with build_tree(source) as tree:
+        path.write_text(path.read_text().replace("Do f.", "Do F!"))
+        os.utime(path, ns=(10**18, 10**18 + 7))
+        with pytest.raises(StaleSource):
+            tree.content("pkg/a.py::f")
+        assert tree.stale()
+        tree.refresh()
+        assert "Do F!" in tree.content("pkg/a.py::f") and not tree.stale()
+
+
+def test_a_tree_without_recorded_times_of_status_records_them_without_reading(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one is that was built before these were recorded."""
+    settle(source)
+    with build_tree(source) as tree:
+        tree.index.execute("UPDATE file SET ctime_ns = -1")
+        assert not tree.stale()
+        monkeypatch.setattr(files_build, "read_file", None)
+        tree.refresh()
+        assert not tree.index.rows("SELECT path FROM file WHERE ctime_ns = -1")
+        assert tree.content("pkg/a.py::f")
+
+
 def test_a_deleted_file_takes_its_nodes_links_and_folder_along(source: Path) -> None:
     with build_tree(source) as tree:
         since = tree.sequence

@@ -398,7 +398,7 @@ def test_sources_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "file.py").write_text("x = 1")
     places: list[tuple[str | Path, str]] = [
         (tmp_path / "nothing", "does not exist"),
-        ("https://example.org/x", "is an address"),
+        ("ftp://example.org/x", "is an address"),
     ]
     for source, words in places:
         with pytest.raises(UserError, match=words):

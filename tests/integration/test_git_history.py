@@ -22,49 +22,11 @@ from metatree.history import (
     touches,
 )
 from metatree.store import Store
+from tests.integration.git_repository import Repository
 
 pytestmark = pytest.mark.integration
 
 LINES = "".join(f"line {number} of a file that git can tell from others\n" for number in range(20))
-
-
-class Repository:
-    """A repository whose commits are a minute apart, whatever the clock says."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.minute = 0
-        root.mkdir()
-        self.git("init", "-q", "-b", "main")
-
-    def git(self, *arguments: str) -> str:
-        date = f"{1_600_000_000 + 60 * self.minute} +0000"
-        environment = os.environ | {
-            "GIT_AUTHOR_DATE": date,
-            "GIT_COMMITTER_DATE": date,
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_AUTHOR_NAME": "Ann",
-            "GIT_AUTHOR_EMAIL": "ann@example.org",
-            "GIT_COMMITTER_NAME": "Ann",
-            "GIT_COMMITTER_EMAIL": "ann@example.org",
-        }
-        done = subprocess.run(
-            ["git", *arguments], cwd=self.root, env=environment, text=True, capture_output=True, check=True
-        )
-        return done.stdout.strip()
-
-    def commit(self, message: str, files: dict[str, str | None]) -> str:
-        """Write files, or take them away with None, and commit all that changed."""
-        self.minute += 1
-        for path, text in files.items():
-            if text is None:
-                (self.root / path).unlink()
-                continue
-            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
-            (self.root / path).write_text(text)
-        self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", message)
-        return self.git("rev-parse", "HEAD")
 
 
 @pytest.fixture
@@ -139,6 +101,17 @@ def test_names_on_several_lines_of_development_meet(repository: Repository) -> N
     store = read(repository.root)
     assert subjects(store, "b.py") == ["Change", "Change under the old name", "Rename", "Add"]
     assert "Merge" not in " ".join(subjects(store))
+
+
+def test_a_line_of_development_that_left_no_trace_is_known_too(repository: Repository) -> None:
+    repository.commit("Add", {"a.py": LINES})
+    repository.git("checkout", "-q", "-b", "side")
+    repository.commit("Try", {"a.py": LINES + "1"})
+    repository.commit("Take back", {"a.py": LINES})
+    repository.git("checkout", "-q", "main")
+    repository.commit("Go on", {"b.py": "b"})
+    repository.git("merge", "-q", "--no-edit", "side")
+    assert subjects(read(repository.root), "a.py") == ["Take back", "Try", "Add"]
 
 
 def test_reading_on_gives_what_reading_anew_gives(repository: Repository) -> None:

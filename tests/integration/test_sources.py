@@ -111,6 +111,19 @@ def test_several_folders_and_a_file_lie_below_their_mounts(folders: Path) -> Non
         assert tree.file_of(note) == folders / "handbook.md"
 
 
+def test_a_project_moves_with_its_tree(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_tree("src", "handbook.md").close()
+    moved = folders.rename(folders.with_name("moved"))
+    monkeypatch.chdir(moved)
+    with Tree.open(".") as tree:
+        assert tree.content("handbook.md#rules") == "## Rules\n\nBe kind."
+        assert [source.location for source in tree.sources()] == [
+            str(moved / "src"),
+            str(moved / "handbook.md"),
+        ]
+        assert not tree.stale()
+
+
 def test_each_source_is_brought_up_to_date_by_itself(folders: Path) -> None:
     with build_tree("src", "docs", "handbook.md") as tree:
         since = tree.sequence
@@ -160,6 +173,8 @@ def test_a_source_taken_out_goes_with_its_nodes_and_notes_below_it_come_back_wit
     with build_tree("docs", "src") as tree:
         assert [node.id for node in tree.children()] == ["docs", "src"]
         assert tree.parent("n") == "docs/guide.md#refunds"
+    with build_tree("src", "docs") as tree:
+        assert [node.id for node in tree.children()] == ["src", "docs"]
     with pytest.raises(UserError, match=r"this tree is of .*docs.*, not of .*handbook.md.*: choose another"):
         build_tree("handbook.md")
 

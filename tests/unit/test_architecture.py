@@ -83,7 +83,10 @@ PUBLIC = {
         Token Trivial WorkingMemory commit_all commit_one open_memory parse_facts parse_productions
         why_not
     """,
-    "metatree_agents": "Definition FileToEdit files_to_edit",
+    "metatree_agents.planner": """
+        AgentInfo AgentOptions Agents BadDefinition Domain Done PlanLimits TaskContext ordered plan unordered
+    """,
+    "metatree_agents": "Definition FileToEdit FunctionTool files_to_edit function_tools",
     "metatree_memory_tools": "build_tree",
     "metatree_routers": """
         CachedRouter EmbeddedComposer EmbeddedDescriber EmbeddedReader EmbeddedRouter EmbeddedToolCaller

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metatree_memory_tools.ignore import IgnoreRules, is_secret
 from metatree_memory_tools.imports import Import, Modules, targets
-from metatree_memory_tools.index_writer import arrange
+from metatree_memory_tools.index_writer import Known, arrange
 from metatree_memory_tools.plain_text import PIECE_LINES, PlainText
 from metatree_memory_tools.renames import Renames
 from metatree_memory_tools.wording import docstring_prose, first_sentence, shorten, with_names
@@ -202,9 +202,9 @@ def test_positions_of_neighbours_stay() -> None:
 
 
 def test_renames_pair_each_file_once() -> None:
-    known = {f"old/{n}": (5, 0, "same", "r") for n in "ab"} | {
-        "e": (0, 0, "empty", "r"),
-        "o": (3, 0, "other", "r"),
+    known = {f"old/{n}": Known(5, 0, "same", "r", 0) for n in "ab"} | {
+        "e": Known(0, 0, "empty", "r", 0),
+        "o": Known(3, 0, "other", "r", 0),
     }
     renames = Renames(known, known)
     assert renames.source("new/b", "same", 5) == "old/b"

@@ -10,15 +10,20 @@ import typer
 
 from metatree.errors import MetatreeError, RunExists, UserError
 from metatree_agents.cli import screen
+from metatree_agents.cli.agents import agents_app
 from metatree_agents.cli.archive import export, import_
 from metatree_agents.cli.ask import ask, files, find
 from metatree_agents.cli.build import build
 from metatree_agents.cli.doctor import doctor
 from metatree_agents.cli.exits import FAILED, WRONG_USE, Cancelled
 from metatree_agents.cli.memories import forget, memories, remember
+from metatree_agents.cli.plan import plan
+from metatree_agents.cli.plugged import plugins
 from metatree_agents.cli.questions import answer, questions
 from metatree_agents.cli.rules import rules
 from metatree_agents.cli.runs import resume, runs, trace
+from metatree_agents.cli.serve_mcp import mcp
+from metatree_agents.cli.serving import serve, users_app, worker
 from metatree_agents.cli.show import show
 from metatree_agents.cli.trees import denied
 from metatree_agents.cli.warnings import warnings_shown
@@ -40,10 +45,12 @@ app = typer.Typer(
 _COMMANDS = (
     *(build, ask, find, files, show, trace, runs, resume, questions, answer),
     *(remember, memories, forget, export, import_),
-    *(rules, doctor),
+    *(rules, plan, mcp, serve, worker, plugins, doctor),
 )
 for _command in _COMMANDS:
     app.command(_command.__name__.rstrip("_"))(_command)
+app.add_typer(agents_app, name="agents")
+app.add_typer(users_app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -23,6 +23,7 @@ _WORDS = {
     "facts": "small fact",
     "runs": "run",
     "journal": "step of runs",
+    "mail": "signal to runs",
     "calls": "tool call",
     "boards": "board",
     "items": "item on boards",
@@ -160,5 +161,7 @@ def _counted(counts: dict[str, int]) -> str:
 def _plural(words: str, number: int) -> str:
     first, _, rest = words.partition(" of ")
     head, space, tail = first.partition(" on ")
+    if not space:
+        head, space, tail = first.partition(" to ")
     many = head if number == 1 else f"{head}s"
     return many + space + tail + (f" of {rest}" if rest else "")

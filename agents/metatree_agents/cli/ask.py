@@ -52,6 +52,8 @@ def ask(
             "--wait", min=0, metavar="S", help="With --ask-person: wait S seconds for `metatree answer`."
         ),
     ] = 0.0,
+    allow: options.Allow = None,
+    web: options.Web = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
     debug: options.Debug = False,
@@ -61,12 +63,21 @@ def ask(
     The tree is built first when it is missing, and refreshed when its source has changed. With --ask-person the search
     also reads and writes the blackboard of the tree.
 
+    A tool that changes something is called when --allow names it, when it was permitted for good (`metatree plugins
+    --permissions`), or when the person says yes: at the terminal, or with `metatree answer` to the question that the
+    run then waits with.
+
+    With --web, pages that a search engine finds for what the tree does not answer are fetched, kept as nodes with where
+    they came from, and searched. Private addresses are refused unless METATREE_WEB_ALLOW names their hosts.
+
     \b
     Example: metatree ask "Where are redirects followed?" --source ~/src/requests
     """
     from metatree import Blackboard, search
     from metatree import ask_person as person
     from metatree_agents.cli.answers import answer_lines, with_sources
+    from metatree_agents.cli.browsing import browsing
+    from metatree_agents.cli.permits import has_changing, permit_of
     from metatree_agents.cli.searching import (
         asked_on_board,
         ended,
@@ -82,6 +93,7 @@ def ask(
     texts = texts_of(questions, what="question")
     parts = suite_parts(router)
     run_id = run or new_run_id()
+    fallbacks, tools = browsing(web)
     with ready_tree(source, tree, refresh=not no_refresh) as opened:
         with watched(run_id) as progress:
             result = search(
@@ -92,8 +104,10 @@ def ask(
                 limits=limits_of(max_calls, max_seconds),
                 run_id=run_id,
                 on_event=progress,
-                fallbacks=[person] if ask_person else [],
-                blackboard=Blackboard(opened) if ask_person else None,
+                tools=tools,
+                fallbacks=[*fallbacks, person] if ask_person else fallbacks,
+                permit=permit_of(opened, allow),
+                blackboard=Blackboard(opened) if ask_person or has_changing(opened) else None,
                 wait=wait,
                 **with_hints(parts, opened),
             )

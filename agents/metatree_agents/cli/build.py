@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from metatree.sources import public_location
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FAILED, FOUND
 from metatree_agents.cli.shapes import BuildShape, BuiltShape, BuiltSourceShape
@@ -18,7 +19,8 @@ def build(
         typer.Argument(
             parser=options.given,
             metavar="SOURCE",
-            help="Folders, files, addresses, or TYPE:LOCATION for an installed type of sources.",
+            help="Folders, files, addresses (https://…), servers (mcp:COMMAND, mcp:https://…), descriptions"
+            " (openapi:FILE), or TYPE:LOCATION for another installed type of sources.",
         ),
     ],
     tree: options.TreePath = None,
@@ -49,7 +51,7 @@ def build(
         mounts = [source for source in made.sources() if source.mount]
         place = str(made.path)
     built = BuiltShape(
-        source=", ".join(sources),
+        source=", ".join(map(public_location, sources)),
         tree=place,
         nodes=info["nodes"],
         kinds=info["kinds"],

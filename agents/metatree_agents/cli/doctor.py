@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 from metatree.errors import MetatreeError
@@ -42,6 +43,8 @@ def doctor(
     checks = [
         _checked("python", _python),
         _checked("packages", _packages),
+        _checked("files read", _file_types),
+        _checked("web and servers", _outside),
         _checked("embedded router", _embedded),
         _checked("sqlite", lambda: _sqlite(place)),
         _checked("tree", lambda: _tree(place)),
@@ -91,6 +94,48 @@ def _packages() -> str:
     if missing:
         raise _Bad(f"not installed: {', '.join(missing)}; run `pip install --force-reinstall metatree`")
     return ", ".join(found)
+
+
+def _file_types() -> str:
+    """Say which kinds of files become more than plain text, and which extras would add to them."""
+    from metatree_memory_tools.languages.code import installed, missing
+
+    languages = sorted({language.name for language in installed()})
+    read = ["Python", "Markdown", "reStructuredText", "docx", *languages]
+    lacking: list[str] = []
+    documents = {"PDF": "pypdfium2", "HTML": "selectolax"}
+    for name, package in documents.items():
+        (read if find_spec(package) is not None else lacking).append(name)
+    said = f"outlines of {', '.join(read)}"
+    if lacking:
+        said += f"; `pip install 'metatree[docs]'` to read {' and '.join(lacking)}"
+    if names := missing():
+        said += f"; `pip install 'metatree[languages]'` for outlines of {', '.join(names)}, now plain text"
+    return said
+
+
+def _outside() -> str:
+    """Say which sources besides files can be read, which extras would add to them, and what searches the web."""
+    from metatree_memory_tools.web.chromium import VARIABLE, has_chromium
+    from metatree_memory_tools.web.search import VARIABLE as ENGINE
+
+    needed = {
+        "web pages": ("selectolax", "web"),
+        "MCP servers": ("mcp", "mcp"),
+        "OpenAPI descriptions": ("jsonschema", "openapi"),
+    }
+    there = [name for name, (package, _) in needed.items() if find_spec(package) is not None]
+    said = [f"reads {', '.join(there)}" if there else "reads none of them"]
+    for name, (_, extra) in needed.items():
+        if name not in there:
+            said.append(f"`pip install 'metatree[{extra}]'` for {name}")
+    if not has_chromium():
+        said.append(f"no Chromium for screenshots: apt install chromium, or name one in {VARIABLE}")
+    engine = os.environ.get(ENGINE)
+    said.append(
+        f"searches the web with {engine}" if engine else f"does not search the web: {ENGINE} is not set"
+    )
+    return "; ".join(said)
 
 
 def _embedded() -> str:

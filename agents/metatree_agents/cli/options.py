@@ -83,3 +83,22 @@ NoRefresh = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; docs/json.md has the schema.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also print the path that the search took.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        parser=given,
+        metavar="TOOL",
+        help="Let this tool change something outside of the memory, in this run; several times for several.",
+    ),
+]
+Web = Annotated[
+    str | None,
+    typer.Option(
+        "--web",
+        parser=given,
+        metavar="URL",
+        help="Look on the web for what the tree does not answer: address of a SearXNG instance that is asked for pages,"
+        " which become nodes; METATREE_SEARCH_URL names one too.",
+    ),
+]

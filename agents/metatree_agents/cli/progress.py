@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from metatree_agents.cli.screen import visible
 
 if TYPE_CHECKING:
+    from rich.status import Status
+
     from metatree.result import TraceEntry
 
 _SHOWN = {
@@ -21,6 +23,10 @@ _SHOWN = {
     "create": "created",
     "fallback": "fallback at",
 }
+
+
+_showing: list[Status] = []
+"""The lines on the terminal: one, while a search goes on."""
 
 
 class BuildProgress(Protocol):
@@ -56,7 +62,7 @@ def build_bar(title: str) -> Iterator[BuildProgress | None]:
 
         def report(done: int, total: int, path: str) -> None:
             progress.live.transient = False  # a bar that has shown something stays
-            progress.update(task, completed=done, total=total, path=_short(path))
+            progress.update(task, completed=done, total=total or None, path=_short(path))
 
         yield report
 
@@ -71,13 +77,29 @@ def search_line() -> Iterator[SearchProgress | None]:
     from rich.text import Text
 
     with Console(stderr=True).status("searching") as status:
+        _showing.append(status)
 
         def report(entry: TraceEntry) -> None:
             doing = _SHOWN.get(entry.event)
             if doing is not None and entry.node is not None:
                 status.update(Text(f"{doing} {_short(entry.node)}"))
 
-        yield report
+        try:
+            yield report
+        finally:
+            _showing.remove(status)
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Take the line away while the person is asked something."""
+    for status in _showing:
+        status.stop()
+    try:
+        yield
+    finally:
+        for status in _showing:
+            status.start()
 
 
 def _short(path: str, width: int = 50) -> str:

@@ -96,6 +96,7 @@ def answer(
             router=router,
             max_calls=max_calls,
             max_seconds=max_seconds,
+            allow=None,
             json=json,
             verbose=verbose,
             debug=debug,

@@ -108,13 +108,16 @@ def resume(
     router: options.Router = None,
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
+    allow: options.Allow = None,
+    web: options.Web = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
     debug: options.Debug = False,
 ) -> int:
     """Go on with a run that was cancelled, reached a limit or waits for a person.
 
-    What was found and paid for is not asked again. The limits given here replace the earlier ones.
+    What was found and paid for is not asked again. The limits given here replace the earlier ones. A run that was begun
+    with --web needs it again.
 
     \b
     Example: metatree resume 1f6c9a02 --max-calls 500
@@ -122,7 +125,9 @@ def resume(
     from metatree import resume as go_on
     from metatree_agents.cli.answers import answer_lines, file_lines, node_lines
     from metatree_agents.cli.begun import kept
+    from metatree_agents.cli.browsing import browsing, chain_of
     from metatree_agents.cli.inputs import text_of
+    from metatree_agents.cli.permits import permit_of
     from metatree_agents.cli.searching import (
         asked_on_board,
         ended,
@@ -154,11 +159,15 @@ def resume(
         answers = None
         if answer is not None:
             answers = {_waiting_question(opened, run): text_of(answer, what="answer")}
+        fallbacks, tools = browsing(web)
         with watched(run) as progress:
             result = go_on(
                 run,
                 tree=opened,
                 answers=answers,
+                tools=tools,
+                fallbacks=chain_of(_fallbacks(opened, run), fallbacks),
+                permit=permit_of(opened, allow),
                 limits=limits_of(max_calls, max_seconds),
                 on_event=progress,
                 **with_hints(parts, opened),
@@ -187,6 +196,14 @@ def _collects(tree: Tree, run_id: str) -> bool:
 
     found = next((each for each in list_runs(tree=tree) if each.run_id == run_id), None)
     return found is not None and found.given["returns"] == "nodes"
+
+
+def _fallbacks(tree: Tree, run_id: str) -> list[str]:
+    """Return the kinds of fallbacks that a run was begun with; none when there is no such run."""
+    from metatree import runs as list_runs
+
+    found = next((each for each in list_runs(tree=tree) if each.run_id == run_id), None)
+    return [] if found is None else list(found.given.get("fallbacks") or [])
 
 
 def _waiting_question(tree: Tree, run: str) -> str:

@@ -294,6 +294,42 @@ class ImportShape(TypedDict):
     permissions_left_out: int
 
 
+class PluginShape(TypedDict):
+    """One entry point; `error` says why it cannot be used, null when it can."""
+
+    group: str
+    name: str
+    object: str
+    package: str
+    version: str
+    provides: str
+    tools: list[str]
+    error: str | None
+
+
+class PluginsShape(TypedDict):
+    """`metatree plugins --json`."""
+
+    plugins: list[PluginShape]
+
+
+class PermissionShape(TypedDict):
+    """A tool that may change something without asking, as it was when somebody said so; the time is ISO 8601 in UTC."""
+
+    tool: str
+    title: str
+    version: str
+    fingerprint: str
+    who: str
+    at: str
+
+
+class PermissionsShape(TypedDict):
+    """`metatree plugins --permissions --json`; with `--revoke`, those that were taken back."""
+
+    permissions: list[PermissionShape]
+
+
 class AgendaShape(TypedDict):
     """A production with the tokens that hold, how many of them were not dealt with, and how many are to be removed."""
 

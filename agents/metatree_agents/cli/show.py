@@ -95,7 +95,7 @@ def _below(tree: Tree, node: Node, depth: int) -> Iterator[tuple[int, tuple[str,
     """Yield each node with its level, as its title with line numbers and its description."""
     for level, each in tree.walk(node, depth=depth):
         title = screen.visible(each.title)
-        if each.source is not None and each.source.start_line is not None:
+        if each.source is not None and each.source.type == "text" and each.source.start_line is not None:
             title += f":{each.source.start_line}-{each.source.end_line}"
         yield level, (title, screen.visible(" ".join(each.description.split())))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metatree.errors import UserError
+from metatree.sources import public_location
 from metatree_agents.cli.exits import Cancelled
 from metatree_agents.cli.progress import build_bar
 from metatree_agents.cli.screen import note, visible
@@ -112,10 +113,17 @@ def build(sources: Sequence[str], tree: Path | None, *, history: bool | None = N
     from metatree_memory_tools import build_tree
 
     place = place_of(sources, tree)
+    for source in sources:
+        if Path(source).expanduser().resolve() in (Path.home(), Path(Path.home().anchor)):
+            note(
+                f"warning: {visible(source)} is a whole home folder or disk: Ctrl-C, and name a folder, to stop"
+            )
     _make_place(place)
     began = time.monotonic()
-    named = ", ".join(visible(source) for source in sources)
-    command = f"metatree build {' '.join(sources)}" + (f" --tree {tree}" if tree is not None else "")
+    named = ", ".join(visible(public_location(source)) for source in sources)
+    command = f"metatree build {' '.join(map(public_location, sources))}" + (
+        f" --tree {tree}" if tree is not None else ""
+    )
     with _resumable(f"cancelled; what was read is kept: go on with `{command}`"):
         with build_bar(f"building {named}") as progress:
             built = build_tree(*sources, out=tree, history=history, progress=progress)

@@ -126,6 +126,20 @@ def atoms_of(condition: Condition) -> Iterator[tuple[str, tuple[Any, ...]]]:
             yield from atoms_of(condition[2])
 
 
+def ranges_of(condition: Condition) -> Iterator[str]:
+    """Yield the relations that quantifiers range over, and those that `sortof` asks for."""
+    match condition[0]:
+        case "forall" | "exists":
+            for _, types in condition[1]:
+                yield from types
+            yield from ranges_of(condition[2])
+        case "sortof":
+            yield condition[2]
+        case "and" | "or" | "not" | "imply":
+            for inner in condition[1:]:
+                yield from ranges_of(inner)
+
+
 def free_variables(condition: Condition) -> set[str]:
     """Return the variables of a condition that no quantifier inside binds."""
     match condition[0]:

@@ -264,7 +264,7 @@ def test_limit_is_exit_code_3_and_says_how_to_go_on(
         (["resume", "nothing"], "no run 'nothing'"),
         (["build", "gone"], "'gone' does not exist: give a folder or a file"),
         (["ask", "Why?", "--source", "README.md"], "choose another --tree"),
-        (["build", "src", "https://example.org/"], "an address that no installed type of sources reads"),
+        (["build", "src", "ftp://example.org/"], "an address that no installed type of sources reads"),
         (["frobnicate"], "No such command 'frobnicate'"),
         (["build", ""], "it is empty"),
         (["ask", "Why?", "--source", ""], "'--source': it is empty"),

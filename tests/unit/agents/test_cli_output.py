@@ -288,3 +288,14 @@ def test_ask_json_is_the_contract() -> None:
 )
 def test_visible_text_drives_no_terminal(text: str, shown: str) -> None:
     assert screen.visible(text) == shown
+
+
+def test_the_doctor_says_which_extras_would_outline_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    from metatree_agents.cli import doctor
+
+    assert "pip install" not in doctor._file_types()
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    monkeypatch.setattr("metatree_memory_tools.languages.code.missing", lambda: ["go", "rust"])
+    said = doctor._file_types()
+    assert "`pip install 'metatree[docs]'` to read PDF and HTML" in said
+    assert "`pip install 'metatree[languages]'` for outlines of go, rust, now plain text" in said

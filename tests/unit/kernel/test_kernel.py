@@ -379,7 +379,7 @@ def test_a_journal_that_fails_stops_the_run_with_all_before_it_kept() -> None:
     class Full(MemoryJournal):
         room = 2
 
-        def append(self, run_id: str, token: int, seq: int, record: Record) -> bool:
+        def append(self, run_id: str, token: int, seq: int, record: Record) -> int:
             if seq > self.room:
                 raise OSError("disk full")
             return super().append(run_id, token, seq, record)
@@ -411,7 +411,7 @@ def test_a_long_effect_renews_the_hold_and_is_given_up_when_it_is_lost() -> None
         renew_every_s = 0.01
         renewed = 0
 
-        def renew(self, run_id: str, token: int) -> bool:
+        def renew(self, run_id: str, token: int) -> int:
             self.renewed += 1
             if self.renewed == 3:
                 raise LeaseLost(run_id)

@@ -160,8 +160,9 @@ def test_forget_does_not_take_built_nodes_that_were_moved_below(tree: Tree) -> N
     assert "docs/a.md" in tree and made.node.id in tree
 
 
-def test_forget_overwrites_the_words(tree: Tree) -> None:
-    made = remember(tree, "the word is xylophone", evidence=False)
+@pytest.mark.parametrize("under", [None, "docs"])
+def test_forget_overwrites_the_words(tree: Tree, under: str | None) -> None:
+    made = remember(tree, "the word is xylophone", under=under, evidence=False)
     forget(tree, made.node.id)
     assert not tree.memory.rows("SELECT 1 FROM content WHERE text LIKE '%xylophone%'")
     assert not tree.memory.rows("SELECT 1 FROM meta WHERE key LIKE 'memory-text:%'")
@@ -244,6 +245,12 @@ def test_what_looks_like_a_secret_is_warned_of_and_can_be_left_out(tree: Tree, t
     left, number = redacted(f"before {text} after")
     assert number == 1 and left.startswith("before ") and left.endswith(" after")
     assert not secrets_in(left)
+
+
+def test_a_secret_of_two_shapes_is_left_out_once() -> None:
+    token = "ghp_" + "a1B2" * 9
+    left, number = redacted(f"token: {token}; x")
+    assert number == 1 and token not in left and left.endswith("; x")
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ class CutJournal(MemoryJournal):
         super().__init__()
         self.at = at
 
-    def append(self, run_id: str, token: int, seq: int, record: Record) -> bool:
+    def append(self, run_id: str, token: int, seq: int, record: Record) -> int:
         if seq == self.at:
             raise KeyboardInterrupt
         return super().append(run_id, token, seq, record)

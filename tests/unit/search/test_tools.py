@@ -501,3 +501,17 @@ def test_nothing_is_made_by_tools_when_nodes_are_wanted() -> None:
     calls: list[str] = []
     found = run(tree_of({"a": "text a", "b": "text b"}), [exploratory(calls=calls)], returns="nodes", k=9)
     assert (len(found.nodes), calls) == (2, [])
+
+
+def test_the_same_node_made_from_two_places_is_one_node() -> None:
+    """A commit that is opened from two files hangs below the first of them."""
+
+    @tool(kind="interactive", name="fetch", kinds=["note"])
+    def fetch(node: Node) -> Node:
+        return Node(id="commit:1", title="a commit", description="d", content="the same", kind="page")
+
+    tree = tree_of({"a": "text of a", "b": "text of b"})
+    result = run(tree, [fetch])
+    assert [node.id for node in tree.children("a")] + [node.id for node in tree.children("b")] == ["commit:1"]
+    assert len(events(result, "create")) == 1
+    assert len(events(result, "tool")) == 2

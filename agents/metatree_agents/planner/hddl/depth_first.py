@@ -28,16 +28,24 @@ _CLOCK_EVERY = 1024
 class Agenda:
     """The tasks that remain, first things first; shared by all searches that have the same rest."""
 
-    __slots__ = ("above", "arguments", "hash", "id", "rest", "task")
+    __slots__ = ("above", "arguments", "hash", "id", "rest", "steps", "task")
 
     def __init__(
-        self, task: int, arguments: Arguments, number: int, rest: Agenda | None, above: Above | None
+        self,
+        task: int,
+        arguments: Arguments,
+        number: int,
+        rest: Agenda | None,
+        above: Above | None,
+        steps: float = 0.0,
     ) -> None:
         self.task = task
         self.arguments = arguments
         self.id = number
         self.rest = rest
         self.above = above
+        self.steps: float = steps if rest is None else steps + rest.steps
+        """A lower bound on the actions that remain."""
         self.hash: int = hash((task, arguments, rest.hash if rest is not None else 0))
 
 
@@ -72,6 +80,7 @@ def search(
     deadline: float,
     rng: Random | None = None,
     max_depth: int = 100_000,
+    fewer_than: int | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Searched:
     """Search once.
@@ -82,8 +91,9 @@ def search(
         deadline: by `clock`.
         rng: draws the order of methods, of their instances and of unordered tasks; None for the written order.
         max_depth: longest path from the root.
+        fewer_than: look only for plans with fewer steps.
     """
-    return _Run(problem, nodes, deadline, rng, max_depth, clock).search()
+    return _Run(problem, nodes, deadline, rng, max_depth, fewer_than, clock).search()
 
 
 class _Run:
@@ -94,6 +104,7 @@ class _Run:
         deadline: float,
         rng: Random | None,
         max_depth: int,
+        fewer_than: int | None,
         clock: Callable[[], float],
     ) -> None:
         self.problem = problem
@@ -101,16 +112,25 @@ class _Run:
         self.deadline = deadline
         self.rng = rng
         self.max_depth = max_depth
+        self.fewer_than = fewer_than
+        self.done = 0
+        """Steps on the trail."""
         self.clock = clock
         self.state: State = [set(facts) for facts in problem.initial]
         self.hash = 0
         self.ids = 0
         self.trail: list[tuple[Any, ...]] = []
+        self.steps = {key: 0.0 if action.idle else 1.0 for key, action in problem.actions.items()}
+        self.steps |= {
+            key: min((method.steps for method in methods), default=0.0)
+            for key, methods in problem.methods.items()
+        }
         self.pruned = False
 
     def search(self) -> Searched:
         problem = self.problem
-        visited: set[tuple[int, int]] = set()
+        visited: dict[tuple[int, int], int] = {}
+        bound = self.fewer_than
         seen, actions, methods = 0, problem.actions, problem.methods
         agenda: Agenda | None = Agenda(-1, (), 0, None, None)
         # Each frame: the ways that remain, the length of the trail, what to undo.
@@ -123,13 +143,17 @@ class _Run:
                 return Searched(None, seen, False, False)
             if seen > self.nodes:
                 return Searched(None, seen, False, False)
-            if agenda is None:
+            if bound is not None and self.done + (0 if agenda is None else agenda.steps) >= bound:
+                pass
+            elif agenda is None:
                 if problem.goal(self.state):
                     return Searched(self._plan(), seen, False, False)
             else:
                 key = (self.hash, agenda.hash)
-                if key not in visited:
-                    visited.add(key)
+                before_with = visited.get(key)
+                # Only with a bound it matters how many steps led here.
+                if before_with is None or (bound is not None and before_with > self.done):
+                    visited[key] = self.done
                     if agenda.task in actions:
                         action = actions[agenda.task]
                         if action.applicable(self.state, agenda.arguments):
@@ -139,6 +163,7 @@ class _Run:
                             if added or deleted:
                                 self._rehash(added, deleted)
                             trail.append(("step", agenda.id, agenda.task, agenda.arguments))
+                            self.done += 1
                             agenda = agenda.rest
                             continue
                     elif self._repeats(agenda):
@@ -154,6 +179,8 @@ class _Run:
             # The next way of the newest frame that has one.
             while frames:
                 ways, length, added, deleted, before = frames[-1]
+                if bound is not None:
+                    self.done -= sum(entry[0] == "step" for entry in trail[length:])
                 del trail[length:]
                 if added or deleted:
                     self._undo(added, deleted)
@@ -185,7 +212,7 @@ class _Run:
             for index in reversed(order):
                 task, places = method.subtasks[index]
                 arguments = tuple(values[p] if p >= 0 else -1 - p for p in places)
-                rest = Agenda(task, arguments, ids[index], rest, above)
+                rest = Agenda(task, arguments, ids[index], rest, above, self.steps[task])
             self.trail.append(("method", agenda.id, agenda, method, values, tuple(ids)))
             yield rest
 

@@ -49,5 +49,6 @@ def tiny(
 ) -> tuple[str, str]:
     """Return a domain and a problem with the objects `a` and `b` of no type."""
     domain = f"(define (domain tiny) (:predicates {predicates})\n{body})"
-    problem = f"(define (problem one) (:domain tiny) (:objects a b) (:htn :subtasks {network}) (:init {init}) (:goal {goal}))"
+    network = f"(:htn :subtasks {network})"
+    problem = f"(define (problem one) (:objects a b) {network} (:init {init}) (:goal {goal}))"
     return domain, problem

@@ -92,7 +92,8 @@ def test_unordered_deliveries_that_do_not_meet_may_overlap() -> None:
         ),
         pytest.param(
             "(:task t) (:method m :parameters (?x) :task (t) :subtasks (do ?x)) (:action do :parameters (?x)"
-            " :precondition (exists (?y) (and (p ?y) (not (= ?x ?y)))) :effect (forall (?z) (when (p ?z) (not (p ?z)))))",
+            " :precondition (exists (?y) (and (p ?y) (not (= ?x ?y))))"
+            " :effect (forall (?z) (when (p ?z) (not (p ?z)))))",
             {"init": "(p b)", "goal": "(not (p b))"},
             ["do"],
             id="exists, and effects with forall and when",
@@ -140,7 +141,8 @@ def test_language(body: str, options: dict[str, str], steps: list[str]) -> None:
         ("(:action t :precondition (q))", {}),
         ("(:action t)", {"goal": "(q)"}),
         (
-            "(:task t) (:method m :parameters (?x) :task (t) :subtasks (do ?x)) (:action do :parameters (?x) :precondition (p ?x))",
+            "(:task t) (:method m :parameters (?x) :task (t) :subtasks (do ?x))"
+            " (:action do :parameters (?x) :precondition (p ?x))",
             {},
         ),
         (
@@ -167,6 +169,24 @@ def test_the_same_seed_gives_the_same_plan() -> None:
     one, _ = _solved(DELIVERY, TWO_PARCELS, seed=3)
     other, _ = _solved(DELIVERY, TWO_PARCELS, seed=3)
     assert one.plan == other.plan
+
+
+def test_a_shorter_plan_is_looked_for_on_demand() -> None:
+    body = (
+        "(:task t) (:method long :task (t) :ordered-subtasks (and (a) (b)))"
+        " (:method short :task (t) :ordered-subtasks (and (idle) (b)))"
+        " (:action a :effect (p a)) (:action b :precondition (q)) (:action idle)"
+        " (:method longer :task (t) :ordered-subtasks (and (a) (a) (b)))"
+        " (:method one :parameters (?x) :task (t) :precondition (p ?x) :ordered-subtasks (and (a) (a) (a)))"
+        " (:method two :task (t) :precondition (q) :ordered-subtasks (and (b)))"
+    )
+    domain, problem = tiny(body, init="(q) (p b)")
+    read = _problem(domain, problem)
+    first, shortest = solve(read), solve(read, shorter_s=0.05)
+    assert first.plan is not None
+    assert shortest.plan is not None
+    verify_plan(shortest.plan, read)
+    assert len(shortest.plan) == 1 <= len(first.plan)
 
 
 def test_progression_alone_solves_and_is_complete() -> None:
@@ -220,7 +240,8 @@ def test_what_other_readers_give_up_on_is_read() -> None:
             "no task or action is called `u`",
         ),
         (
-            "(define (domain d)\n (:task t)\n (:method m :task (t) :subtasks (and (a (t)) (b (t))) :ordering (and (< a b) (< b a))))",
+            "(define (domain d)\n (:task t)\n (:method m :task (t) :subtasks (and (a (t)) (b (t)))"
+            " :ordering (and (< a b) (< b a))))",
             "3:65",
             "circle",
         ),

@@ -1,0 +1,84 @@
+"""Who permits a tool that changes something on the command line: --allow, the memory, the person at the terminal."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from metatree_agents.cli import screen
+from metatree_agents.cli.progress import paused
+
+if TYPE_CHECKING:
+    from metatree import Tool, Tree
+
+
+def permit_of(tree: Tree, allowed: Sequence[str] | None) -> Any:
+    """Return the `permit` of a search for a command.
+
+    What `--allow` names may be called; else what the memory permits; else the person at the terminal is asked, or,
+    where there is none, the question goes to the board of the tree and the run waits.
+    """
+    from metatree import ask_person
+    from metatree.permissions import Permissions
+    from metatree.threads import in_thread
+
+    kept = Permissions(tree.memory)
+
+    async def permit(tool: Tool, arguments: Mapping[str, Any]) -> Any:
+        if tool.id in (allowed or ()):
+            return True
+        if kept.allows(tool) or not _is_terminal():
+            return ask_person
+        # In a thread of its own, so that the run keeps its hold while the person thinks.
+        return await in_thread(_asked, tool=tool, arguments=arguments, kept=kept)
+
+    return permit
+
+
+def has_changing(tree: Tree) -> bool:
+    """Say whether a search of a tree may meet tools that change something, so that it needs a board to ask on."""
+    from metatree.searching.own_tools import with_own
+    from metatree.tool import ToolTree
+
+    return any(tool.changes for tool in ToolTree(with_own(tree, [], True, filled=True)).tools())
+
+
+def _is_terminal() -> bool:
+    # Not sys.stderr.isatty: while a line of progress is shown, sys.stderr is an object that puts text above it.
+    try:
+        return sys.stdin is not None and sys.stdin.isatty() and os.isatty(2)
+    except (OSError, ValueError):
+        return False
+
+
+def _asked(tool: Tool, arguments: Mapping[str, Any], kept: Any) -> bool:
+    given = screen.visible(json.dumps(dict(arguments), ensure_ascii=False, sort_keys=True))
+    with paused():
+        screen.note(f"\n{screen.visible(tool.id)} may change something outside of the memory: {_about(tool)}")
+        screen.note(f"it is to be called with {given}")
+        while True:
+            print("allow it? [y]es this call, [a]lways, [N]o: ", end="", file=sys.stderr, flush=True)
+            line = sys.stdin.readline()
+            said = line.strip().casefold()
+            if said in ("", "n", "no"):  # the end of input is a no
+                return False
+            if said in ("y", "yes"):
+                return True
+            if said in ("a", "always"):
+                kept.grant(tool, who=_user())
+                return True
+
+
+def _about(tool: Tool) -> str:
+    return screen.visible(" ".join(tool.description.split()))[:300]
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"

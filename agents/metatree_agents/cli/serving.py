@@ -1,0 +1,306 @@
+"""`metatree serve`, `worker` and `users`: the query service, its engines, and who may call it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from metatree.errors import MissingExtra, UserError
+from metatree_agents.cli import options, screen
+from metatree_agents.cli.exits import FOUND
+
+if TYPE_CHECKING:
+    from metatree import Limits, Tree
+    from metatree_agents.service.database import Database
+    from metatree_agents.service.users import Users
+
+SECRET = "METATREE_SECRET"
+DATABASE = "service.db"
+
+DatabasePath = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        parser=options.given,
+        metavar="FILE",
+        help="Where topics and users are kept; by default service.db beside the tree.",
+    ),
+]
+Several = Annotated[
+    int, typer.Option("--several", min=1, metavar="N", help="How many topics are answered at the same time.")
+]
+
+
+def serve(
+    host: Annotated[
+        str, typer.Option("--host", parser=options.given, help="Address to listen on.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 for any free one.")] = 8080,
+    database: DatabasePath = None,
+    no_engine: Annotated[
+        bool, typer.Option("--no-engine", help="Run no engine inside: others come with `metatree worker`.")
+    ] = False,
+    several: Several = 2,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Let users ask and read in the topics of others.")
+    ] = False,
+    lease: Annotated[
+        float, typer.Option("--lease", min=1, metavar="S", help="Seconds that an engine has for a topic.")
+    ] = 300.0,
+    router: options.Router = None,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    debug: options.Debug = False,
+) -> int:
+    """Serve the memory to many users: they ask in topics over HTTP, and engines answer.
+
+    The first start makes an administrator, a frontend and an engine, and prints the first two's secrets once; the
+    engine runs inside. docs/service.md has the routes.
+
+    \b
+    Example: metatree serve --source ~/src/requests
+    """
+    _require_service()
+    from metatree_agents.cli.searching import limits_of, suite_parts, with_hints
+    from metatree_agents.cli.trees import place_of, ready_tree
+    from metatree_agents.service.serving import serve_all
+    from metatree_agents.service.state import Settings
+
+    parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
+    with ready_tree(source, tree) as memory:
+        kept = _opened(database, place_of(source, tree))
+        _run(
+            lambda stop: serve_all(
+                kept,
+                Settings(lease_s=lease, shared=shared),
+                memory=None if no_engine else memory,
+                parts=with_hints(parts, memory),
+                limits=limits,
+                several=several,
+                host=host,
+                port=port,
+                stop=stop,
+                say=screen.note,
+            )
+        )
+    return FOUND
+
+
+def worker(
+    server: Annotated[
+        str, typer.Option("--server", parser=options.given, metavar="URL", help="The service to work for.")
+    ],
+    user: Annotated[
+        str, typer.Option("--user", parser=options.given, metavar="NAME", help="The engine's name there.")
+    ],
+    several: Several = 1,
+    router: options.Router = None,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    debug: options.Debug = False,
+) -> int:
+    """Run an engine: claim topics of a service, search the tree for answers, and post them.
+
+    The engine's secret is read from METATREE_SECRET, so that no list of processes shows it. Ctrl-C, or a TERM signal,
+    stops it gracefully: what it has not answered goes back to the queue.
+
+    \b
+    Example: METATREE_SECRET=… metatree worker --server http://127.0.0.1:8080 --user Inference_1
+    """
+    from metatree_agents.cli.searching import limits_of, suite_parts, with_hints
+    from metatree_agents.cli.trees import ready_tree
+
+    secret = os.environ.get(SECRET, "")
+    if not secret:
+        raise UserError(f"the secret of {user!r} is missing: put it into {SECRET}")
+    parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
+    with ready_tree(source, tree) as memory:
+        _run(
+            lambda stop: _work(server, user, secret, memory, with_hints(parts, memory), limits, several, stop)
+        )
+    return FOUND
+
+
+async def _work(
+    server: str,
+    user: str,
+    secret: str,
+    memory: Tree,
+    parts: dict[str, Any],
+    limits: Limits | None,
+    several: int,
+    stop: asyncio.Event,
+) -> None:
+    from metatree_agents.service.client import ServiceClient
+    from metatree_agents.service.engine import Engine
+
+    async with ServiceClient(server, user, secret) as client:
+        engine = Engine(
+            client,
+            memory,
+            parts=parts,
+            limits=limits,
+            several=several,
+            on_answer=lambda asked, said: screen.note(
+                screen.visible(f"{asked.topic} {asked.seq}: {said.ended}: {asked.text}")
+            ),
+        )
+        screen.note(f"working for {server} as {user}")
+        stopping = asyncio.ensure_future(_then(stop, engine.stop))
+        try:
+            await engine.run()
+        finally:
+            stopping.cancel()
+
+
+async def _then(stop: asyncio.Event, what: Callable[[], None]) -> None:
+    await stop.wait()
+    what()
+
+
+users_app = typer.Typer(
+    name="users", help="Who may call the service.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@users_app.command("add")
+def add(
+    name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
+    role: Annotated[str, typer.Option("--role", help="`frontend`, `engine`, `user` or `admin`.")] = "user",
+    database: DatabasePath = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Add a user, or give one a new secret and role; the secret is printed this once.
+
+    \b
+    Example: metatree users add Inference_2 --role engine
+    """
+    secret = _with_users(database, source, tree, lambda users: users.add(name, role))
+    if json:
+        screen.write_json({"name": name, "role": role, "secret": secret})
+    else:
+        screen.write([secret])
+        screen.note(f"this is the secret of {name}; it is not shown again")
+    return FOUND
+
+
+@users_app.command("list")
+def list_(
+    database: DatabasePath = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """List the users with their roles.
+
+    \b
+    Example: metatree users list
+    """
+    found = _with_users(database, source, tree, lambda users: users.list())
+    if json:
+        screen.write_json({"users": [{"name": name, "role": role} for name, role, _ in found]})
+    else:
+        screen.write(f"{name}  {role}" for name, role, _ in found)
+    return FOUND
+
+
+@users_app.command("remove")
+def remove(
+    name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
+    database: DatabasePath = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    debug: options.Debug = False,
+) -> int:
+    """Take a user out; what was asked and answered stays.
+
+    \b
+    Example: metatree users remove Inference_2
+    """
+    _with_users(database, source, tree, lambda users: users.remove(name))
+    screen.note(f"removed {name}")
+    return FOUND
+
+
+def _with_users(
+    database: str | None,
+    source: list[str] | None,
+    tree: Path | None,
+    what: Callable[[Users], Coroutine[Any, Any, Any]],
+) -> Any:
+    from metatree_agents.cli.trees import place_of
+    from metatree_agents.service.users import Users
+
+    kept = _opened(database, place_of(source, tree))
+
+    async def do() -> Any:
+        try:
+            return await what(Users(kept))
+        finally:
+            await kept.close()
+
+    return asyncio.run(do())
+
+
+def _opened(database: str | None, place: Path) -> Database:
+    from metatree_agents.service.database import SqliteDatabase
+
+    if database is not None and "://" in database:
+        raise UserError(f"{database.partition('://')[0]}:// databases are not supported yet: name a file")
+    file = (
+        Path(database).expanduser()
+        if database is not None
+        else (place if place.is_dir() else place.parent) / DATABASE
+    )
+    if not file.parent.is_dir():
+        raise UserError(
+            f"there is no folder {str(file.parent)!r} for the database: make it, or name another file"
+        )
+    opened = SqliteDatabase.open(file)
+    with suppress(OSError):
+        file.chmod(0o600)  # secrets are in it
+    return opened
+
+
+def _require_service() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise MissingExtra("service", what="`metatree serve`")
+
+
+def _run(what: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    """Run a coroutine until it ends, or a signal asks it to stop; a second signal stops it at once."""
+
+    async def run() -> None:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def asked() -> None:
+            for name in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(name)
+            screen.note(
+                "stopping; what is not answered yet goes back to the queue (Ctrl-C again to stop at once)"
+            )
+            stop.set()
+
+        for name in (signal.SIGINT, signal.SIGTERM):
+            with suppress(NotImplementedError):  # Windows
+                loop.add_signal_handler(name, asked)
+        await what(stop)
+
+    asyncio.run(run())

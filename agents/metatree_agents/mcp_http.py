@@ -1,0 +1,137 @@
+"""The MCP server over HTTP: who may reach it, and how it is served.
+
+On the loopback interface anybody on this machine may call it, so long as the Host and Origin headers are of this
+machine too: a page in a browser whose name was bound to 127.0.0.1 is turned away. Anywhere else a token is needed.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from metatree.errors import MissingExtra, UserError
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+PATH = "/mcp"
+_LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
+_Asgi = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """Return host and port of `HOST:PORT`, `PORT` or `[::1]:PORT`; without a host it is 127.0.0.1.
+
+    Raises:
+        UserError: it is no such address.
+    """
+    host, _, port = text.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not port.isdigit() or int(port) > 65_535:
+        raise UserError(
+            f"{text!r} is no address: give HOST:PORT, or PORT alone for this machine; port 0 takes a free one"
+        )
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a host.
+
+    Example:
+        >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "192.168.1.2", "example.org")]
+        [True, True, True, False, False, False]
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def http_app(server: MCPServer, *, host: str, token: str | None = None, names: Sequence[str] = ()) -> _Asgi:
+    """Return the ASGI app of an MCP server, at `/mcp`.
+
+    Args:
+        server: the server.
+        host: what it listens on.
+        token: what callers must send as `Authorization: Bearer TOKEN`; needed unless the host is of the loopback
+            interface.
+        names: further names that callers may use for this machine in the Host header.
+
+    Raises:
+        UserError: no token is given for a host that others can reach.
+    """
+    if token is None and not is_loopback(host):
+        raise UserError(
+            f"others can reach {host!r}, so a token is needed: set METATREE_MCP_TOKEN, or listen on 127.0.0.1"
+        )
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    own = [] if is_loopback(host) else [host, socket.gethostname(), socket.getfqdn()]
+    allowed = [
+        name for name in dict.fromkeys((*_LOCAL_NAMES, *own, *names)) if name not in ("", "0.0.0.0", "::")
+    ]
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=[host for name in allowed for host in (name, f"{name}:*")],
+        allowed_origins=[
+            f"{scheme}://{name}{port}"
+            for name in allowed
+            for scheme in ("http", "https")
+            for port in ("", ":*")
+        ],
+    )
+    app: _Asgi = server.streamable_http_app(streamable_http_path=PATH, transport_security=security, host=host)
+    return app if token is None else _guarded(app, token)
+
+
+def _guarded(app: _Asgi, token: str) -> _Asgi:
+    """Let only calls with the token through."""
+    wanted = f"Bearer {token}".encode()
+
+    async def guarded(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            sent = [value for name, value in scope["headers"] if name == b"authorization"]
+            if len(sent) != 1 or not hmac.compare_digest(sent[0], wanted):
+                headers = [
+                    (b"www-authenticate", b"Bearer"),
+                    (b"content-type", b"text/plain"),
+                    (b"content-length", b"17"),
+                ]
+                await send({"type": "http.response.start", "status": 401, "headers": headers})
+                await send({"type": "http.response.body", "body": b"a token is needed"})
+                return
+        await app(scope, receive, send)
+
+    return guarded
+
+
+def serve_http(app: _Asgi, host: str, port: int, *, listening: Callable[[str], None]) -> None:
+    """Serve an app until it is stopped by a signal.
+
+    Args:
+        listening: called with the address once connections are taken.
+
+    Raises:
+        UserError: the address cannot be listened on.
+    """
+    try:
+        import uvicorn
+    except ImportError as exc:
+        raise MissingExtra("mcp", what="an MCP server over HTTP") from exc
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        sock = socket.create_server((host, port), family=family)
+    except OSError as exc:
+        raise UserError(
+            f"cannot listen on {host}:{port}: {exc.strerror or exc}; choose another port"
+        ) from exc
+    with sock:
+        shown = f"[{host}]" if ":" in host else host
+        listening(f"http://{shown}:{sock.getsockname()[1]}{PATH}")
+        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3)
+        uvicorn.Server(config).run(sockets=[sock])

@@ -1,0 +1,1 @@
+"""The query service: topics, queries, engines that answer them, over HTTP; see docs/service.md."""

@@ -1,0 +1,103 @@
+"""What every route asks first: the parameters of a request wherever they are, and who calls."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TypeVar
+from urllib.parse import unquote
+
+from fastapi import HTTPException, Request
+from pydantic import ValidationError
+
+from metatree_agents.service.bodies import Body
+from metatree_agents.service.users import Caller, Users
+
+B = TypeVar("B", bound=Body)
+
+
+def refused(status: int, detail: str) -> HTTPException:
+    """Return the error that a request is answered with."""
+    return HTTPException(status, detail)
+
+
+def parameters_of(request: Request) -> dict[str, str]:
+    """Return the parameters in the address of a request.
+
+    A `+` is itself, not a space, since naive clients send topics as they are; a client that means a space by it is
+    understood where the parameter is used.
+    """
+    found: dict[str, str] = {}
+    for pair in request.scope["query_string"].decode("latin-1").split("&"):
+        name, _, value = pair.partition("=")
+        name, value = unquote(name), unquote(value)
+        if found.setdefault(name, value) != value:
+            raise refused(400, f"{name[:40]} is given twice with different values")
+    return found
+
+
+async def parameters(request: Request) -> dict[str, str]:
+    """Return the parameters of a request without a body of its own: old clients send them in one, as JSON."""
+    found = parameters_of(request)
+    raw = await request.body()
+    if not raw.strip():
+        return found
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise refused(400, "the body is no JSON") from None
+    if not isinstance(body, dict):
+        raise refused(400, "the body is no JSON object")
+    for name, value in body.items():
+        said = found.setdefault(name, str(value))
+        if str(value) not in (said, said.replace("+", " ")):
+            raise refused(400, f"{name[:40]} is one thing in the address and another in the body")
+    return found
+
+
+async def read(request: Request, body: type[B]) -> B:
+    """Return the body of a request: 400 when it is no JSON, 422 when a value is wrong."""
+    try:
+        return body.model_validate_json(await request.body())
+    except ValidationError as exc:
+        wrong = exc.errors(include_url=False, include_input=False, include_context=False)
+    if wrong[0]["type"] == "json_invalid":
+        raise refused(400, "the body is no JSON")
+    said = (f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in wrong)
+    raise refused(422, "; ".join(said)[:1000])
+
+
+async def caller(request: Request, users: Users, given: dict[str, str], *roles: str) -> Caller:
+    """Return who calls: 401 without a right and fresh proof, 403 for one who may not use this route."""
+    found = await users.verified(given.get("User", ""), given.get("Nonce", ""), given.get("Hash", ""))
+    if found is None:
+        raise refused(401, "wrong User, Nonce or Hash, or the Nonce was used before")
+    if roles and found.role not in roles:
+        raise refused(403, f"{found.name} is a {found.role} and may not use this route")
+    return found
+
+
+def required(given: dict[str, str], name: str) -> str:
+    """Return a parameter, or 422 when it is missing."""
+    value = given.get(name, "")
+    if not value:
+        raise refused(422, f"{name} is missing")
+    return value
+
+
+def number(given: dict[str, str], name: str) -> int:
+    """Return a parameter that is a whole number from 1, or 422."""
+    value = required(given, name)
+    if not (value.isascii() and value.isdigit() and 0 < int(value) < 2**53):
+        raise refused(422, f"{name} must be a whole number from 1, not {value[:40]!r}")
+    return int(value)
+
+
+def gone(request: Request) -> asyncio.Future[None]:
+    """Return a future that is done when the client has gone away."""
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    return asyncio.ensure_future(watch())

@@ -1,0 +1,106 @@
+"""A client of the wire format, for engines: fresh proofs, one pool of connections, patience with a server away."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import TYPE_CHECKING, Any, Self
+
+from metatree.errors import MetatreeError, TransientError, UserError
+from metatree_agents.service.users import proof
+
+if TYPE_CHECKING:
+    import httpx2
+
+ANSWER_S = 75.0
+"""How long a call may take; the server answers a waiting engine before."""
+
+
+class ServiceRefused(MetatreeError):
+    """The service said no; `status` says how."""
+
+    status: int
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message, status=status)
+
+
+class ServiceClient:
+    """Calls a query service as one user; an async context manager.
+
+    Args:
+        url: the service, such as `http://127.0.0.1:8080`.
+        name: the user.
+        secret: its secret; never sent.
+        transport: what sends requests instead of the network.
+    """
+
+    def __init__(
+        self, url: str, name: str, secret: str, *, transport: httpx2.AsyncBaseTransport | None = None
+    ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise UserError(f"{url!r} is no address of a service: give one such as http://127.0.0.1:8080")
+        self.url = url.rstrip("/")
+        self.name = name
+        self._secret = secret
+        self._transport = transport
+        self._client: httpx2.AsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        import httpx2
+
+        self._client = httpx2.AsyncClient(base_url=self.url, timeout=ANSWER_S, transport=self._transport)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def call(self, method: str, route: str, *, body: Any = None, **given: Any) -> Any:
+        """Make one call and return the JSON of the answer.
+
+        Raises:
+            TransientError: the service cannot be reached, or is busy.
+            UserError: the credentials are wrong.
+            ServiceRefused: any other answer than 200.
+        """
+        import httpx2
+
+        assert self._client is not None, "use it in `async with`"
+        nonce = secrets.token_urlsafe(18)
+        proven = {"User": self.name, "Nonce": nonce, "Hash": proof(self.name, nonce, self._secret)}
+        try:
+            answer = await self._client.request(
+                method, f"/api/{route}", params={**proven, **given}, json=body
+            )
+        except httpx2.TransportError as exc:
+            raise TransientError(
+                f"the service at {self.url} cannot be reached: {exc or type(exc).__name__}"
+            ) from exc
+        if answer.status_code == 401:
+            raise UserError(
+                f"the service at {self.url} does not accept {self.name!r} with this secret; `metatree users add"
+                f" {self.name} --role engine` on its machine prints a new one"
+            )
+        if answer.status_code in (429, 502, 503, 504):
+            raise TransientError(f"the service at {self.url} is busy ({answer.status_code})")
+        try:
+            said = answer.json()
+        except ValueError:
+            raise ServiceRefused(f"{self.url} is no query service", status=answer.status_code) from None
+        if answer.status_code != 200:
+            detail = said.get("detail", "") if isinstance(said, dict) else ""
+            raise ServiceRefused(f"{route}: {detail}", status=answer.status_code)
+        return said
+
+
+async def patiently(client: ServiceClient, method: str, route: str, *, body: Any = None, **given: Any) -> Any:
+    """Make a call that must not be lost: try again, ever slower, while the service cannot be reached."""
+    wait_s = 0.2
+    while True:
+        try:
+            return await client.call(method, route, body=body, **given)
+        except TransientError:
+            await asyncio.sleep(wait_s)
+            wait_s = min(wait_s * 2, 10.0)

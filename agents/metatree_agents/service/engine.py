@@ -1,0 +1,206 @@
+"""An engine: claims topics of a query service, answers them by searches of a tree, hands back what it must leave."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from metatree import Limits, Tree
+from metatree.errors import MetatreeError, TransientError, UserError
+from metatree.threads import run_beside
+from metatree_agents.service.answering import Asked, Said, answer_query
+from metatree_agents.service.client import ServiceClient, ServiceRefused, patiently
+from metatree_agents.service.engine_memory import learn
+from metatree_agents.service.matching import matches_of
+
+RENEW_S: Final = 60.0
+STEPS_S: Final = 0.25
+IDLE_S: Final = 1.0
+LEARN_S: Final = 30.0
+_log = logging.getLogger("metatree.engine")
+T = TypeVar("T")
+
+
+class Engine:
+    """Answers queries of one service from one tree.
+
+    Args:
+        client: the service, as a user with the role of an engine; entered by the caller.
+        tree: the memory; shared by all searches of this engine.
+        parts: router and reader and so on, as for `search`; none for the embedded ones.
+        several: how many topics are answered at the same time.
+        limits: bounds of each search.
+        renew_s: how often the lease of a topic is renewed; well below the server's lease.
+    """
+
+    def __init__(
+        self,
+        client: ServiceClient,
+        tree: Tree,
+        *,
+        parts: Mapping[str, Any] | None = None,
+        several: int = 1,
+        limits: Limits | None = None,
+        renew_s: float = RENEW_S,
+        on_answer: Callable[[Asked, Said], None] | None = None,
+    ) -> None:
+        self._client = client
+        self._tree = tree
+        self._parts = dict(parts or {})
+        self._several = max(1, several)
+        self._limits = limits
+        self._renew_s = renew_s
+        self._on_answer = on_answer
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Claim nothing more, stop searches, and hand their topics back; `run` then returns."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Work until `stop`.
+
+        Raises:
+            UserError: the service does not accept the credentials, or their role.
+        """
+        loops = [self._answer_topics() for _ in range(self._several)] + [self._look_up(), self._learn()]
+        tasks: list[asyncio.Future[None]] = [asyncio.ensure_future(loop) for loop in loops]
+        stopped: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({*tasks, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            try:
+                for task in tasks:
+                    if task.done():
+                        task.result()
+            except ServiceRefused as exc:
+                raise UserError(str(exc)) from exc
+            # A claim that is under way is let go of by the server when its connection closes; answers are finished.
+            await asyncio.wait(tasks, timeout=30)
+        finally:
+            for task in (*tasks, stopped):
+                task.cancel()
+            await asyncio.gather(*tasks, stopped, return_exceptions=True)
+
+    async def _until_stopped(self, what: Coroutine[Any, Any, T]) -> T | None:
+        """Await something, or give it up when the engine stops; return None then."""
+        task, stopped = asyncio.ensure_future(what), asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            stopped.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def _answer_topics(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                batch = await self._until_stopped(self._client.call("GET", "get-new-queries"))
+            except TransientError as exc:
+                _log.warning("%s; trying again", exc)
+                await self._until_stopped(asyncio.sleep(IDLE_S))
+                continue
+            if batch and batch["Topic"] is not None:
+                await self._answer_topic(batch)
+
+    async def _answer_topic(self, batch: dict[str, Any]) -> None:
+        topic, lease = batch["Topic"], batch.get("Lease")
+        renewing = asyncio.ensure_future(self._renew(topic, lease))
+        try:
+            for item in batch["Queries"]:
+                ((seq, text),) = item.items()
+                modifiers = (batch.get("Modifiers") or {}).get(seq) or {}
+                if self._stopping.is_set() or not await self._answer(topic, int(seq), text, modifiers):
+                    with suppress(MetatreeError):
+                        await self._client.call("POST", "hand-back", body={"Topic": topic, "Lease": lease})
+                    return
+        finally:
+            renewing.cancel()
+
+    async def _renew(self, topic: str, lease: str | None) -> None:
+        while lease:
+            await asyncio.sleep(self._renew_s)
+            try:
+                await patiently(self._client, "POST", "renew-lease", body={"Topic": topic, "Lease": lease})
+            except MetatreeError:
+                return  # another engine has it; the first answer wins
+
+    async def _answer(self, topic: str, seq: int, text: str, modifiers: Mapping[str, Any]) -> bool:
+        """Answer one query; False when the search was stopped before its end."""
+        thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
+        asked = Asked(topic, seq, text, modifiers, thread)
+        steps: list[dict[str, Any]] = []
+        telling = asyncio.ensure_future(self._tell(topic, seq, steps))
+        try:
+            said = await self._until_stopped(
+                run_beside(
+                    lambda: answer_query(
+                        self._tree, asked, parts=self._parts, limits=self._limits, on_step=steps.append
+                    )
+                )
+            )
+        except MetatreeError as exc:
+            said = Said([f"The search failed: {exc}"], [], [], "failed", str(exc))
+        finally:
+            telling.cancel()
+        if said is None:
+            return False
+        await self._send(topic, seq, steps)
+        body = {
+            "Topic": topic,
+            "Seq": seq,
+            "Query": text,
+            "Answer": said.answer,
+            "Think": said.think,
+            "Sources": said.sources,
+        }
+        try:
+            await patiently(self._client, "POST", "give-new-answer", body=body)
+        except ServiceRefused as exc:
+            _log.warning("the answer to %s %d was not taken: %s", topic, seq, exc)
+        if self._on_answer is not None:
+            self._on_answer(asked, said)
+        return True
+
+    async def _tell(self, topic: str, seq: int, steps: list[dict[str, Any]]) -> None:
+        while True:
+            await asyncio.sleep(STEPS_S)
+            await self._send(topic, seq, steps)
+
+    async def _send(self, topic: str, seq: int, steps: list[dict[str, Any]]) -> None:
+        """Send the steps that have come; those that cannot be sent are left out, since an answer matters more."""
+        now, steps[:] = steps[:100], steps[100:]
+        if now:
+            with suppress(MetatreeError):
+                await self._client.call(
+                    "POST", "give-progress", body={"Topic": topic, "Seq": seq, "Steps": now}
+                )
+
+    async def _look_up(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                wish = await self._client.call("GET", "get-new-lookup")
+            except MetatreeError:  # 404: none is wanted
+                await self._until_stopped(asyncio.sleep(IDLE_S))
+                continue
+            found = await asyncio.to_thread(
+                matches_of, self._tree, wish["Fragment"], wish["Count"], wish["Threshold"]
+            )
+            with suppress(ServiceRefused):
+                await patiently(
+                    self._client,
+                    "POST",
+                    "give-new-matches",
+                    body={"Fingerprint": wish["Fingerprint"], "Matches": found},
+                )
+
+    async def _learn(self) -> None:
+        while not self._stopping.is_set():
+            with suppress(TransientError):
+                while await learn(self._client, self._tree):
+                    pass
+            await self._until_stopped(asyncio.sleep(LEARN_S))

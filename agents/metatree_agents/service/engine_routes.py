@@ -1,0 +1,76 @@
+"""Routes for engines beside the documented ones: keeping a lease, handing work back, telling how far they are."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import Field
+
+from metatree_agents.service.bodies import Body, Seq, TopicId
+from metatree_agents.service.calls import caller, parameters, parameters_of, read, refused
+from metatree_agents.service.state import Service
+from metatree_agents.service.wire import ANSWERING, described, taking
+
+router = APIRouter(prefix="/api")
+MAX_STEPS = 200
+
+
+class Held(Body):
+    """A topic, and the lease under which an engine has it."""
+
+    Topic: TopicId
+    Lease: Annotated[str, Field(max_length=64)]
+
+
+class Steps(Body):
+    """What happened while a query was being answered."""
+
+    Topic: TopicId
+    Seq: Seq
+    Steps: Annotated[list[dict[str, Any]], Field(max_length=MAX_STEPS)]
+
+
+@router.post("/renew-lease", responses=described(409, 422), openapi_extra=taking(Held))
+async def renew_lease(request: Request) -> Response:
+    """Keep a topic for longer; 409 when it was given to another engine meanwhile."""
+    service = Service.of(request)
+    await caller(request, service.users, parameters_of(request), *ANSWERING)
+    held = await read(request, Held)
+    if not await service.queue.renew(held.Topic, held.Lease):
+        raise refused(409, "this lease has ended")
+    return JSONResponse({})
+
+
+@router.post("/hand-back", responses=described(409, 422), openapi_extra=taking(Held))
+async def hand_back(request: Request) -> Response:
+    """Give a topic back that is not answered in full; the attempt does not count."""
+    service = Service.of(request)
+    await caller(request, service.users, parameters_of(request), *ANSWERING)
+    held = await read(request, Held)
+    if not await service.queue.hand_back(held.Topic, held.Lease):
+        raise refused(409, "this lease has ended")
+    service.waiting.engines.ring()
+    return JSONResponse({})
+
+
+@router.post("/give-progress", responses=described(404, 422), openapi_extra=taking(Steps))
+async def give_progress(request: Request) -> Response:
+    """Tell those who wait for an answer how far it is."""
+    service = Service.of(request)
+    await caller(request, service.users, parameters_of(request), *ANSWERING)
+    told = await read(request, Steps)
+    if not await service.progress.add(told.Topic, told.Seq, told.Steps):
+        raise refused(404, "there is no such query")
+    service.waiting.answered(told.Topic, told.Seq)
+    return JSONResponse({})
+
+
+@router.get("/get-recommendations", responses=described(422))
+async def get_recommendations(request: Request, After: Annotated[int, Field(ge=0)] = 0) -> Response:  # noqa: N803
+    """Return what people recommended after a number, oldest first, so that an engine can remember it."""
+    service = Service.of(request)
+    await caller(request, service.users, await parameters(request), *ANSWERING)
+    return JSONResponse([asdict(one) for one in await service.recommendations.after(After)])

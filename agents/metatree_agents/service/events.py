@@ -1,0 +1,63 @@
+"""Server-sent events of a query that is being answered, from where a client was cut off.
+
+Each step has the number of its row as id, so a browser that reconnects sends it as `Last-Event-ID` and misses nothing
+(WHATWG HTML, section 9.2).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+
+from metatree_agents.service.calls import caller, gone, number, parameters, refused
+from metatree_agents.service.state import Service
+from metatree_agents.service.waiting import first_of
+from metatree_agents.service.wire import ASKING, answered, described, said, topic_of
+
+router = APIRouter(prefix="/api")
+BEAT_S: Final = 15.0
+"""How often a comment is sent while nothing happens, so that proxies keep the connection."""
+
+
+@router.get("/events", responses=described(404, 422), openapi_extra=said("Topic", "Seq"))
+async def events(request: Request) -> Response:
+    """Stream the steps of a query, and its answer as the last event."""
+    service, given = Service.of(request), await parameters(request)
+    who = await caller(request, service.users, given, *ASKING)
+    topic, seq = await topic_of(service, who, given), number(given, "Seq")
+    if await service.queue.query(topic, seq) is None:
+        raise refused(404, f"there is no query {seq} in this topic")
+    last = request.headers.get("last-event-id", "0")
+    after = int(last) if last.isascii() and last.isdigit() and len(last) < 19 else 0
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(
+        _stream(request, service, topic, seq, after), media_type="text/event-stream", headers=headers
+    )
+
+
+async def _stream(request: Request, service: Service, topic: str, seq: int, after: int) -> AsyncIterator[str]:
+    left = gone(request)
+    yield "retry: 2000\n\n"
+    try:
+        while not left.done():
+            async with service.waiting.answer(topic, seq) as turn:
+                # The query first: steps that come before its answer are then surely among those read next.
+                query = await service.queue.query(topic, seq)
+                for step, data in await service.progress.after(topic, seq, after):
+                    after = step
+                    yield f"id: {step}\nevent: step\ndata: {data}\n\n"
+                if query is None:
+                    yield "event: gone\ndata: {}\n\n"
+                    return
+                if query.status in ("Done", "Failed"):
+                    yield f"event: answer\ndata: {json.dumps(answered(query))}\n\n"
+                    return
+                await first_of(BEAT_S, turn, left)
+                if not turn.done():
+                    yield ": still at work\n\n"
+    finally:
+        left.cancel()

@@ -1,0 +1,127 @@
+"""Lookups: the fragments of memory that are nearest to a text, asked for by a frontend and found by an engine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from metatree_agents.service.database import Database
+
+LOOKUP_LEASE_S: Final = 60.0
+
+
+def fingerprint(fragment: str) -> str:
+    """Return what a fragment goes by on the wire: the first 12 hexadecimal digits of its SHA-1.
+
+    Example:
+        >>> fingerprint("Employees can accrue comp time...")
+        '4892a5d812af'
+    """
+    return hashlib.sha1(fragment.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:12]
+
+
+def _key(fragment: str, count: int, threshold: float, index: str) -> str:
+    said = json.dumps([fragment, count, threshold, index])
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A fragment to look up."""
+
+    fragment: str
+    fingerprint: str
+    count: int
+    threshold: float
+
+
+class Lookups:
+    """Lookups that were wished for, are being made, and were made.
+
+    Matches come back with the fingerprint alone, so one lookup of a fingerprint is out at a time.
+    """
+
+    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def add(
+        self, topic: str, seq: int, fragment: str, count: int, threshold: float, *, index: str = ""
+    ) -> tuple[str, float]:
+        """Wish for a lookup; return its fingerprint and the time. The same wish twice is one lookup.
+
+        Args:
+            index: the version of the index that an earlier result must come from to be good enough.
+        """
+        now, mark = self._clock(), fingerprint(fragment)
+        async with self._database.transaction() as do:
+            await do.execute(
+                "INSERT INTO lookup(key, fingerprint, fragment, count, threshold, at) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT(key) DO NOTHING",
+                *(_key(fragment, count, threshold, index), mark, fragment, count, threshold, now),
+            )
+            await do.execute(
+                "INSERT INTO lookup_wish(topic, seq, lookup)"
+                " SELECT ?, ?, number FROM lookup WHERE key = ? ON CONFLICT DO NOTHING",
+                *(topic, seq, _key(fragment, count, threshold, index)),
+            )
+        return mark, now
+
+    async def claim(self, engine: str) -> Lookup | None:
+        """Give an engine the oldest lookup that is not out, None when there is none."""
+        now = self._clock()
+        async with self._database.transaction() as do:
+            row = await do.row(
+                "SELECT number, fragment, fingerprint, count, threshold FROM lookup AS wanted"
+                " WHERE matches IS NULL AND (out_until IS NULL OR out_until <= ?)"
+                " AND NOT EXISTS (SELECT 1 FROM lookup AS other WHERE other.fingerprint = wanted.fingerprint"
+                " AND other.number <> wanted.number AND other.matches IS NULL AND other.out_until > ?)"
+                " ORDER BY number LIMIT 1" + self._database.skip_locked,
+                *(now, now),
+            )
+            if row is None:
+                return None
+            await do.execute(
+                "UPDATE lookup SET out_until = ?, engine = ? WHERE number = ?",
+                *(now + LOOKUP_LEASE_S, engine, row[0]),
+            )
+        return Lookup(row[1], row[2], int(row[3]), float(row[4]))
+
+    async def give(self, mark: str, matches: Sequence[str]) -> bool:
+        """Take the matches of the lookup that is out, or was last out; False when none with this fingerprint waits."""
+        async with self._database.transaction() as do:
+            row = await do.row(
+                "SELECT number FROM lookup WHERE fingerprint = ? AND matches IS NULL AND out_until IS NOT NULL"
+                " ORDER BY out_until DESC LIMIT 1",
+                mark,
+            )
+            if row is None:
+                known = await do.row(
+                    "SELECT 1 FROM lookup WHERE fingerprint = ? AND matches = ?",
+                    mark,
+                    json.dumps(list(matches)),
+                )
+                return known is not None  # the same again
+            await do.execute(
+                "UPDATE lookup SET matches = ?, out_until = NULL WHERE number = ?",
+                *(json.dumps(list(matches)), row[0]),
+            )
+        return True
+
+    async def of_topic(self, topic: str) -> list[dict[str, Any]]:
+        """Return the lookups of each query of a topic, as the wire has them; those not made yet have no matches."""
+        async with self._database.transaction() as do:
+            queries = await do.rows("SELECT seq, text FROM query WHERE topic = ? ORDER BY seq", topic)
+            rows = await do.rows(
+                "SELECT lookup_wish.seq, lookup.fragment, lookup.matches FROM lookup_wish"
+                " JOIN lookup ON lookup.number = lookup_wish.lookup WHERE lookup_wish.topic = ? ORDER BY lookup.number",
+                topic,
+            )
+        found: dict[int, list[dict[str, list[str]]]] = {}
+        for seq, fragment, matches in rows:
+            found.setdefault(int(seq), []).append({fragment: json.loads(matches) if matches else []})
+        return [{"Query": text, "Fragments": found.get(int(seq), [])} for seq, text in queries]

@@ -1,0 +1,339 @@
+"""The queue of queries: topics that engines claim whole, in order, under a lease.
+
+A topic under a live lease goes to no other engine, so its queries are answered in order. Nothing is lost when an
+engine vanishes: when the lease ends, what it did not answer is open again, and after some attempts failed. The first
+answer to a query wins.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from metatree_agents.service.database import Database, Transaction
+
+LEASE_S: Final = 300.0
+ATTEMPTS: Final = 5
+Status = Literal["Open", "Pending", "Done", "Failed"]
+Given = Literal["accepted", "again", "conflict", "unknown"]
+"""What becomes of an answer: the first wins, the same again is fine, another or an unclear one is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query of a topic, with its answer when there is one."""
+
+    topic: str
+    seq: int
+    text: str
+    status: Status
+    answer: list[str] | None
+    think: list[str] | None
+    sources: list[dict[str, Any]] | None
+    model: str
+    modifiers: dict[str, Any]
+    at: float
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What an engine was given: the open queries of one topic, in order, until the lease ends."""
+
+    topic: str
+    lease: str
+    until: float
+    queries: list[Query]
+
+
+class Refused(Exception):
+    """The topic belongs to somebody else."""
+
+
+# What has no lease is ready whatever the clock says, which may have gone back.
+_READY = "ready_at IS NOT NULL AND (lease IS NULL OR ready_at <= ?)"
+_COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts"
+
+
+class Queue:
+    """Topics and their queries.
+
+    Args:
+        database: where they are kept.
+        lease_s: how long an engine has for a topic; each answer in it renews the lease.
+        attempts: how many engines may try a query before it fails.
+        shared: whether users may ask and read in topics of others.
+        clock: seconds since 1970; another one for tests.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        lease_s: float = LEASE_S,
+        attempts: int = ATTEMPTS,
+        shared: bool = False,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.lease_s = lease_s
+        self.attempts = attempts
+        self.shared = shared
+        self._database = database
+        self._clock = clock
+
+    # asking
+
+    async def add(
+        self,
+        topic: str,
+        user: str,
+        text: str,
+        *,
+        model: str = "default",
+        modifiers: Mapping[str, Any] | None = None,
+    ) -> tuple[int, float]:
+        """Add a query to a topic, which is made by its first; return its number in the topic and the time.
+
+        Raises:
+            Refused: the topic is somebody else's.
+        """
+        now = self._clock()
+        async with self._database.transaction() as do:
+            # One statement takes the row for this transaction, so numbers are dense whoever asks at the same time.
+            found = await do.row(
+                "INSERT INTO topic(id, owner, made_at, last_seq, ready_at) VALUES (?, ?, ?, 1, ?)"
+                " ON CONFLICT(id) DO UPDATE SET last_seq = topic.last_seq + 1,"
+                " ready_at = COALESCE(topic.ready_at, excluded.ready_at) RETURNING last_seq, owner",
+                *(topic, user, now, now),
+            )
+            assert found is not None
+            if found[1] != user and not self.shared:
+                raise Refused(topic)
+            await do.execute(
+                "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, 'Open', 0)",
+                *(topic, found[0], text, user, model, json.dumps(dict(modifiers or {})), now),
+            )
+        return int(found[0]), now
+
+    async def topics(self, owner: str) -> dict[str, str]:
+        """Return the topics of a user with the first query of each, the newest topic first."""
+        async with self._database.transaction() as do:
+            rows = await do.rows(
+                "SELECT topic.id, query.text FROM topic JOIN query ON query.topic = topic.id AND query.seq = 1"
+                " WHERE topic.owner = ? ORDER BY topic.made_at DESC, topic.id",
+                owner,
+            )
+        return dict(rows)
+
+    async def owner(self, topic: str) -> str | None:
+        """Return whose topic it is, None when there is none."""
+        async with self._database.transaction() as do:
+            found = await do.row("SELECT owner FROM topic WHERE id = ?", topic)
+        return None if found is None else str(found[0])
+
+    async def thread(self, topic: str) -> list[Query]:
+        """Return all queries of a topic in order, none when there is no such topic."""
+        async with self._database.transaction() as do:
+            rows = await do.rows(f"SELECT {_COLUMNS} FROM query WHERE topic = ? ORDER BY seq", topic)
+        return [_query(row) for row in rows]
+
+    async def query(self, topic: str, seq: int) -> Query | None:
+        """Return one query, None when there is none."""
+        async with self._database.transaction() as do:
+            row = await do.row(f"SELECT {_COLUMNS} FROM query WHERE topic = ? AND seq = ?", topic, seq)
+        return None if row is None else _query(row)
+
+    async def remove(self, topic: str, owner: str) -> bool:
+        """Take a topic of this user out with all that belongs to it; False when it is not there or not theirs."""
+        async with self._database.transaction() as do:
+            if not await do.execute("DELETE FROM topic WHERE id = ? AND owner = ?", topic, owner):
+                return False
+            for table in ("query", "progress", "lookup_wish"):
+                await do.execute(f"DELETE FROM {table} WHERE topic = ?", topic)
+        return True
+
+    # answering
+
+    async def claim(self, engine: str) -> Claim | None:
+        """Give an engine the open queries of the topic that has waited longest, None when none is ready."""
+        now = self._clock()
+        while True:
+            async with self._database.transaction() as do:
+                found = await do.row(
+                    f"SELECT id, lease FROM topic WHERE {_READY} ORDER BY ready_at LIMIT 1"
+                    + self._database.skip_locked,
+                    now,
+                )
+                if found is None:
+                    return None
+                topic = str(found[0])
+                if found[1] is not None:
+                    await self._give_up(do, topic)
+                rows = await do.rows(
+                    "UPDATE query SET status = 'Pending', attempts = attempts + 1, engine = ?"
+                    f" WHERE topic = ? AND status = 'Open' RETURNING {_COLUMNS}",
+                    *(engine, topic),
+                )
+                if not rows:  # all that was left of it has failed
+                    await do.execute(
+                        "UPDATE topic SET ready_at = NULL, engine = NULL, lease = NULL, lease_until = NULL"
+                        " WHERE id = ?",
+                        topic,
+                    )
+                    continue
+                lease, until = secrets.token_urlsafe(12), now + self.lease_s
+                await do.execute(
+                    "UPDATE topic SET engine = ?, lease = ?, lease_until = ?, ready_at = ? WHERE id = ?",
+                    *(engine, lease, until, until, topic),
+                )
+                queries = sorted((_query(row) for row in rows), key=lambda query: query.seq)
+                return Claim(topic, lease, until, queries)
+
+    async def _give_up(self, do: Transaction, topic: str) -> None:
+        """Open again what the last engine did not answer, or let it fail after too many attempts."""
+        await do.execute(
+            "UPDATE query SET status = CASE WHEN attempts >= ? THEN 'Failed' ELSE 'Open' END"
+            " WHERE topic = ? AND status = 'Pending'",
+            *(self.attempts, topic),
+        )
+
+    async def answer(
+        self,
+        topic: str,
+        text: str,
+        *,
+        seq: int | None,
+        answer: Sequence[str],
+        think: Sequence[str] = (),
+        sources: Sequence[Mapping[str, Any]] = (),
+        engine: str,
+    ) -> tuple[Given, int]:
+        """Take an answer to a query; return what became of it, and the number of the query in its topic.
+
+        The number that an engine gives need not be ours: where the query there has another text, the one query of
+        the topic with this text is meant.
+        """
+        now = self._clock()
+        async with self._database.transaction() as do:
+            found, right = await self._meant(do, topic, seq, text)
+            if found is None:
+                return right, 0
+            seq, status, known_answer, known_think = found
+            said, thought = json.dumps(list(answer)), json.dumps(list(think))
+            if status == "Done":
+                return ("again" if (known_answer, known_think) == (said, thought) else "conflict"), seq
+            await do.execute(
+                "UPDATE query SET status = 'Done', answer = ?, think = ?, sources = ?, engine = ?, answered_at = ?"
+                " WHERE topic = ? AND seq = ?",
+                *(said, thought, json.dumps([dict(source) for source in sources]), engine, now, topic, seq),
+            )
+            await self._renew(do, topic, now)
+        return "accepted", seq
+
+    async def _meant(
+        self, do: Transaction, topic: str, seq: int | None, text: str
+    ) -> tuple[tuple[int, str, str | None, str | None] | None, Given]:
+        """Return the query that an answer is for, or why none is."""
+        # The topic's row is taken first, as everywhere, so that two answers at once take their turns.
+        if not await do.execute("UPDATE topic SET last_seq = last_seq WHERE id = ?", topic):
+            return None, "unknown"
+        rows = await do.rows(
+            "SELECT seq, status, answer, think, text FROM query WHERE topic = ? AND (seq = ? OR text = ?)",
+            *(topic, -1 if seq is None else seq, text),
+        )
+        for row in rows:
+            if row[0] == seq and row[4] == text:
+                return row[:4], "accepted"
+        same = [row for row in rows if row[4] == text]
+        if len(same) == 1:
+            return same[0][:4], "accepted"
+        return None, "conflict" if rows else "unknown"
+
+    async def _renew(self, do: Transaction, topic: str, now: float) -> None:
+        """Prolong the lease of a topic, or end it when nothing of it is being answered any more."""
+        left = dict(
+            await do.rows(
+                "SELECT status, min(at) FROM query WHERE topic = ? AND status IN ('Open', 'Pending') GROUP BY status",
+                topic,
+            )
+        )
+        if "Pending" in left:
+            until = now + self.lease_s
+            await do.execute(
+                "UPDATE topic SET lease_until = ?, ready_at = ? WHERE id = ? AND lease IS NOT NULL",
+                *(until, until, topic),
+            )
+        else:
+            await do.execute(
+                "UPDATE topic SET engine = NULL, lease = NULL, lease_until = NULL, ready_at = ? WHERE id = ?",
+                *(left.get("Open"), topic),
+            )
+
+    async def renew(self, topic: str, lease: str) -> bool:
+        """Prolong a lease for an engine that is still at work; False when it is not the topic's any more."""
+        until = self._clock() + self.lease_s
+        async with self._database.transaction() as do:
+            return bool(
+                await do.execute(
+                    "UPDATE topic SET lease_until = ?, ready_at = ? WHERE id = ? AND lease = ?",
+                    *(until, until, topic, lease),
+                )
+            )
+
+    async def hand_back(self, topic: str, lease: str) -> bool:
+        """Open again what an engine that stops did not answer; the attempt does not count."""
+        async with self._database.transaction() as do:
+            if not await do.execute(
+                "UPDATE topic SET engine = NULL, lease = NULL, lease_until = NULL, ready_at = NULL"
+                " WHERE id = ? AND lease = ?",
+                *(topic, lease),
+            ):
+                return False
+            await do.execute(
+                "UPDATE query SET status = 'Open', attempts = attempts - 1 WHERE topic = ? AND status = 'Pending'",
+                topic,
+            )
+            await do.execute(
+                "UPDATE topic SET ready_at = (SELECT min(at) FROM query WHERE topic = ? AND status = 'Open')"
+                " WHERE id = ?",
+                *(topic, topic),
+            )
+        return True
+
+    async def is_ready(self) -> bool:
+        """Say whether there is a topic to claim."""
+        async with self._database.transaction() as do:
+            return await do.row(f"SELECT 1 FROM topic WHERE {_READY} LIMIT 1", self._clock()) is not None
+
+    async def overview(self) -> list[dict[str, Any]]:
+        """Return what is not done yet, oldest first: topic, seq, status, attempts, who holds it until when."""
+        names = ("topic", "seq", "query", "status", "attempts", "at", "engine", "until")
+        async with self._database.transaction() as do:
+            rows = await do.rows(
+                "SELECT query.topic, query.seq, query.text, query.status, query.attempts, query.at, query.engine,"
+                " topic.lease_until FROM query JOIN topic ON topic.id = query.topic"
+                " WHERE query.status IN ('Open', 'Pending', 'Failed') ORDER BY query.at LIMIT 1000"
+            )
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _query(row: Sequence[Any]) -> Query:
+    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts = row
+    return Query(
+        topic,
+        int(seq),
+        text,
+        status,
+        None if answer is None else json.loads(answer),
+        None if think is None else json.loads(think),
+        None if sources is None else json.loads(sources),
+        model,
+        json.loads(modifiers),
+        at,
+        int(attempts),
+    )

@@ -1,0 +1,66 @@
+"""Recommendations: what people say of answers, kept so that it can become memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from metatree_agents.service.database import Database
+
+TYPES: Final = (
+    "Suggest Improvement",
+    "Promote Answer",
+    "Make Correction",
+    "Add Missing Info",
+    "Clarify Phrasing",
+    "Flag as Off Topic",
+)
+NEGATIVE: Final = frozenset({"Flag as Off Topic"})
+"""Says that a text should be found less, not more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """What a person said of a text."""
+
+    number: int
+    topic: str
+    on_behalf_of: str
+    query: str
+    fragment: str
+    comment: str
+    type: str
+    at: float
+
+
+class Recommendations:
+    """What was recommended, in the order of its coming."""
+
+    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def add(
+        self, *, topic: str, on_behalf_of: str, query: str, fragment: str, comment: str, kind: str
+    ) -> float:
+        """Keep a recommendation and return the time."""
+        now = self._clock()
+        async with self._database.transaction() as do:
+            await do.execute(
+                "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                *(topic, on_behalf_of, query, fragment, comment, kind, now),
+            )
+        return now
+
+    async def after(self, number: int, *, limit: int = 100) -> list[Recommendation]:
+        """Return recommendations that came after one, oldest first."""
+        async with self._database.transaction() as do:
+            rows = await do.rows(
+                "SELECT number, topic, on_behalf_of, query, fragment, comment, type, at FROM recommendation"
+                " WHERE number > ? ORDER BY number LIMIT ?",
+                *(number, limit),
+            )
+        return [Recommendation(*row) for row in rows]

@@ -1,0 +1,119 @@
+"""The tables of the service, as scripts that are only ever added to; for SQLite and PostgreSQL alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+_FIRST = """
+-- Who may call. The secret itself is needed: callers prove that they have it by a hash of it with a nonce.
+CREATE TABLE service_user(
+    name TEXT PRIMARY KEY,
+    role TEXT NOT NULL,
+    secret TEXT NOT NULL,
+    made_at DOUBLE PRECISION NOT NULL
+);
+
+-- Nonces that were used, forever: one that is forgotten could be replayed.
+CREATE TABLE service_nonce(name TEXT NOT NULL, nonce TEXT NOT NULL, PRIMARY KEY(name, nonce));
+
+-- Sessions of the web page, by a hash of the cookie.
+CREATE TABLE service_session(
+    cookie TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    csrf TEXT NOT NULL,
+    expires_at DOUBLE PRECISION NOT NULL
+);
+
+-- Topics. `ready_at`: when an engine may claim it, NULL when there is nothing to claim; the time of the oldest open
+-- query, or the end of the lease under which its queries are being answered.
+CREATE TABLE topic(
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    made_at DOUBLE PRECISION NOT NULL,
+    last_seq BIGINT NOT NULL,
+    ready_at DOUBLE PRECISION,
+    engine TEXT,
+    lease TEXT,
+    lease_until DOUBLE PRECISION
+);
+CREATE INDEX topic_ready ON topic(ready_at) WHERE ready_at IS NOT NULL;
+CREATE INDEX topic_owner ON topic(owner, made_at);
+
+-- Queries. `status`: Open, Pending, Done or Failed.
+CREATE TABLE query(
+    topic TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    text TEXT NOT NULL,
+    asked_by TEXT NOT NULL,
+    model TEXT NOT NULL,
+    modifiers TEXT NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    status TEXT NOT NULL,
+    attempts BIGINT NOT NULL,
+    answer TEXT,
+    think TEXT,
+    sources TEXT,
+    engine TEXT,
+    answered_at DOUBLE PRECISION,
+    PRIMARY KEY(topic, seq)
+);
+CREATE INDEX query_answered ON query(answered_at) WHERE answered_at IS NOT NULL;
+CREATE INDEX query_unsettled ON query(status, at) WHERE status IN ('Open', 'Pending', 'Failed');
+
+-- What happens while a query is answered, for those who watch.
+CREATE TABLE progress(
+    number {serial},
+    topic TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    data TEXT NOT NULL
+);
+CREATE INDEX progress_query ON progress(topic, seq, number);
+
+-- Lookups: one for each fragment, count, threshold and state of the index.
+CREATE TABLE lookup(
+    number {serial},
+    key TEXT NOT NULL UNIQUE,
+    fingerprint TEXT NOT NULL,
+    fragment TEXT NOT NULL,
+    count BIGINT NOT NULL,
+    threshold DOUBLE PRECISION NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    out_until DOUBLE PRECISION,
+    engine TEXT,
+    matches TEXT
+);
+CREATE INDEX lookup_open ON lookup(number) WHERE matches IS NULL;
+CREATE INDEX lookup_fingerprint ON lookup(fingerprint);
+
+-- Which queries asked for which lookups.
+CREATE TABLE lookup_wish(
+    topic TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    lookup BIGINT NOT NULL,
+    PRIMARY KEY(topic, seq, lookup)
+);
+
+-- What people recommended; `node` is the memory that it became.
+CREATE TABLE recommendation(
+    number {serial},
+    topic TEXT NOT NULL,
+    on_behalf_of TEXT NOT NULL,
+    query TEXT NOT NULL,
+    fragment TEXT NOT NULL,
+    comment TEXT NOT NULL,
+    type TEXT NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    node TEXT
+);
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST,)
+
+
+def statements(script: str, *, serial: str) -> Iterator[str]:
+    """Yield the statements of a script; `serial` is the type of a key that the database counts up."""
+    lines = (line for line in script.splitlines() if not line.startswith("--"))
+    for statement in "\n".join(lines).split(";"):
+        if statement.strip():
+            yield statement.replace("{serial}", serial)

@@ -1,0 +1,116 @@
+"""One process of the service: the server, its first users, and an engine inside."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx2
+import uvicorn
+
+from metatree import Limits, Tree
+from metatree.errors import UserError
+from metatree_agents.service.app import create_app
+from metatree_agents.service.client import ServiceClient
+from metatree_agents.service.database import Database
+from metatree_agents.service.engine import Engine
+from metatree_agents.service.state import Settings
+from metatree_agents.service.users import Users
+
+INSIDE = "engine-inside"
+"""Name of the engine that runs in the server's own process."""
+GRACE_S = 5
+
+
+async def serve_all(
+    database: Database,
+    settings: Settings,
+    *,
+    memory: Tree | None,
+    parts: Mapping[str, Any],
+    limits: Limits | None,
+    several: int,
+    host: str,
+    port: int,
+    stop: asyncio.Event,
+    say: Callable[[str], None],
+) -> None:
+    """Serve until `stop` is set.
+
+    Args:
+        memory: what the engine inside searches; None for no engine inside.
+        say: told what a person should know: the address, and the secrets of the first users, once.
+
+    Raises:
+        UserError: the address cannot be listened on.
+    """
+    try:
+        listening = _listening(host, port)
+    except UserError:
+        await database.close()
+        raise
+    users = Users(database, settings.proofs)
+    if not await users.list():
+        say("first start: these secrets are shown only now; `metatree users add NAME` makes new ones")
+        for name, role in (("admin", "admin"), ("Frontend_1", "frontend")):
+            say(f"  {name} ({role}): {await users.add(name, role)}")
+    app = create_app(database, settings)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=GRACE_S
+        )
+    )
+    # The command line stops the server, with all else; two handlers of one signal would get in each other's way.
+    server.capture_signals = _no_signals  # type: ignore[method-assign]
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.01)
+    shown = f"[{host}]" if ":" in host else host
+    say(f"listening on http://{shown}:{listening.getsockname()[1]}")
+    engine: asyncio.Future[None] | None = None
+    inside: Engine | None = None
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        if memory is not None:
+            secret = await users.add(INSIDE, "engine")
+            client = ServiceClient("http://inside", INSIDE, secret, transport=httpx2.ASGITransport(app))
+            await client.__aenter__()
+            inside = Engine(client, memory, parts=parts, limits=limits, several=several)
+            engine = asyncio.ensure_future(inside.run())
+        waited = {serving, stopping} | ({engine} if engine is not None else set())
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        if engine is not None and engine.done():
+            engine.result()
+    finally:
+        stopping.cancel()
+        if inside is not None and engine is not None:
+            inside.stop()
+            await asyncio.gather(engine, return_exceptions=True)
+        server.should_exit = True
+        await serving
+
+
+def _no_signals() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    made = None
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+    except OSError as exc:
+        if made is not None:
+            made.close()
+        raise UserError(
+            f"cannot listen on {host} port {port}: {exc.strerror or exc}; choose another --port"
+        ) from exc
+    made.listen(2048)
+    made.setblocking(False)
+    return made

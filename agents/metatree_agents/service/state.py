@@ -1,0 +1,58 @@
+"""What one process of the service holds: its database and what is kept there, its settings, and who waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from starlette.requests import HTTPConnection
+
+from metatree_agents.service.database import Database
+from metatree_agents.service.lookups import Lookups
+from metatree_agents.service.progress import Progress
+from metatree_agents.service.queue import ATTEMPTS, LEASE_S, Queue
+from metatree_agents.service.recommendations import Recommendations
+from metatree_agents.service.users import Proofs, Users
+from metatree_agents.service.waiting import Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the service behaves.
+
+    Args:
+        lease_s: how long an engine has for a topic before its queries are open again.
+        attempts: how many engines may try a query before it fails.
+        engine_wait_s: how long `get-new-queries` waits; below the usual limit of proxies.
+        check_wait_s: how long `check-query` waits.
+        shared: whether users may ask and read in topics of others.
+        proofs: which hashes are accepted.
+    """
+
+    lease_s: float = LEASE_S
+    attempts: int = ATTEMPTS
+    engine_wait_s: float = 55.0
+    check_wait_s: float = 55.0
+    shared: bool = False
+    proofs: Proofs = field(default_factory=Proofs)
+
+
+class Service:
+    """The parts of one process."""
+
+    def __init__(self, database: Database, settings: Settings | None = None) -> None:
+        self.settings = settings = settings or Settings()
+        self.database = database
+        self.users = Users(database, settings.proofs)
+        self.queue = Queue(
+            database, lease_s=settings.lease_s, attempts=settings.attempts, shared=settings.shared
+        )
+        self.lookups = Lookups(database)
+        self.recommendations = Recommendations(database)
+        self.progress = Progress(database)
+        self.waiting = Waiting(database, self.queue)
+
+    @staticmethod
+    def of(connection: HTTPConnection) -> Service:
+        """Return the service that a request came to."""
+        found: Service = connection.app.state.service
+        return found

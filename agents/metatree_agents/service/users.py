@@ -1,0 +1,140 @@
+"""Who may call the service, and how a caller proves it: a hash of name, nonce and shared secret, never the secret.
+
+The wire form is `hash("User Nonce Token")` in hexadecimal, without an end of line; 40 digits are SHA-1, 64 are SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from metatree.errors import UserError
+from metatree_agents.service.database import Database
+
+Role = Literal["frontend", "engine", "user", "admin"]
+ROLES: Final[tuple[str, ...]] = get_args(Role)
+
+SECRET_BYTES: Final = 24
+MIN_SECRET_CHARS: Final = 22
+"""128 bits, at 6 bits a character."""
+NONCE_CHARS: Final = range(8, 129)
+_NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
+_NOBODY: Final = secrets.token_urlsafe(SECRET_BYTES)
+"""What the hash of an unknown user is compared with, so that it takes as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who proved to have a user's secret."""
+
+    name: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Proofs:
+    """Which proofs are accepted.
+
+    Args:
+        sha1: whether hashes of 40 digits are.
+        newline: whether a hash of the text with an end of line is, as an old example of the wire format had it.
+    """
+
+    sha1: bool = True
+    newline: bool = False
+
+
+def proof(name: str, nonce: str, secret: str, *, algorithm: str = "sha256") -> str:
+    """Return the hash that proves a secret.
+
+    Example:
+        >>> proof("Inference_1", "PSjUAS82NcDKgwXq", "7b18d017f89f61cf17d", algorithm="sha1")
+        'd3dd6832c72b5c8f4cf194bcb85e67d81e5dcd93'
+    """
+    return hashlib.new(algorithm, f"{name} {nonce} {secret}".encode()).hexdigest()
+
+
+class Users:
+    """The table of users, and the nonces that they used."""
+
+    def __init__(self, database: Database, proofs: Proofs | None = None) -> None:
+        self._database = database
+        self._proofs = proofs or Proofs()
+
+    async def add(self, name: str, role: str, *, secret: str | None = None) -> str:
+        """Add a user, or give one a new secret and role; return the secret.
+
+        Raises:
+            UserError: the name or role is none, or the secret is too short to be safe.
+        """
+        if not _NAME.fullmatch(name):
+            raise UserError(f"{name!r} is no name: use 1 to 64 letters, digits and `_ . @ -`")
+        if role not in ROLES:
+            raise UserError(f"{role!r} is no role: use one of {', '.join(ROLES)}")
+        if secret is not None and len(secret) < MIN_SECRET_CHARS:
+            raise UserError(
+                f"a secret needs {MIN_SECRET_CHARS} characters or more: leave it out to have one made"
+            )
+        secret = secret or secrets.token_urlsafe(SECRET_BYTES)
+        async with self._database.transaction() as do:
+            await do.execute(
+                "INSERT INTO service_user(name, role, secret, made_at) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT(name) DO UPDATE SET role = excluded.role, secret = excluded.secret",
+                *(name, role, secret, time.time()),
+            )
+            await do.execute("DELETE FROM service_session WHERE name = ?", name)
+        return secret
+
+    async def remove(self, name: str) -> None:
+        """Take a user out; what was asked and answered stays.
+
+        Raises:
+            UserError: there is no such user.
+        """
+        async with self._database.transaction() as do:
+            if not await do.execute("DELETE FROM service_user WHERE name = ?", name):
+                raise UserError(f"no user {name!r}: `metatree users list` lists them")
+            await do.execute("DELETE FROM service_session WHERE name = ?", name)
+
+    async def list(self) -> list[tuple[str, str, float]]:
+        """Return (name, role, when it was added) of each user."""
+        async with self._database.transaction() as do:
+            found = await do.rows("SELECT name, role, made_at FROM service_user ORDER BY name")
+            return [(name, role, made_at) for name, role, made_at in found]
+
+    async def verified(self, name: str, nonce: str, digest: str) -> Caller | None:
+        """Return who this is, None when the proof is wrong or its nonce was used before.
+
+        A nonce is used up only by a right hash, so that nobody can burn another's; an unknown user takes as long as
+        a wrong hash.
+        """
+        async with self._database.transaction() as do:
+            found = await do.row("SELECT role, secret FROM service_user WHERE name = ?", name)
+            right = self._matches(name, nonce, found[1] if found else _NOBODY, digest)
+            if not (right and found) or len(nonce) not in NONCE_CHARS:
+                return None
+            used = await do.execute(
+                "INSERT INTO service_nonce(name, nonce) VALUES (?, ?) ON CONFLICT DO NOTHING", name, nonce
+            )
+            return Caller(name, found[0]) if used else None
+
+    async def right_secret(self, name: str, secret: str) -> Caller | None:
+        """Return who this is by the secret itself, for the login of the web page."""
+        async with self._database.transaction() as do:
+            found = await do.row("SELECT role, secret FROM service_user WHERE name = ?", name)
+        right = hmac.compare_digest((found[1] if found else _NOBODY).encode(), secret.encode())
+        return Caller(name, found[0]) if right and found else None
+
+    def _matches(self, name: str, nonce: str, secret: str, digest: str) -> bool:
+        algorithm = "sha1" if len(digest) == 40 else "sha256"
+        said = f"{name} {nonce} {secret}".encode(errors="replace")
+        given = digest.lower().encode(errors="replace")
+        right = hmac.compare_digest(hashlib.new(algorithm, said).hexdigest().encode(), given)
+        if self._proofs.newline:
+            right |= hmac.compare_digest(hashlib.new(algorithm, said + b"\n").hexdigest().encode(), given)
+        return right and (self._proofs.sha1 or algorithm != "sha1")

@@ -1,0 +1,379 @@
+"""The documented routes, byte for byte, with the safe behaviour behind them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from metatree_agents.service import bodies
+from metatree_agents.service.bodies import stamp
+from metatree_agents.service.calls import (
+    caller,
+    gone,
+    number,
+    parameters,
+    parameters_of,
+    read,
+    refused,
+    required,
+)
+from metatree_agents.service.queue import Claim, Query, Refused
+from metatree_agents.service.state import Service
+from metatree_agents.service.users import Caller
+from metatree_agents.service.waiting import first_of
+
+ASKING = ("frontend", "user", "admin")
+ANSWERING = ("engine",)
+
+router = APIRouter(prefix="/api")
+
+
+def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the errors of a route as its description has them; some belong to all routes."""
+    meaning = {
+        400: "Malformed JSON, or a parameter given twice",
+        401: "Wrong credentials, or a nonce that was used",
+        403: "Wrong role, or not yours",
+        404: "Nothing there",
+        409: "Another answer was given, or it is not clear to which query this one belongs",
+        422: "An invalid value",
+    }
+    return {
+        status: {"model": bodies.Problem, "description": meaning[status]}
+        for status in (*statuses, 400, 401, 403)
+    }
+
+
+_PROOF = [
+    {"name": name, "in": "query", "required": True, "schema": {"type": "string"}, "description": said}
+    for name, said in (
+        ("User", "Who calls"),
+        ("Nonce", "8 to 128 characters that were never used before"),
+        ("Hash", 'SHA-256 or SHA-1 of "User Nonce Secret", in hexadecimal'),
+    )
+]
+
+
+def said(*names: str) -> dict[str, Any]:
+    """Return the parameters of a route as its description has them."""
+    kinds = {"Seq": "integer"}
+    more = [
+        {"name": name, "in": "query", "required": True, "schema": {"type": kinds.get(name, "string")}}
+        for name in names
+    ]
+    return {"parameters": [*_PROOF, *more]}
+
+
+def taking(body: type[bodies.Body]) -> dict[str, Any]:
+    """Return the parameters and the body of a route as its description has them."""
+    content = {"application/json": {"schema": body.model_json_schema()}}
+    return {"parameters": _PROOF, "requestBody": {"required": True, "content": content}}
+
+
+# for frontends and users
+
+
+@router.get("/login", responses=described(), openapi_extra=said())
+async def login(request: Request) -> Response:
+    """Say whether these credentials are right."""
+    await caller(request, Service.of(request).users, await parameters(request))
+    return JSONResponse({})
+
+
+@router.get(
+    "/user-topics",
+    response_model=dict[str, str],
+    responses=described(404, 422),
+    openapi_extra=said("OnBehalfOf"),
+)
+async def user_topics(request: Request) -> Response:
+    """List the topics of a user, each with its first query."""
+    service, given = Service.of(request), await parameters(request)
+    who = await caller(request, service.users, given, *ASKING)
+    found = await service.queue.topics(_on_behalf(who, required(given, "OnBehalfOf")))
+    if not found:
+        raise refused(404, "this user has no topics")
+    return JSONResponse(found)
+
+
+@router.delete("/topic", responses=described(422), openapi_extra=said("OnBehalfOf", "Topic"))
+async def remove_topic(request: Request) -> Response:
+    """Delete a topic with its queries and answers."""
+    service, given = Service.of(request), await parameters(request)
+    who = await caller(request, service.users, given, *ASKING)
+    owner = _on_behalf(who, required(given, "OnBehalfOf"))
+    for topic in _spellings(required(given, "Topic")):
+        if await service.queue.remove(topic, owner):
+            return JSONResponse({})
+    raise refused(403, "this user has no such topic")
+
+
+@router.post(
+    "/add-query",
+    response_model=bodies.Added,
+    responses=described(422),
+    openapi_extra=taking(bodies.AddQuery),
+)
+async def add_query(request: Request) -> Response:
+    """Ask a question in a topic; the first one makes the topic."""
+    service, given = Service.of(request), parameters_of(request)
+    who = await caller(request, service.users, given, *ASKING)
+    body = await read(request, bodies.AddQuery)
+    user = _on_behalf(who, body.User)
+    try:
+        seq, at = await service.queue.add(
+            body.Topic, user, body.Query, model=body.Model, modifiers=body.Modifiers
+        )
+    except Refused:
+        raise refused(403, "this topic belongs to another user") from None
+    service.waiting.engines.ring()
+    return JSONResponse({"Topic": body.Topic, "Seq": seq, "Timestamp": stamp(at)})
+
+
+@router.get(
+    "/check-query",
+    response_model=bodies.Answered,
+    responses=described(404, 422),
+    openapi_extra=said("Topic", "Seq"),
+)
+async def check_query(request: Request) -> Response:
+    """Return the answer to a query; wait for it for a while when there is none yet."""
+    service, given = Service.of(request), await parameters(request)
+    who = await caller(request, service.users, given, *ASKING)
+    topic, seq = await topic_of(service, who, given), number(given, "Seq")
+    deadline, left = time.monotonic() + service.settings.check_wait_s, gone(request)
+    try:
+        while True:
+            async with service.waiting.answer(topic, seq) as turn:
+                found = await service.queue.query(topic, seq)
+                if found is None:
+                    raise refused(404, f"there is no query {seq} in this topic")
+                wait_s = deadline - time.monotonic()
+                if found.status in ("Done", "Failed") or wait_s <= 0 or left.done():
+                    return JSONResponse(answered(found))
+                await first_of(wait_s, turn, left)
+    finally:
+        left.cancel()
+
+
+@router.get(
+    "/get-topic-thread",
+    response_model=list[bodies.Answered],
+    responses=described(404, 422),
+    openapi_extra=said("Topic"),
+)
+async def get_topic_thread(request: Request) -> Response:
+    """Return all queries of a topic with their answers, in order, at once."""
+    service, given = Service.of(request), await parameters(request)
+    who = await caller(request, service.users, given, *ASKING, *ANSWERING)
+    topic = await topic_of(service, who, given)
+    return JSONResponse([answered(query) for query in await service.queue.thread(topic)])
+
+
+@router.post(
+    "/add-lookup",
+    response_model=bodies.LookupAdded,
+    responses=described(404, 422),
+    openapi_extra=taking(bodies.AddLookup),
+)
+async def add_lookup(request: Request) -> Response:
+    """Ask for the fragments of memory that are nearest to a text; the distance is 1 - cosine similarity."""
+    service, given = Service.of(request), parameters_of(request)
+    who = await caller(request, service.users, given, *ASKING)
+    body = await read(request, bodies.AddLookup)
+    topic = await topic_of(service, who, {"Topic": body.Topic})
+    if await service.queue.query(topic, body.Seq) is None:
+        raise refused(404, f"there is no query {body.Seq} in this topic")
+    mark, at = await service.lookups.add(topic, body.Seq, body.Fragment, body.Count, body.Threshold)
+    return JSONResponse({"Fingerprint": mark, "Timestamp": stamp(at)})
+
+
+@router.get(
+    "/get-lookups",
+    response_model=bodies.LookupsOf,
+    responses=described(404, 422),
+    openapi_extra=said("Topic"),
+)
+async def get_lookups(request: Request) -> Response:
+    """Return the lookups of a topic with what was found, by query."""
+    service, given = Service.of(request), await parameters(request)
+    who = await caller(request, service.users, given, *ASKING)
+    topic = await topic_of(service, who, given)
+    return JSONResponse({"Topic": topic, "Lookups": await service.lookups.of_topic(topic)})
+
+
+@router.post(
+    "/recommend",
+    response_model=bodies.Stamped,
+    responses=described(422),
+    openapi_extra=taking(bodies.Recommend),
+)
+async def recommend(request: Request) -> Response:
+    """Recommend a text, or flag it; it becomes part of the memory."""
+    service, given = Service.of(request), parameters_of(request)
+    who = await caller(request, service.users, given, *ASKING)
+    body = await read(request, bodies.Recommend)
+    at = await service.recommendations.add(
+        topic=body.Topic,
+        on_behalf_of=_on_behalf(who, body.OnBehalfOf),
+        query=body.Query,
+        fragment=body.Fragment,
+        comment=body.Comment,
+        kind=body.Type,
+    )
+    return JSONResponse({"Timestamp": stamp(at)})
+
+
+# for engines
+
+
+@router.get("/get-new-queries", response_model=bodies.NewQueries, responses=described(), openapi_extra=said())
+async def get_new_queries(request: Request) -> Response:
+    """Claim the open queries of a topic; wait for one for a while when there is none."""
+    service = Service.of(request)
+    who = await caller(request, service.users, await parameters(request), *ANSWERING)
+    deadline, left = time.monotonic() + service.settings.engine_wait_s, gone(request)
+    line = service.waiting.engines
+    try:
+        while not left.done():
+            async with line.place() as turn:
+                claim = await service.queue.claim(who.name)
+                if claim is not None and left.done():
+                    await service.queue.hand_back(claim.topic, claim.lease)
+                    line.ring()
+                    break
+                if claim is not None:
+                    return JSONResponse(_batch(claim))
+                wait_s = deadline - time.monotonic()
+                if wait_s <= 0:
+                    break
+                await first_of(wait_s, turn, left)
+        if left.done():
+            line.ring()  # a wake-up that this client may have taken with it
+    finally:
+        left.cancel()
+    return JSONResponse({"Topic": None, "Queries": None})
+
+
+@router.post(
+    "/give-new-answer",
+    response_model=bodies.Stamped,
+    responses=described(404, 409, 422),
+    openapi_extra=taking(bodies.GiveAnswer),
+)
+async def give_new_answer(request: Request) -> Response:
+    """Give the answer to a query; the first one wins."""
+    service, given = Service.of(request), parameters_of(request)
+    who = await caller(request, service.users, given, *ANSWERING)
+    body = await read(request, bodies.GiveAnswer)
+    became, seq = await service.queue.answer(
+        body.Topic,
+        body.Query,
+        seq=body.Seq,
+        answer=body.Answer,
+        think=body.Think,
+        sources=body.Sources,
+        engine=who.name,
+    )
+    if became == "unknown":
+        raise refused(404, "there is no such query in this topic")
+    if became == "conflict":
+        raise refused(
+            409, "another answer was given before, or it is not clear to which query this one belongs"
+        )
+    if became == "accepted":
+        service.waiting.answered(body.Topic, seq)
+        service.waiting.engines.ring()  # the topic may have queries that came meanwhile
+    return JSONResponse({"Timestamp": stamp(time.time())})
+
+
+@router.get(
+    "/get-new-lookup", response_model=bodies.WantedLookup, responses=described(404), openapi_extra=said()
+)
+async def get_new_lookup(request: Request) -> Response:
+    """Claim one lookup."""
+    service = Service.of(request)
+    who = await caller(request, service.users, await parameters(request), *ANSWERING)
+    found = await service.lookups.claim(who.name)
+    if found is None:
+        raise refused(404, "no lookup is wanted")
+    return JSONResponse(
+        {
+            "Fragment": found.fragment,
+            "Fingerprint": found.fingerprint,
+            "Count": found.count,
+            "Threshold": found.threshold,
+        }
+    )
+
+
+@router.post(
+    "/give-new-matches",
+    response_model=bodies.Stamped,
+    responses=described(404, 422),
+    openapi_extra=taking(bodies.GiveMatches),
+)
+async def give_new_matches(request: Request) -> Response:
+    """Give what a lookup found."""
+    service, given = Service.of(request), parameters_of(request)
+    await caller(request, service.users, given, *ANSWERING)
+    body = await read(request, bodies.GiveMatches)
+    if not await service.lookups.give(body.Fingerprint, body.Matches):
+        raise refused(404, "no lookup with this fingerprint waits for matches")
+    return JSONResponse({"Timestamp": stamp(time.time())})
+
+
+# what they share
+
+
+def _on_behalf(who: Caller, user: str) -> str:
+    """Return for whom a caller acts: a frontend for anybody, a user for nobody else."""
+    if who.role == "user" and user != who.name:
+        raise refused(403, f"{who.name} may not act for another user")
+    return user
+
+
+def _spellings(topic: str) -> tuple[str, ...]:
+    """Return what a topic of an address may mean: as it is, or with spaces that were written as `+`."""
+    return (topic, topic.replace("+", " ")) if "+" in topic else (topic,)
+
+
+async def topic_of(service: Service, who: Caller, given: dict[str, str]) -> str:
+    """Return the topic that a request is about: 404 when there is none, 403 when it is not the caller's to see."""
+    user = given.get("OnBehalfOf")
+    for topic in _spellings(required(given, "Topic")):
+        owner = await service.queue.owner(topic)
+        if owner is None:
+            continue
+        if not service.queue.shared and (
+            (who.role == "user" and owner != who.name) or (user is not None and owner != user)
+        ):
+            raise refused(403, "this topic belongs to another user")
+        return topic
+    raise refused(404, "there is no such topic")
+
+
+def answered(query: Query) -> dict[str, Any]:
+    """Return a query as the wire has it."""
+    return {
+        "Query": query.text,
+        "Topic": query.topic,
+        "Seq": query.seq,
+        "Answer": query.answer,
+        "Think": query.think,
+        "Status": query.status,
+        "Sources": query.sources,
+    }
+
+
+def _batch(claim: Claim) -> dict[str, Any]:
+    return {
+        "Topic": claim.topic,
+        "Queries": [{str(query.seq): query.text} for query in claim.queries],
+        "Lease": claim.lease,
+        "Model": {str(query.seq): query.model for query in claim.queries},
+        "Modifiers": {str(query.seq): query.modifiers for query in claim.queries},
+    }

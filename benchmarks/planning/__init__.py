@@ -1,0 +1,1 @@
+"""Planning beside Aries and GTPyhop."""

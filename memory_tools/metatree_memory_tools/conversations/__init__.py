@@ -1,0 +1,8 @@
+"""Conversations as memory: sessions and turns, with dates and speakers, from exports and from an agent's own talk."""
+
+from __future__ import annotations
+
+from metatree_memory_tools.conversations.log import ConversationLog
+from metatree_memory_tools.conversations.model import Turn
+
+__all__ = ["ConversationLog", "Turn"]

@@ -1,0 +1,184 @@
+"""The memory type for files that hold conversations: exports, transcripts, letters."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+
+from metatree.errors import UserError
+from metatree.memory_type import Outline, Part, SourceFile
+from metatree.node import Source
+from metatree.text import cut
+from metatree_memory_tools.conversations.exports import of_json, of_json_lines
+from metatree_memory_tools.conversations.model import (
+    Conversation,
+    Conversations,
+    Session,
+    Turn,
+    conversation_description,
+    said_text,
+    session_description,
+    session_title,
+)
+from metatree_memory_tools.conversations.transcripts import looks_like_transcript, of_letters, of_transcript
+from metatree_memory_tools.plain_text import PlainText
+from metatree_memory_tools.wording import shorten
+
+_TRANSCRIPTS = (".txt", ".chat", ".transcript")
+_IN_JSON = re.compile(
+    rb'"mapping"\s*:\s*\{|"(?:role|speaker|sender|author)"\s*:|"session_1"\s*:|"(?:messages|turns|chat_messages)"\s*:\s*\['
+)
+_SAID_IN_JSON = re.compile(rb'"(?:content|text|parts|message|body)"\s*:|"session_1"\s*:')
+_DESCRIPTION_CHARS = 120
+
+
+class ConversationFile:
+    """A file with one or several conversations: sessions, and in these turns with speakers and dates.
+
+    A turn is found again by its number in the file, which stands where others have lines. The tools are a plug-in of
+    their own, since they work on turns that an agent noted, too.
+    """
+
+    name = "conversation"
+    source_type = "conversation"
+    version = "1"
+    max_file_bytes = 300_000_000
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._latest: tuple[bytes, list[Turn]] | None = None
+
+    def recognises(self, path: str, head: bytes) -> bool:
+        """Whether it is a chat export, a transcript or a collection of letters, by its name and its beginning."""
+        name = path.lower()
+        if name.endswith((".json", ".jsonl", ".ndjson")):
+            return _IN_JSON.search(head) is not None and _SAID_IN_JSON.search(head) is not None
+        if name.endswith((".eml", ".mbox")):
+            return True
+        return name.endswith(_TRANSCRIPTS) and looks_like_transcript(head.decode("utf-8", "replace"))
+
+    def outline(self, file: SourceFile) -> Outline:
+        """Return the sessions and turns of a file; one without turns is read as a text."""
+        found = parsed(file)
+        if not found.conversations:
+            return PlainText().outline(file)
+        parts = tuple(_parts(found.conversations))
+        if len(found.conversations) == 1:
+            description = _titled(found.conversations[0])
+        else:
+            titles = ", ".join(each.title for each in found.conversations if each.title)
+            description = shorten(f"{len(found.conversations):,} conversations: {titles}", 300)
+        attributes = {"conversations": len(found.conversations)}
+        return Outline(
+            description=description,
+            parts=parts,
+            attributes=attributes,
+            summary=description,
+            problem=found.problem,
+        )
+
+    def content(self, file: SourceFile, source: Source) -> str:
+        """Return what was said in one turn."""
+        turns = self._turns(file)
+        if not turns:
+            return cut(file.text, source)
+        if source.start_line is None or not 0 < source.start_line <= len(turns):
+            raise UserError(f"{file.name!r} has no such turn any more: refresh the tree")
+        return said_text(turns[source.start_line - 1])
+
+    def _turns(self, file: SourceFile) -> list[Turn]:
+        # Neighbours are asked for one by one, with the same bytes, which are parsed once.
+        with self._lock:
+            if self._latest is None or self._latest[0] is not file.data:
+                turns = [
+                    turn
+                    for conversation in parsed(file).conversations
+                    for session in conversation.sessions
+                    for turn in session.turns
+                ]
+                self._latest = (file.data, turns)
+            return self._latest[1]
+
+
+def parsed(file: SourceFile) -> Conversations:
+    """Return the conversations in a file, none when it holds none; never raises for what a file holds."""
+    name = file.path.lower()
+    if name.endswith((".eml", ".mbox")):
+        return of_letters(file.data, single=name.endswith(".eml"))
+    if name.endswith(".json"):
+        try:
+            return of_json(json.loads(file.text))
+        except (ValueError, RecursionError):
+            return of_json_lines(file.text)
+    if name.endswith((".jsonl", ".ndjson")):
+        return of_json_lines(file.text)
+    return of_transcript(file.text)
+
+
+def _titled(conversation: Conversation) -> str:
+    said = conversation_description(conversation)
+    return f"{conversation.title}. {said}" if conversation.title else said
+
+
+def _parts(conversations: Sequence[Conversation]) -> Iterator[Part]:
+    """Yield what lies below the file; levels with one member alone are left out."""
+    number = 1
+    for at, conversation in enumerate(conversations, start=1):
+        top = f"#{at}/" if len(conversations) > 1 else "#"
+        first = number
+        sessions: list[Part] = []
+        for index, session in enumerate(conversation.sessions, start=1):
+            alone = len(conversation.sessions) == 1
+            base = top if alone else f"{top}{index}/"
+            turns = tuple(_turn_parts(session, base, number))
+            number += len(turns)
+            sessions += turns if alone else [_session_part(session, index, base, turns)]
+        if len(conversations) == 1:
+            yield from sessions
+            continue
+        yield Part(
+            id=top.rstrip("/"),
+            title=conversation.title or f"Conversation {at}",
+            description=conversation_description(conversation),
+            kind="conversation",
+            start_line=first,
+            end_line=number - 1,
+            parts=tuple(sessions),
+        )
+
+
+def _session_part(session: Session, index: int, base: str, turns: tuple[Part, ...]) -> Part:
+    return Part(
+        id=base.rstrip("/"),
+        title=session_title(session, index),
+        description=session_description(session),
+        kind="session",
+        start_line=turns[0].start_line,
+        end_line=turns[-1].end_line,
+        parts=turns,
+        attributes={"at": session.at} if session.at else {},
+    )
+
+
+def _turn_parts(session: Session, base: str, number: int) -> Iterator[Part]:
+    for index, turn in enumerate(session.turns, start=1):
+        text = said_text(turn)
+        line = number + index - 1
+        yield Part(
+            id=f"{base}{index}",
+            title=turn.speaker,
+            description=shorten(" ".join(turn.text.split()), _DESCRIPTION_CHARS),
+            kind="turn",
+            start_line=line,
+            end_line=line,
+            attributes=turn_attributes(turn),
+            digest=blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest(),
+        )
+
+
+def turn_attributes(turn: Turn) -> dict[str, str]:
+    """Return what the node of a turn says besides its text."""
+    return {"speaker": turn.speaker, **({"at": turn.at} if turn.at else {})}

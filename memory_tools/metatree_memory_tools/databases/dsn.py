@@ -1,0 +1,109 @@
+"""Addresses of PostgreSQL databases, without their passwords: these are kept in mind for this process alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+
+from metatree.errors import UserError
+
+SCHEMES = ("postgresql", "postgres")
+_SECRET_PARAMETERS = frozenset({"password", "passfile", "sslpassword", "sslkey"})
+# What a location may set; `service`, `options` and the like could name files or undo the limits.
+_PARAMETERS = frozenset(
+    {
+        "host",
+        "port",
+        "dbname",
+        "user",
+        "sslmode",
+        "sslrootcert",
+        "application_name",
+        "connect_timeout",
+        "hostaddr",
+    }
+)
+
+_passwords: dict[str, str] = {}
+"""Passwords that came with locations, by the location without it; never written anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a database is; holds no password."""
+
+    shown: str
+    """The location without a password."""
+    database: str
+
+    def cleaned(self, text: str) -> str:
+        """Return a message of the driver without the password, in case that it is in it."""
+        password = password_of(self.shown)
+        for known in {password, quote(password or "", safe="")} if password else ():
+            text = text.replace(known, "***")
+        return text
+
+
+def without_password(location: str) -> str:
+    """Return a location without its password, which this process keeps in mind.
+
+    Example:
+        >>> without_password("postgresql://ann:s%40crt@db.example.org/shop?sslmode=require")
+        'postgresql://ann@db.example.org/shop?sslmode=require'
+        >>> password_of("postgresql://ann@db.example.org/shop?sslmode=require")
+        's@crt'
+    """
+    parts = urlsplit(location)
+    if parts.scheme not in SCHEMES:
+        return location
+    user, at, host = parts.netloc.rpartition("@")
+    name, _, password = user.partition(":")
+    found = unquote(password)
+    kept = []
+    for key, value in parse_qsl(parts.query, keep_blank_values=True):
+        if key == "password":
+            found = value
+        elif key not in _SECRET_PARAMETERS:
+            kept.append((key, value))
+    shown = urlunsplit((parts.scheme, f"{name}{at}{host}", parts.path, urlencode(kept), ""))
+    if found:
+        _passwords[shown] = found
+    return shown
+
+
+def password_of(shown: str) -> str | None:
+    """Return the password that came with a location in this process, None when there was none."""
+    return _passwords.get(shown)
+
+
+def address_of(location: str) -> Address:
+    """Return where a location leads.
+
+    Raises:
+        UserError: it is out of form, or sets what it may not.
+    """
+    shown = without_password(location)
+    try:
+        parts = urlsplit(shown)
+        _ = parts.port
+    except ValueError as exc:
+        raise UserError(f"{shown!r} is no address of a database: {exc}") from exc
+    for key, _ in parse_qsl(parts.query, keep_blank_values=True):
+        if key not in _PARAMETERS:
+            raise UserError(f"{key!r} cannot be set in the address {shown!r}")
+    named = dict(parse_qsl(parts.query)).get("dbname", "")
+    name = named or unquote(parts.path.strip("/")) or unquote(parts.username or "") or "postgres"
+    return Address(shown, name)
+
+
+def connection_arguments(address: Address, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return what the driver is told: the location, and the password if one is known."""
+    environment = os.environ if environment is None else environment
+    arguments: dict[str, Any] = {"conninfo": address.shown}
+    password = password_of(address.shown) or environment.get("METATREE_DATABASE_PASSWORD")
+    if password:
+        arguments["password"] = password
+    return arguments

@@ -1,0 +1,134 @@
+"""The memory type for SQLite files among other files: the same nodes as those of a database by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+from metatree.errors import MetatreeError, UserError
+from metatree.memory_type import Outline, Part, SourceFile
+from metatree.node import Source
+from metatree_memory_tools.databases.model import Table, key_of
+from metatree_memory_tools.databases.nodes import ROWS
+from metatree_memory_tools.databases.show import column_text, count_text, rows_text, table_text
+from metatree_memory_tools.databases.sqlite import MAGIC, SQLite
+
+if TYPE_CHECKING:
+    from metatree.tool import Tool, ToolGroup
+
+
+class SQLiteFile:
+    """A SQLite file in a folder: its tables with their columns and sample rows.
+
+    A part is found again by its number among the leaves, which stands where others have lines.
+    """
+
+    name = "sqlite"
+    source_type = "sqlite"
+    version = "1"
+    binary = True
+    max_file_bytes = 50_000_000
+    tells_more = True
+
+    @cached_property
+    def tools(self) -> Sequence[Tool | ToolGroup]:
+        """The tools that work on nodes of databases."""
+        from metatree_memory_tools.databases.tools import DATABASE_TOOLS
+
+        return (DATABASE_TOOLS,)
+
+    def recognises(self, path: str, head: bytes) -> bool:
+        """Whether it is a SQLite file, by its first bytes."""
+        return head.startswith(MAGIC)
+
+    def outline(self, file: SourceFile) -> Outline:
+        """Return the tables of a database; one that is damaged is a file that says so."""
+        try:
+            with closing(SQLite.open_bytes(file.data, file.name)) as database:
+                tables = list(database.tables())
+        except (MetatreeError, ValueError) as exc:
+            return Outline(description=f"A SQLite database that cannot be read: {exc}", problem=str(exc))
+        names = ", ".join(table.name for table in tables[:15])
+        text = f"SQLite database with {len(tables)} tables and views: {names}"
+        return Outline(
+            description=text, parts=tuple(_parts(tables)), attributes={"tables": len(tables)}, summary=text
+        )
+
+    def content(self, file: SourceFile, source: Source) -> str:
+        """Return what a column is, or the sample rows of a table."""
+        with closing(SQLite.open_bytes(file.data, file.name)) as database:
+            for number, (table, column) in enumerate(_leaves(list(database.tables())), start=1):
+                if number == source.start_line:
+                    if column is None and table.problem:
+                        return table_text(table)
+                    if column is None:
+                        return rows_text(database.sample("", table.name))
+                    return f"{table.name}.{column}: {_column_texts(table)[column]}"
+        raise UserError(f"{file.name!r} has no such table any more: refresh the tree")
+
+
+def _leaves(tables: Sequence[Table]) -> Iterator[tuple[Table, str | None]]:
+    """Yield the columns of each table and, as None, its rows, in the order of the tree."""
+    for table in tables:
+        for column in table.columns:
+            yield table, column.name
+        yield table, None
+
+
+def _column_texts(table: Table) -> dict[str, str]:
+    return {column.name: column_text(table, column) for column in table.columns}
+
+
+def _parts(tables: Sequence[Table]) -> Iterator[Part]:
+    numbers = {
+        (table.name, column): number for number, (table, column) in enumerate(_leaves(tables), start=1)
+    }
+    for table in tables:
+        top = f"#{key_of(table.name)}"
+        leaves = []
+        for column, text in _column_texts(table).items():
+            number = numbers[table.name, column]
+            digest = blake2b(text.encode(), digest_size=16).hexdigest()
+            leaves.append(
+                Part(
+                    id=f"{top}/{key_of(column)}",
+                    title=column,
+                    description=text,
+                    kind="column",
+                    start_line=number,
+                    end_line=number,
+                    digest=digest,
+                )
+            )
+        number = numbers[table.name, None]
+        count = count_text(table)
+        if not table.problem:
+            leaves.append(
+                Part(
+                    id=f"{top}/{ROWS}#",
+                    title=f"{table.name}: sample rows",
+                    description=f"The first rows of {table.name}" + (f", of {count}" if count else ""),
+                    kind=ROWS,
+                    start_line=number,
+                    end_line=number,
+                    digest=table.sample_digest,
+                )
+            )
+        attributes: dict[str, Any] = {}
+        if table.rows is not None:
+            attributes = {"rows": table.rows, "rows_exact": table.exact}
+        if table.problem:
+            attributes["note"] = f"its rows cannot be read: {table.problem}"
+        yield Part(
+            id=top,
+            title=table.name,
+            description=table_text(table),
+            kind=table.kind,
+            start_line=leaves[0].start_line if leaves else number,
+            end_line=number,
+            parts=tuple(leaves),
+            attributes=attributes,
+        )

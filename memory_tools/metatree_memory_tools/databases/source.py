@@ -1,0 +1,123 @@
+"""The source type for databases: SQLite files, and PostgreSQL by its address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from metatree.errors import UserError
+from metatree.memory_type import Progress, SourceRef
+from metatree.node import Node, Source
+from metatree_memory_tools.databases.dsn import SCHEMES, address_of, without_password
+from metatree_memory_tools.databases.nodes import database_nodes, rows_content
+from metatree_memory_tools.databases.sqlite import MAGIC, SQLite
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from metatree.tool import Tool, ToolGroup
+    from metatree_memory_tools.databases.postgres import Postgres
+
+
+class DatabaseSource:
+    """Reads a database as nodes: schemas, tables, columns, sample rows.
+
+    Options of a source: `secrets`, true to show the values of columns whose names say that they may hold passwords,
+    tokens or the like. A password in an address is never kept; later processes take it from `PGPASSWORD`,
+    `~/.pgpass` or `METATREE_DATABASE_PASSWORD`.
+    """
+
+    name = "database"
+    version = "1"
+
+    @cached_property
+    def tools(self) -> Sequence[Tool | ToolGroup]:
+        """The tools that work on nodes of databases."""
+        from metatree_memory_tools.databases.tools import DATABASE_TOOLS
+
+        return (DATABASE_TOOLS,)
+
+    def recognises(self, location: str) -> bool:
+        """Whether it is the address of a PostgreSQL database or a SQLite file."""
+        if urlsplit(location).scheme in SCHEMES:
+            return True
+        try:
+            with Path(location).expanduser().open("rb") as stream:
+                return stream.read(len(MAGIC)) == MAGIC
+        except (OSError, ValueError):
+            return False
+
+    def kept_location(self, location: str) -> str:
+        """Return a location as it may be written down: without a password, which this process keeps in mind."""
+        return without_password(location)
+
+    def fingerprint(self, source: SourceRef) -> str | None:
+        """Return size and time of a file with its log, or the server's own figures on its tables."""
+        if not _is_address(source.location):
+            return file_fingerprint(Path(source.location))
+        with closing(open_postgres(source)) as database:
+            return database.fingerprint()
+
+    def nodes(
+        self, source: SourceRef, *, progress: Progress | None = None
+    ) -> Iterator[tuple[Node, str | None]]:
+        """Yield the nodes of a database."""
+        with closing(open_database(source)) as database:
+            for number, pair in enumerate(database_nodes(database, self.name)):
+                if progress is not None and number % 100 == 0:
+                    progress(number, 0, pair[0].title)
+                yield pair
+
+    def content(self, source: SourceRef, ref: Source) -> str:
+        """Return the sample rows of a table."""
+        with closing(open_database(source)) as database:
+            return rows_content(database, ref.path)
+
+
+def open_database(source: SourceRef) -> SQLite | Postgres:
+    """Open the database of a source for reading.
+
+    Raises:
+        MetatreeError: it cannot be read.
+    """
+    if _is_address(source.location):
+        return open_postgres(source)
+    return SQLite.open_file(Path(source.location), secrets=shows_secrets(source.options))
+
+
+def open_postgres(source: SourceRef) -> Postgres:
+    """Connect to the PostgreSQL database of a source; raises as `open_database`."""
+    from metatree_memory_tools.databases.postgres import Postgres
+
+    return Postgres.open(address_of(source.location), secrets=shows_secrets(source.options))
+
+
+def shows_secrets(options: Any) -> bool:
+    """Whether a source's options say that the values of secret columns may be shown."""
+    return bool(options.get("secrets") or options.get("include_secrets"))
+
+
+def file_fingerprint(path: Path) -> str:
+    """Return size and time of a SQLite file and of the log beside it.
+
+    Raises:
+        UserError: it is not there.
+    """
+    said = []
+    for end in ("", "-wal"):
+        try:
+            state = path.with_name(path.name + end).stat()
+        except OSError as exc:
+            if not end:
+                raise UserError(f"{path.name!r} cannot be read: {exc.strerror}") from exc
+            continue
+        said.append(f"{state.st_size}:{state.st_mtime_ns}")
+    return " ".join(said)
+
+
+def _is_address(location: str) -> bool:
+    return urlsplit(location).scheme in SCHEMES

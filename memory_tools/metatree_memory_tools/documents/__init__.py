@@ -1,0 +1,1 @@
+"""Documents as trees of sections and pages: PDF, HTML, docx, reStructuredText."""

@@ -1,0 +1,159 @@
+"""The memory types of documents."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from metatree.memory_type import Outline, SourceFile
+from metatree.node import Source
+from metatree.text import cut, cut_lines
+from metatree_memory_tools.documents.extracted import Extracted
+from metatree_memory_tools.documents.extracting import extracted
+from metatree_memory_tools.documents.outline import outline_of
+
+if TYPE_CHECKING:
+    from metatree.tool import ToolGroup
+
+_EXTRA = "pip install 'metatree[docs]'"
+
+
+class _Document:
+    """A document whose text is taken out of its bytes; nodes name ranges of the lines of that text."""
+
+    name: str
+    version = "1"
+    what: str
+    suffixes: tuple[str, ...]
+    max_file_bytes: int
+    """A larger file becomes a node without content; documents are larger than the text in them."""
+    needs = ""
+    """The package that reads it; empty when the standard library does."""
+
+    @property
+    def source_type(self) -> str:
+        """Its name: the core cannot read it."""
+        return self.name
+
+    @property
+    def tools(self) -> tuple[ToolGroup, ...]:
+        """The tool tree of its nodes."""
+        from metatree_memory_tools.document_tools import (
+            DOCUMENT_TOOLS,  # loads pydantic, which no build needs
+        )
+
+        return DOCUMENT_TOOLS
+
+    def outline(self, file: SourceFile) -> Outline:
+        """Return the sections and pages of a document; one that cannot be read is a node that says why."""
+        if self.needs and not _is_installed(self.needs):
+            note = f"not read: {_EXTRA} to have its text"
+            return Outline(
+                description=f"{self.what} ({note}).", attributes={"note": note}, problem=note, empty=True
+            )
+        found = self.text(file)
+        outline = outline_of(found, file.name, self.what)
+        attributes = {"format": self.name, **outline.attributes}
+        return Outline(
+            description=outline.description,
+            parts=outline.parts,
+            attributes=attributes,
+            summary=outline.summary,
+            references=tuple(("link", link) for link in found.links),
+            problem=outline.problem,
+            empty=not any(found.lines),
+        )
+
+    def content(self, file: SourceFile, source: Source) -> str:
+        """Return the lines of the text that a node names, without empty ones around them."""
+        lines = self.text(file).lines
+        text = "\n".join(lines) if source.start_line is None else cut_lines(lines, source)
+        return text.strip("\n")
+
+    def text(self, file: SourceFile) -> Extracted:
+        """Return the text of a document, which is taken out of its bytes once."""
+        return extracted(self.name, self.version, file.data)
+
+
+class Pdf(_Document):
+    """PDF documents, by their bookmarks, else by the size of letters, else by pages."""
+
+    name = "pdf"
+    what = "A PDF document"
+    max_file_bytes = 200_000_000
+    needs = "pypdfium2"
+    binary = True
+
+    def recognises(self, path: str, head: bytes) -> bool:
+        """Whether the name ends in .pdf, or the file begins as a PDF does."""
+        return path.lower().endswith(".pdf") or head.startswith(b"%PDF-")
+
+
+class Docx(_Document):
+    """Word documents, by the styles of their headings."""
+
+    name = "docx"
+    what = "A Word document"
+    max_file_bytes = 100_000_000
+    binary = True
+
+    def recognises(self, path: str, head: bytes) -> bool:
+        """Whether the name ends as that of a Word document does."""
+        return path.lower().endswith((".docx", ".docm", ".dotx"))
+
+
+class Html(_Document):
+    """HTML, by its headings; plain text as long as selectolax is not installed."""
+
+    name = "html"
+    what = "A web page"
+    max_file_bytes = 20_000_000
+    needs = "selectolax"
+
+    def recognises(self, path: str, head: bytes) -> bool:
+        """Whether the name ends as that of a web page does, and it can be read as one."""
+        return path.lower().endswith((".html", ".htm", ".xhtml")) and _is_installed(self.needs)
+
+
+class ReStructuredText:
+    """reStructuredText, by its section titles."""
+
+    name = "rst"
+    source_type = "text"
+    version = "1"
+
+    @property
+    def tools(self) -> tuple[ToolGroup, ...]:
+        """The tool tree of its nodes."""
+        from metatree_memory_tools.document_tools import (
+            DOCUMENT_TOOLS,  # loads pydantic, which no build needs
+        )
+
+        return DOCUMENT_TOOLS
+
+    def recognises(self, path: str, head: bytes) -> bool:
+        """Whether the name ends as reStructuredText does."""
+        return path.lower().endswith((".rst", ".rest"))
+
+    def outline(self, file: SourceFile) -> Outline:
+        """Return the sections of a file, each with the lines up to the next one."""
+        from metatree_memory_tools.documents.rst_text import extract_rst, prose
+
+        outline = outline_of(extract_rst(file.lines), file.name, "An empty file.", prose)
+        attributes = {"language": "restructuredtext", **outline.attributes}
+        return Outline(
+            description=outline.description,
+            parts=outline.parts,
+            attributes=attributes,
+            summary=outline.summary,
+        )
+
+    def content(self, file: SourceFile, source: Source) -> str:
+        """Return the lines that a node names."""
+        return cut(file.text, source)
+
+
+@cache
+def _is_installed(package: str) -> bool:
+    return find_spec(package) is not None

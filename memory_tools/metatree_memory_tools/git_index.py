@@ -1,0 +1,92 @@
+"""Which files git tracks, read from its index: they belong to a tree although a rule may ignore them.
+
+Source: Documentation/gitformat-index of git; versions 2 to 4, names only. An index that is split or that this does
+not understand gives no names.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+_HEADER = 12
+_STAT = 40
+_EXTENDED = 0x4000
+_NAME = 0x0FFF
+_SHA1, _SHA256 = 20, 32
+
+
+def tracked_below(git: Path, base: str) -> frozenset[bytes]:
+    """Return the paths of tracked files below a folder of a repository, relative to that folder.
+
+    Args:
+        git: the folder with the index: `.git`, or that of a work tree.
+        base: the folder's path in the repository, with a `/` at its end unless it is empty.
+    """
+    index = git / "index"
+    try:
+        state = index.stat()
+        names = _names(index, state.st_mtime_ns, state.st_size)
+    except OSError:
+        return frozenset()
+    prefix = base.encode("utf-8", "surrogateescape")
+    if not prefix:
+        return names
+    return frozenset(name[len(prefix) :] for name in names if name.startswith(prefix))
+
+
+@lru_cache(maxsize=4)
+def _names(index: Path, mtime_ns: int, size: int) -> frozenset[bytes]:
+    data = index.read_bytes()
+    config = index.parent / "config"
+    if not config.is_file():  # of a work tree: beside the repository's own
+        config = index.parent.parent.parent / "config"
+    text = config.read_text("utf-8", "replace") if config.is_file() else ""
+    hashed = _SHA256 if re.search(r"objectformat\s*=\s*sha256", text, re.IGNORECASE) else _SHA1
+    try:
+        return frozenset(names_in(data, hashed))
+    except (IndexError, ValueError):
+        return frozenset()
+
+
+def names_in(data: bytes, hashed: int = _SHA1) -> list[bytes]:
+    """Return the names in an index, none of them if it is split.
+
+    Args:
+        data: the index.
+        hashed: how many bytes an object's name has.
+
+    Raises:
+        ValueError, IndexError: it is damaged, or of another version.
+    """
+    version = int.from_bytes(data[4:8], "big")
+    if data[:4] != b"DIRC" or version not in (2, 3, 4):
+        raise ValueError("no index of git that is known here")
+    count = int.from_bytes(data[8:12], "big")
+    names: list[bytes] = []
+    at, name = _HEADER, b""
+    for _ in range(count):
+        flags = at + _STAT + hashed
+        said = data[flags] << 8 | data[flags + 1]
+        begin = flags + (4 if version > 2 and said & _EXTENDED else 2)
+        cut = 0
+        if version == 4:
+            cut, begin = _offset(data, begin)
+        end = data.index(b"\0", begin)
+        name = name[: len(name) - cut] + data[begin:end] if version == 4 else data[begin:end]
+        names.append(name)
+        # Before version 4, entries are filled up with NUL to a multiple of 8 bytes, at least one.
+        at = end + 1 if version == 4 else at + (end - at) // 8 * 8 + 8
+    return [] if data[at : at + 4] == b"link" else names
+
+
+def _offset(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number of variable width, as pack files have it, and where it ends."""
+    byte = data[at]
+    value = byte & 127
+    while byte & 128:
+        at += 1
+        byte = data[at]
+        value = (value + 1) << 7 | (byte & 127)
+    return value, at + 1

@@ -1,0 +1,258 @@
+"""The type of source: a server's tools and resources as nodes, and the tool tree that calls them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+from metatree.errors import UserError
+from metatree.held import held
+from metatree.layer import ROOT
+from metatree.memory_type import Progress, SourceRef
+from metatree.node import Node, Source
+from metatree.tool import Tool, ToolGroup
+from metatree.tree import Tree
+from metatree_memory_tools.mcp_server.address import ServerAddress
+from metatree_memory_tools.mcp_server.connection import Connection
+from metatree_memory_tools.schema_tool import SchemaTool, only_on, schema_text, usable_schema, with_origin
+from metatree_memory_tools.web.addresses import AddressRules
+from metatree_memory_tools.wording import first_sentence, shorten, with_names
+
+TOOL_S = 60.0
+MAX_CHARS = 20_000
+KIND = "mcp tool"
+_RESOURCE_CHARS = 1_000_000
+_GROUPED_FROM = 8
+_LEAST_IN_GROUP = 2
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+
+class McpServer:
+    """A server of the Model Context Protocol: `mcp:COMMAND …` or `mcp:https://…`.
+
+    Options: `env`, `headers` and `cwd` as in the tables of other hosts; `read_only` says which tools may be called
+    without permission: `hints` (the default) for those that the server says change nothing, `none`, or a list of
+    names; `seconds` for one call; `allow_private` and `allow` for what its address may redirect to.
+    """
+
+    name = "mcp"
+    version = "1"
+
+    def recognises(self, location: str) -> bool:
+        """Whether a location begins with `mcp:`."""
+        return location.lower().startswith("mcp:")
+
+    def fingerprint(self, source: SourceRef) -> str | None:
+        """Return None: only asking the server tells."""
+        return None
+
+    def nodes(
+        self, source: SourceRef, *, progress: Progress | None = None
+    ) -> Iterator[tuple[Node, str | None]]:
+        """Yield the server, groups of its tools, the tools, and its resources."""
+        read_only = _read_only(source)
+        with _connection(source) as connection:
+            listing = connection.listing()
+        tools = list({tool.name: tool for tool in listing.tools}.values())
+        names = [_line(tool.name, 60) for tool in tools]
+        count = f"{len(tools)} tool{'' if len(tools) == 1 else 's'}, {len(listing.resources)} resources"
+        said = first_sentence(listing.instructions.lstrip("# \n")) or f"An MCP server: {count}."
+        attributes: dict[str, Any] = {"tools": len(tools), "resources": len(listing.resources)}
+        if listing.left_out:
+            attributes["note"] = f"{listing.left_out:,} further entries were left out"
+        yield (
+            Node(
+                ROOT,
+                _line(listing.name, 100) or "MCP server",
+                with_names(said, "Tools", names),
+                kind="mcp server",
+                content=listing.instructions or None,
+                attributes=attributes,
+            ),
+            None,
+        )
+        groups = grouped([tool.name for tool in tools])
+        for title, members in groups.items():
+            if title:
+                described = with_names("", "Tools", [_line(name, 60) for name in members])
+                yield Node(f"tools:{title}", f"Tools: {title} …", described, kind="group"), ROOT
+        above = {name: f"tools:{title}" for title, members in groups.items() if title for name in members}
+        for number, tool in enumerate(tools, start=1):
+            yield _tool_node(tool, read_only), above.get(tool.name, ROOT)
+            if progress is not None:
+                progress(number, len(tools), tool.name)
+        yield from self._resources(listing.resources, listing.templates)
+
+    def _resources(
+        self, resources: Sequence[Any], templates: Sequence[Any]
+    ) -> Iterator[tuple[Node, str | None]]:
+        if not resources and not templates:
+            return
+        unique = list({str(each.uri): each for each in resources}.values())
+        titles = [_line(each.title or each.name, 60) for each in unique]
+        yield (
+            Node(
+                "resources",
+                "Resources",
+                with_names("What the server has to read.", "Among them", titles),
+                kind="group",
+            ),
+            ROOT,
+        )
+        for each in unique:
+            attributes = {"uri": str(each.uri), "media_type": each.mime_type or ""}
+            title = _line(each.title or each.name or str(each.uri), 120)
+            node = Node(
+                f"resources/{each.uri}",
+                title,
+                shorten(each.description or str(each.uri), 300),
+                kind="resource",
+                source=Source(type=self.name, path=str(each.uri)),
+                attributes=attributes,
+            )
+            yield node, "resources"
+        for each in templates:
+            described = shorten(each.description or "", 200)
+            yield (
+                Node(
+                    f"resources/{each.uri_template}",
+                    _line(each.title or each.name, 120),
+                    f"{described} Address: {each.uri_template}".strip(),
+                    kind="resource template",
+                    attributes={"template": each.uri_template},
+                ),
+                "resources",
+            )
+
+    def content(self, source: SourceRef, ref: Source) -> str:
+        """Return the text of a resource."""
+        with _connection(source) as connection:
+            text = connection.read(ref.path, seconds=_seconds(source))
+        if len(text) > _RESOURCE_CHARS:
+            return f"{text[:_RESOURCE_CHARS]}\n… cut: {len(text) - _RESOURCE_CHARS:,} more characters"
+        return text
+
+    def tools_of(self, tree: Tree, source: SourceRef) -> Sequence[Tool | ToolGroup]:
+        """Return a tool for each node of a tool; the server is not asked before one of them is called."""
+        top = source.mount or ROOT
+        found = []
+        for node_id in sorted(tree.ids([KIND])):
+            node = tree.get(node_id)
+            if tree.source_of(node) == source:
+                found.append(_tool(source, node))
+        title = tree.get(top).title
+        return [ToolGroup(f"mcp:{top}", title, f"The tools of {title}", found)] if found else []
+
+
+def _tool(source: SourceRef, node: Node) -> Tool:
+    name, free = str(node.attributes["tool"]), bool(node.attributes["read_only"])
+    return SchemaTool(
+        with_origin(partial(_call_free if free else _call_made, source, name), f"{source.location} {name}"),
+        f"mcp:{source.mount or ROOT}:{name}",
+        node.title,
+        shorten(node.content or node.description, 1_000),
+        "exploratory" if free else "interactive",
+        reuse="run",
+        timeout_s=_seconds(source),
+        max_chars=MAX_CHARS,
+        changes=not free,
+        repeatable=free or bool(node.attributes.get("repeatable")),
+        schema=node.attributes["schema"],
+        when=only_on(node.id),
+        beyond=True,
+    )
+
+
+def _call_free(source: SourceRef, name: str, arguments: dict[str, Any]) -> str:
+    with _connection(source) as connection:
+        return connection.call(name, arguments, seconds=_seconds(source))
+
+
+def _call_made(source: SourceRef, name: str, arguments: dict[str, Any]) -> Node:
+    """Call a tool that changes something; what it says becomes a node."""
+    text = _call_free(source, name, arguments)
+    if len(text) > MAX_CHARS:
+        text = f"{text[:MAX_CHARS]}\n… cut: {len(text) - MAX_CHARS:,} more characters"
+    said = first_sentence(text) or "It returned nothing."
+    return Node("", f"Result of {name}", said, kind="tool result", content=text or "(nothing)")
+
+
+def _connection(source: SourceRef) -> AbstractContextManager[Connection]:
+    address = ServerAddress.of(source.location, source.options)
+    key = ("mcp", source.location, source.mount)
+    return held(key, lambda: Connection(address, rules=AddressRules.of(source.options)))
+
+
+def _tool_node(tool: Any, read_only: frozenset[str] | None) -> Node:
+    hints = tool.annotations
+    title = _line(tool.title or (hints.title if hints else None) or tool.name, 100)
+    schema = usable_schema(tool.input_schema)
+    hinted = hints is not None and hints.read_only_hint is True
+    said = (tool.description or "").strip()
+    arguments = schema_text(schema)
+    parts = [said, f"Arguments:\n{arguments}" if arguments else ""]
+    return Node(
+        f"tools/{tool.name}",
+        title,
+        with_names(first_sentence(said), "Arguments", list(schema.get("properties") or {})),
+        kind=KIND,
+        content="\n\n".join(part for part in parts if part)[:MAX_CHARS] or None,
+        attributes={
+            "tool": tool.name,
+            "read_only": hinted if read_only is None else tool.name in read_only,
+            "repeatable": hints is not None and hints.idempotent_hint is True,
+            "schema": schema,
+        },
+    )
+
+
+def grouped(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return names by the word that several of them begin with; '' for those without, and for all when they are few.
+
+    Example:
+        >>> grouped([f"{what}_{thing}" for what in ("list", "get") for thing in "abcd"] + ["ping"])["get"]
+        ['get_a', 'get_b', 'get_c', 'get_d']
+    """
+    if len(names) < _GROUPED_FROM:
+        return {"": list(names)}
+    words = [[word.lower() for word in _WORD.findall(name)] for name in names]
+    first = Counter(each[0] for each in words if each)
+    # Where all begin with the server's name, the next word tells them apart.
+    place = 1 if len(first) == 1 and all(len(each) > 1 for each in words) else 0
+    count = Counter(each[place] for each in words if len(each) > place)
+    found: dict[str, list[str]] = {"": []}
+    for name, each in zip(names, words, strict=True):
+        word = each[place] if len(each) > place else ""
+        found.setdefault(word if count[word] >= _LEAST_IN_GROUP else "", []).append(name)
+    return {"": list(names)} if len(found) <= 2 else found
+
+
+def _line(text: str, most: int) -> str:
+    return shorten("".join(char if char.isprintable() else " " for char in text), most)
+
+
+def _seconds(source: SourceRef) -> float:
+    seconds = source.options.get("seconds", TOOL_S)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= 3_600:
+        raise UserError(f"seconds={seconds!r}: give a number of seconds, at most 3600")
+    return float(seconds)
+
+
+def _read_only(source: SourceRef) -> frozenset[str] | None:
+    """Return the tools that need no permission; None for those that the server names."""
+    given = source.options.get("read_only", "hints")
+    if given == "hints":
+        return None
+    if given == "none":
+        return frozenset()
+    if (
+        isinstance(given, Sequence)
+        and not isinstance(given, str)
+        and all(isinstance(name, str) for name in given)
+    ):
+        return frozenset(given)
+    raise UserError(f"read_only={given!r}: give 'hints', 'none' or a list of names of tools")

@@ -1,0 +1,288 @@
+"""The type of source: an OpenAPI description's operations as nodes by tag, and the tool tree that calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from metatree.errors import UserError
+from metatree.layer import ROOT
+from metatree.memory_type import Progress, SourceRef
+from metatree.node import Node, Source
+from metatree.tool import Tool, ToolGroup
+from metatree.tree import Tree
+from metatree_memory_tools.openapi.call import call
+from metatree_memory_tools.openapi.document import MAX_BYTES, Document, text_of
+from metatree_memory_tools.openapi.operation import READS, described, text_about
+from metatree_memory_tools.schema_tool import SchemaTool, only_on, with_origin
+from metatree_memory_tools.web.addresses import AddressRules
+from metatree_memory_tools.web.fetch import FetchLimits, fetch
+from metatree_memory_tools.web.freshness import page_fingerprint
+from metatree_memory_tools.wording import first_sentence, shorten, with_names
+
+KIND = "api operation"
+CALL_S = 30.0
+MAX_CHARS = 20_000
+_MOST_OPERATIONS = 10_000
+
+
+class OpenApi:
+    """An OpenAPI description, version 3.0 or 3.1, JSON or YAML: `openapi:FILE` or `openapi:https://…`.
+
+    Options: `server` for another address than the description names; `auth`, an object with the variable of the
+    environment for each security scheme, `{"apiKey": "$SHOP_KEY"}`; `seconds` for one call; `allow_private` and
+    `allow` as for web pages.
+    """
+
+    name = "openapi"
+    version = "1"
+
+    def recognises(self, location: str) -> bool:
+        """Whether a location begins with `openapi:`."""
+        return location.lower().startswith("openapi:")
+
+    def fingerprint(self, source: SourceRef) -> str | None:
+        """Return what changes with the file, or what the server says of its version; None when it says nothing."""
+        place = _place(source)
+        if _is_url(place):
+            return page_fingerprint(place, rules=AddressRules.of(source.options), robots=None)
+        try:
+            state = Path(place).expanduser().stat()
+        except OSError as exc:
+            raise UserError(f"cannot read the description {place!r}: {exc.strerror}") from exc
+        return f"{state.st_size} {state.st_mtime_ns}"
+
+    def nodes(
+        self, source: SourceRef, *, progress: Progress | None = None
+    ) -> Iterator[tuple[Node, str | None]]:
+        """Yield the interface, its tags, and its operations."""
+        place = _place(source)
+        document = Document(_read(place, source), repr(place))
+        base = _server(source, document, place)
+        info = document.resolved(document.data.get("info"))
+        calls = [
+            (described(document, method, path, operation, parameters), operation)
+            for method, path, operation, parameters in document.operations()
+        ]
+        kept = calls[:_MOST_OPERATIONS]
+        said = text_of(info, "description") or text_of(info, "summary")
+        title = shorten(text_of(info, "title"), 100) or "OpenAPI description"
+        names = _tags(document, [operation for _, operation in kept], [made for made, _ in kept])
+        attributes: dict[str, Any] = {
+            "operations": len(kept),
+            "server": base,
+            "version": text_of(info, "version"),
+            "schemes": _schemes(document),
+        }
+        if len(calls) > len(kept):
+            attributes["note"] = f"{len(calls) - len(kept):,} further operations were left out"
+        first = first_sentence(said) or f"An interface with {len(kept)} operations."
+        top = Node(
+            ROOT, title, with_names(first, "Parts", names), "\n\n".join([title, said]) if said else None
+        )
+        yield _with(top, "api", attributes), None
+        for name, about in names.items():
+            yield Node(f"tags/{name}", shorten(name, 100), first_sentence(about), kind="group"), ROOT
+        used: set[str] = set()
+        for number, (made, operation) in enumerate(kept, start=1):
+            yield _node(document, made, operation, used), f"tags/{_tag(operation, made)}"
+            if progress is not None:
+                progress(number, len(kept), made["path"])
+
+    def content(self, source: SourceRef, ref: Source) -> str:
+        """Raise an error: the texts of all nodes are kept in the tree."""
+        raise UserError(f"nothing is read from {source.location!r} when it is needed: refresh the tree")
+
+    def tools_of(self, tree: Tree, source: SourceRef) -> Sequence[Tool | ToolGroup]:
+        """Return a tool for each operation that can be called, in the groups of the description."""
+        top = tree.find(source.mount or ROOT)
+        groups: dict[str, list[Tool]] = {}
+        for node_id in sorted(tree.ids([KIND])):
+            node = tree.get(node_id)
+            if top is not None and tree.source_of(node) == source and not node.attributes["call"]["note"]:
+                groups.setdefault(tree.parent(node) or "", []).append(_tool(source, top, node))
+        found: list[Tool | ToolGroup] = []
+        for parent, tools in groups.items():
+            title = tree.get(parent).title
+            found.append(ToolGroup(f"openapi:{parent}", title, f"Operations on {title}", tools))
+        return found
+
+
+def _tool(source: SourceRef, top: Node, node: Node) -> Tool:
+    made = node.attributes["call"]
+    reads = made["method"] in READS
+    where = f"{source.location} {top.attributes['server']} {made['method']} {made['path']}"
+    return SchemaTool(
+        with_origin(
+            partial(_called if reads else _called_for_node, source, dict(top.attributes), made), where
+        ),
+        f"openapi:{node.id}",
+        node.title,
+        shorten(node.content or node.description, 1_000),
+        "exploratory" if reads else "interactive",
+        reuse="run",
+        timeout_s=_seconds(source) + 5.0,
+        max_chars=MAX_CHARS,
+        changes=not reads,
+        repeatable=made["method"] in (*READS, "PUT", "DELETE", "OPTIONS"),
+        schema=made["schema"],
+        when=only_on(node.id),
+        beyond=True,
+        needs="openapi",
+    )
+
+
+def _called(
+    source: SourceRef, top: Mapping[str, Any], made: Mapping[str, Any], arguments: dict[str, Any]
+) -> str:
+    auth = source.options.get("auth") or {}
+    if not isinstance(auth, Mapping) or not all(str(value).startswith("$") for value in auth.values()):
+        raise UserError("auth must map names of security schemes to variables of the environment, as '$NAME'")
+    place, server = _place(source), str(top["server"])
+    if (
+        auth
+        and _is_url(place)
+        and urlsplit(place).hostname != urlsplit(server).hostname
+        and not source.options.get("server")
+    ):
+        raise UserError(
+            f"the description is on {urlsplit(place).hostname!r} and names {server!r} as its server: say with the"
+            " option `server` where the credentials may be sent"
+        )
+    if not server:
+        raise UserError("the description names no server with a full address: give it as the option `server`")
+    return call(
+        server,
+        made,
+        arguments,
+        schemes=top["schemes"],
+        auth=auth,
+        rules=AddressRules.of(source.options),
+        seconds=_seconds(source),
+    )
+
+
+def _called_for_node(
+    source: SourceRef, top: Mapping[str, Any], made: Mapping[str, Any], arguments: dict[str, Any]
+) -> Node:
+    """Call an operation that changes something; what it answers becomes a node."""
+    text = _called(source, top, made, arguments)
+    if len(text) > MAX_CHARS:
+        text = f"{text[:MAX_CHARS]}\n… cut: {len(text) - MAX_CHARS:,} more characters"
+    return Node("", f"{made['method']} {made['path']}", shorten(text, 200), kind="tool result", content=text)
+
+
+def _node(document: Document, made: dict[str, Any], operation: Mapping[str, Any], used: set[str]) -> Node:
+    named = text_of(operation, "operationId")
+    node_id = named if named and named not in used else f"{made['method']} {made['path']}"
+    used.add(node_id)
+    first = first_sentence(text_of(operation, "description") or text_of(operation, "summary"))
+    title = shorten(text_of(operation, "summary") or named or node_id, 100)
+    old = " Deprecated." if operation.get("deprecated") is True else ""
+    arguments = list(made["schema"].get("properties") or {})
+    line = f"{made['method']} {made['path']}" + (f" — {first}" if first else "") + old
+    node = Node(
+        node_id,
+        title,
+        with_names(line, "Arguments", arguments),
+        text_about(document, operation, made)[:MAX_CHARS],
+    )
+    return _with(node, KIND, {"call": made})
+
+
+def _with(node: Node, kind: str, attributes: Mapping[str, Any]) -> Node:
+    return Node(node.id, node.title, node.description, node.content, kind, attributes=attributes)
+
+
+def _tag(operation: Mapping[str, Any], made: Mapping[str, Any]) -> str:
+    tags = operation.get("tags")
+    first = (
+        tags[0] if isinstance(tags, list) and tags and isinstance(tags[0], str) and tags[0].strip() else ""
+    )
+    return first.strip() or next(
+        (part for part in made["path"].split("/") if part and "{" not in part), "other"
+    )
+
+
+def _tags(
+    document: Document, operations: Sequence[Mapping[str, Any]], made: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
+    """Return the tags in use with what is said of them; those that the description lists come first."""
+    used: dict[str, list[str]] = {}
+    for operation, each in zip(operations, made, strict=True):
+        used.setdefault(_tag(operation, each), []).append(text_of(operation, "summary") or each["path"])
+    listed = document.data.get("tags")
+    known = {
+        text_of(tag, "name"): text_of(tag, "description")
+        for tag in (listed if isinstance(listed, list) else ())
+        if isinstance(tag, Mapping)
+    }
+    order = [name for name in known if name in used] + [name for name in used if name not in known]
+    return {name: known.get(name) or with_names("", "Operations", used[name]) for name in order}
+
+
+def _schemes(document: Document) -> dict[str, list[str]]:
+    components = document.resolved(document.data.get("components"))
+    listed = document.resolved(components.get("securitySchemes"))
+    found = {}
+    for name, each in listed.items():
+        scheme = document.resolved(each)
+        found[str(name)] = [text_of(scheme, part) for part in ("type", "scheme", "in", "name")]
+        found[str(name)][1] = found[str(name)][1].lower()
+    return found
+
+
+def _server(source: SourceRef, document: Document, place: str) -> str:
+    """Return the address of the server, '' when nothing says it in full."""
+    given = source.options.get("server")
+    if given is not None and not isinstance(given, str):
+        raise UserError(f"server={given!r}: give the address of the server")
+    url = given or ""
+    if not url:
+        listed = document.data.get("servers")
+        first = listed[0] if isinstance(listed, list) and listed else {}
+        first = first if isinstance(first, Mapping) else {}
+        url = text_of(first, "url") or "/"
+        variables = first.get("variables")
+        for name, variable in variables.items() if isinstance(variables, Mapping) else ():
+            if isinstance(variable, Mapping):
+                url = url.replace("{" + str(name) + "}", str(variable.get("default", "")))
+        if _is_url(place):
+            url = urljoin(place, url)
+    return url.rstrip("/") if _is_url(url) and not urlsplit(url).query else ""
+
+
+def _place(source: SourceRef) -> str:
+    text = source.location
+    return (text[8:] if text.lower().startswith("openapi:") else text).strip()
+
+
+def _is_url(text: str) -> bool:
+    return text.lower().startswith(("http://", "https://"))
+
+
+def _read(place: str, source: SourceRef) -> bytes:
+    if _is_url(place):
+        limits = FetchLimits(max_bytes=MAX_BYTES)
+        return fetch(place, rules=AddressRules.of(source.options), limits=limits, robots=None).body
+    if "://" in place:
+        raise UserError(
+            f"{place!r} is refused: an OpenAPI description is a file or at an http or https address"
+        )
+    try:
+        path = Path(place).expanduser()
+        if path.stat().st_size > MAX_BYTES:
+            raise UserError(f"{place!r} is larger than {MAX_BYTES:,} bytes")
+        return path.read_bytes()
+    except OSError as exc:
+        raise UserError(f"cannot read the description {place!r}: {exc.strerror}") from exc
+
+
+def _seconds(source: SourceRef) -> float:
+    seconds = source.options.get("seconds", CALL_S)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= 600:
+        raise UserError(f"seconds={seconds!r}: give a number of seconds, at most 600")
+    return float(seconds)

@@ -1,0 +1,65 @@
+"""A history as text: the line of a commit, and the content and description of a file's `history` node."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from metatree.history import Commit, commits_below, commits_of, names_of
+from metatree.store import Store
+
+SOURCE_TYPE = "history"
+"""What `Source.type` says of nodes whose content is made of the history tables; `Source.path` is the file's path."""
+
+MAX_LISTED = 400
+_NAMES = 3
+
+
+def day(at: int) -> str:
+    """Return a day as `2024-05-17`, in universal time.
+
+    Example:
+        >>> day(1_700_000_000)
+        '2023-11-14'
+    """
+    try:
+        return time.strftime("%Y-%m-%d", time.gmtime(at))
+    except (OverflowError, OSError, ValueError):
+        return "an unknown day"
+
+
+def commit_line(commit: Commit) -> str:
+    """Return hash, day, author and subject of a commit on one line."""
+    return f"{commit.hash[:10]} {day(commit.at)} {commit.author}: {commit.subject}"
+
+
+def history_content(store: Store, path: str, source: str = "", *, limit: int = MAX_LISTED) -> str:
+    """Return the commits of a file, or of a folder, newest first, a line for each."""
+    found = commits_of(store, path, source, limit=limit + 1)
+    if not found:
+        found = commits_below(store, path, source, limit=limit + 1)
+    lines = [commit_line(commit) for commit in found[:limit]]
+    names = names_of(store, path, source)
+    if len(names) > 1:
+        lines.append(f"Earlier names: {', '.join(name for name in names if name != path)}")
+    if len(found) > limit:
+        lines.append("… and older commits")
+    return "\n".join(lines)
+
+
+def history_description(commits: int, first: int, last: int, authors: Counter[str], latest: str) -> str:
+    """Say how many commits there are, when, by whom most, and what the latest is.
+
+    Args:
+        commits: how many, at least one.
+        first: time of the oldest, in seconds of Unix time.
+        last: time of the newest.
+        authors: how many commits each author made.
+        latest: subject of the newest.
+    """
+    number = f"{commits:,} commits" if commits != 1 else "1 commit"
+    begin, end = day(first), day(last)
+    when = f"from {begin} to {end}" if begin != end else f"on {begin}"
+    names = [name for name, _ in authors.most_common(_NAMES)]
+    by = "mostly by" if len(authors) > len(names) else "by"
+    return f"{number} {when}, {by} {', '.join(names)}. Latest: {latest}"

@@ -1,0 +1,101 @@
+"""What lies above and beside each node, as arrays: its ancestors level by level, and its neighbours in the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from metatree_routers.records import Records
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int32]
+
+SHORT = 40
+"""A text of at most so many terms is read together with its neighbours; the longer it is, the less they say of it."""
+
+_IN_SEQUENCE = frozenset({"page", "document", "conversation", "session"})
+"""Kinds whose parts follow each other: what stands before and after a part belongs to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The places of all nodes in the tree; the root is left out everywhere, since it stands for everything."""
+
+    above: tuple[Ints, ...]
+    """(n,) for each level: the parent, its parent, …; -1 where there is none."""
+    depth: Ints
+    """(n,) how many ancestors each node has."""
+    by_depth: tuple[Ints, ...]
+    """The live nodes of each depth."""
+    is_inner: npt.NDArray[np.bool_]
+    """(n,) whether something hangs on the node."""
+    lengths: Floats
+    """(n,) terms in and below each node."""
+    before: Ints
+    """(n,) the neighbour before, inside the same text; -1 where there is none."""
+    after: Ints
+    nearness: Floats
+    """(n,) how much the neighbours of a node count, in [0, 1]: 1 for short texts."""
+
+    def sums_below(self, values: Floats) -> Floats:
+        """Sum over each node and all that hangs on it: (n,)."""
+        sums = values.copy()
+        for nodes in reversed(self.by_depth[1:]):
+            mine = nodes[sums[nodes] > 0]
+            np.add.at(sums, self.above[0][mine], sums[mine])
+        return sums
+
+
+def levels_of(records: Records) -> Levels:
+    """Compute the places of all nodes."""
+    n = len(records)
+    parent = np.where(records.alive & (records.parent > 0), records.parent, np.int32(-1))
+    above: list[Ints] = []
+    depth = np.zeros(n, dtype=np.int32)
+    at = parent
+    while (at >= 0).any():
+        above.append(at)
+        depth += at >= 0
+        at = np.where(at >= 0, parent[np.maximum(at, 0)], np.int32(-1))
+    live = np.flatnonzero(records.alive)[1:]
+    by_depth = tuple(live[depth[live] == level].astype(np.int32) for level in range(len(above) + 1))
+    before, after = _neighbours(records, live)
+    own = records.lengths.sum(axis=1)
+    levels = Levels(
+        tuple(above),
+        depth,
+        by_depth,
+        records.alive & ~records.is_leaf & (np.arange(n) > 0),
+        own,
+        before,
+        after,
+        np.minimum(np.float32(1), SHORT / np.maximum(own, 1)).astype(np.float32),
+    )
+    return Levels(
+        levels.above,
+        depth,
+        by_depth,
+        levels.is_inner,
+        levels.sums_below(np.where(records.alive, own, np.float32(0))),
+        before,
+        after,
+        levels.nearness,
+    )
+
+
+def _neighbours(records: Records, live: npt.NDArray[np.intp]) -> tuple[Ints, Ints]:
+    """Give the leaves before and after each leaf under the same parent, in the order in which they were numbered."""
+    n = len(records)
+    before, after = np.full(n, -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
+    in_sequence = records.of_kind(_IN_SEQUENCE)
+    leaves = live[records.is_leaf[live] & (records.parent[live] > 0)]
+    leaves = leaves[in_sequence[records.home[leaves]] & (records.home[leaves] != leaves)]
+    leaves = leaves[np.argsort(records.parent[leaves], kind="stable")]
+    same = records.parent[leaves[1:]] == records.parent[leaves[:-1]]
+    before[leaves[1:][same]] = leaves[:-1][same]
+    after[leaves[:-1][same]] = leaves[1:][same]
+    return before, after

@@ -1,0 +1,236 @@
+"""Rank the nodes of a tree for a question of a sentence or a few; a long report goes through `ranking.rank`.
+
+The evidence, in this order, each in a module of its own: the words that count (`phrasing`, `statements`), BM25 of
+each node in its place (`context`), figures where an amount is asked for (`figures`), nearness in meaning
+(`embedding`), and what the best nodes name (`titles`). docs/benchmarks/retrieval.md has what each of them carries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from metatree_routers.clues import Resolver, by_home, find_clues
+from metatree_routers.context import score_in_context
+from metatree_routers.embedding import Embedder
+from metatree_routers.figures import add_figures
+from metatree_routers.index import MOST_VECTORS, Reader
+from metatree_routers.phrasing import wants_amount, without_asking
+from metatree_routers.ranking import (
+    Matches,
+    Ranking,
+    best_of,
+    combine,
+    confidence,
+    in_order,
+    kept_cosines,
+    match,
+    readable_mask,
+    share_of_best,
+)
+from metatree_routers.records import Records
+from metatree_routers.roles import factors
+from metatree_routers.sections import Sections, sections
+from metatree_routers.statements import WEIGHT as STATEMENT_WEIGHT
+from metatree_routers.statements import related_terms
+from metatree_routers.tables import VECTOR_CHUNK
+from metatree_routers.text import term_counts
+from metatree_routers.titles import title_terms_in
+
+Floats = npt.NDArray[np.float32]
+Nodes = npt.NDArray[np.intp]
+
+MOST_CANDIDATES = 200
+NEAREST = 50
+"""In a small tree, so many nodes are candidates for their meaning alone."""
+EMBEDDING_WEIGHT = 0.75
+"""Of the z-score of the nearness in meaning, of one standard deviation of the scores."""
+ABOVE_WEIGHT = 0.5
+"""Of the nearness of each ancestor, of that of the node itself."""
+LEAST_CONFIDENCE = 0.05
+"""Of a best node that has no word of the question, where others have some."""
+NAMED_WEIGHT = 0.6
+"""Of how far a node that names another stands out, for the other."""
+NAMING = 2
+"""Of so many of the best nodes, the text is looked through for names."""
+
+
+class Texts(Protocol):
+    """Gives the texts of nodes by number, where they are not kept in the index."""
+
+    def heads(self, numbers: Sequence[int]) -> list[str]:
+        """Return the beginnings that vectors are made of."""
+        ...
+
+    def contents(self, numbers: Sequence[int]) -> list[str]:
+        """Return the contents."""
+        ...
+
+
+def question_weights(question: str, parts: Sections) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the weights of the question's own terms, and of those that statements use for them."""
+    own = without_asking(parts.term_weights())
+    heaviest = max(own.values(), default=0.0)
+    related = dict.fromkeys(related_terms(question), STATEMENT_WEIGHT * heaviest)
+    return own, {term: weight for term, weight in related.items() if weight > own.get(term, 0.0)}
+
+
+def rank_question(
+    reader: Reader,
+    question: str,
+    embedder: Callable[[], Embedder | None] | None = None,
+    texts: Texts | None = None,
+    under: int | None = None,
+) -> Ranking:
+    """Rank all nodes, or those below one, for a question.
+
+    Args:
+        embedder: gives what adds embeddings; None for words alone.
+        texts: None for a ranking without the second hop.
+        under: nodes that do not lie at or below this one get no score.
+    """
+    records, parts = reader.records, sections(question)
+    own, related = question_weights(question, parts)
+    postings = reader.postings({**own, **related})
+    matches = match(reader, own, postings)
+    matches.parts = score_in_context(records, {**own, **related}, postings)
+    said = matches.parts.copy()
+    inside = records.alive.copy() if under is None else _below(records, under)
+    matches.parts[~inside] = 0
+    competing = inside & readable_mask(records)
+    competing[:1] = False
+    if wants_amount(question):
+        add_figures(records, matches.parts, np.flatnonzero(competing & (matches.parts > 0)))
+    candidates = _candidates(matches.parts, competing)
+    static = embedder() if embedder is not None else None
+    if static is not None and len(records):
+        candidates = _add_meaning(reader, matches, static, question, texts, candidates, competing)
+    named = _add_named(reader, matches.parts, texts, candidates, competing) if texts is not None else {}
+    np.maximum(matches.parts, 0, out=matches.parts)
+    pointers = by_home(reader, Resolver(reader, find_clues(parts)).pointers())
+    role_factors = factors(term_counts(parts.title), is_report=False)[records.role]
+    scores = _combined(records, matches, combine(records, matches, pointers, role_factors, by_whole=False))
+    scores[~inside] = 0
+    scores *= np.float32(_confidence(records, matches, scores, said))
+    weights = {**{term: STATEMENT_WEIGHT * weight for term, weight in related.items()}, **matches.weights}
+    weights = {term: weight for term, weight in weights.items() if term in postings}
+    return Ranking(
+        scores,
+        records.best_below(scores),
+        pointers,
+        matches.parts,
+        weights,
+        in_order(scores),
+        named=named,
+    )
+
+
+def _confidence(records: Records, matches: Matches, scores: Floats, said: Floats) -> float:
+    """Say how much of the question the best node covers, in its own text or in its place; see `ranking.confidence`."""
+    if not scores.any():
+        return 0.0
+    own = confidence(records, matches, scores)
+    placed = float(said[int(np.argmax(scores))]) / matches.total if matches.total > 0 else 0.0
+    return max(own, math.sqrt(min(1.0, placed)), LEAST_CONFIDENCE if said.any() else 0.0)
+
+
+def _below(records: Records, under: int) -> npt.NDArray[np.bool_]:
+    mask: npt.NDArray[np.bool_] = (
+        records.nearest(np.arange(len(records), dtype=np.int32), [under]) >= 0
+    ) & records.alive
+    return mask
+
+
+def _combined(records: Records, matches: Matches, scores: Floats) -> Floats:
+    """Keep files as they are, read as one text; elsewhere the place of a node has been looked at already."""
+    if not len(records.homes):
+        return scores
+    is_file = records.of_kind({"file"})[records.homes]
+    rows = records.home_row
+    plain = (rows >= 0) & ~is_file[rows]
+    if not plain.any():
+        return scores
+    own = share_of_best(matches.parts)
+    scores = scores.copy()
+    scores[plain] = own[plain]
+    homes = records.homes[~is_file]
+    best = best_of(rows[plain], own[plain], len(records.homes))
+    scores[homes] = np.maximum(own[homes], best[~is_file])
+    return share_of_best(scores)
+
+
+def _candidates(parts: Floats, competing: npt.NDArray[np.bool_]) -> Nodes:
+    found = np.flatnonzero(competing & (parts > 0))
+    if len(found) > MOST_CANDIDATES:
+        found = found[np.argpartition(-parts[found], MOST_CANDIDATES)[:MOST_CANDIDATES]]
+    return found
+
+
+def _add_meaning(
+    reader: Reader,
+    matches: Matches,
+    embedder: Embedder,
+    question: str,
+    texts: Texts | None,
+    candidates: Nodes,
+    competing: npt.NDArray[np.bool_],
+) -> Nodes:
+    """Add the z-score of the nearness in meaning, a node's own and that of what it lies in; return the candidates."""
+    query = embedder.embed([question])[0]
+    parts, records = matches.parts, reader.records
+    if not query.any():
+        return candidates
+    if records.n_texts <= MOST_VECTORS:
+        cosine = kept_cosines(reader, query, range(-(-len(records) // VECTOR_CHUNK)))
+        nearness = cosine.copy()
+        for above in records.levels.above:
+            nearness += np.float32(ABOVE_WEIGHT) * np.where(above >= 0, cosine[np.maximum(above, 0)], 0)
+        near = np.flatnonzero(competing)
+        near = near[np.argsort(-nearness[near], kind="stable")][:NEAREST]
+        candidates = np.union1d(candidates, near[cosine[near] > 0])
+        values = nearness[candidates]
+    elif texts is not None:
+        values = embedder.embed(texts.heads(candidates.tolist())) @ query
+    else:
+        return candidates
+    if not len(candidates):
+        return candidates
+    spread = float(parts[candidates].std()) or 0.1 * matches.total
+    z = (values - values.mean()) / max(float(values.std()), 1e-6)
+    added = parts[candidates] + np.float32(EMBEDDING_WEIGHT * spread) * z
+    least = np.where(parts[candidates] > 0, np.float32(1e-3), np.float32(0))
+    parts[candidates] = np.maximum(added, least * np.float32(matches.total))
+    return candidates
+
+
+def _add_named(
+    reader: Reader,
+    parts: Floats,
+    texts: Texts,
+    candidates: Nodes,
+    competing: npt.NDArray[np.bool_],
+) -> dict[int, int]:
+    """Bring up what the best nodes name, behind them; return which node named each that was brought up."""
+    if not len(candidates):
+        return {}
+    best = candidates[np.argsort(-parts[candidates], kind="stable")[:NAMING]]
+    middle = float(np.median(parts[competing]))
+    raised: dict[int, tuple[float, int]] = {}
+    for node, text in zip(best.tolist(), texts.contents(best.tolist()), strict=True):
+        gain = NAMED_WEIGHT * max(0.0, float(parts[node]) - middle)
+        for other in named_in(reader, text):
+            if other != node and competing[other] and gain > raised.get(other, (0.0, 0))[0]:
+                raised[other] = gain, node
+    for other, (gain, _) in raised.items():
+        parts[other] += gain
+    return {other: node for other, (_, node) in raised.items()}
+
+
+def named_in(reader: Reader, text: str) -> Iterable[int]:
+    """Return the nodes whose title a text has in it; a title of several nodes names none of them."""
+    wanted = set(title_terms_in(text))
+    return [int(found["node"][0]) for found in reader.postings(wanted).values() if len(found) == 1]

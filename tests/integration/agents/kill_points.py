@@ -1,0 +1,143 @@
+"""Kill an agent's process before and after each of its commits, drive it to its end, and print what it came to.
+
+usage: python kill_points.py FOLDER      prints a JSON list: the crash-free run first, then one entry for each kill
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from metatree_agents.planner import Agents, Domain, Done, TaskContext
+
+from metatree.store import Store
+
+
+def make_domain(ledger: Path) -> Domain:
+    """Return a domain with a sequence, two unordered tasks, a fact that is read live, and a body done only once."""
+    domain = Domain("errand")
+    domain.relation("at", 1)
+    domain.relation("seen", 1, dynamic=True)
+
+    def note(what: str) -> None:
+        with ledger.open("a") as file:
+            file.write(what + "\n")
+
+    @domain.task("go(?to)", when="(at ?here)", effect="(and (not (at ?here)) (at ?to))")
+    def go(to: str, context: TaskContext) -> str:
+        note(f"go {context.key}")
+        return f"at {to}"
+
+    @domain.task("look()")
+    def look() -> Done:
+        note("look")
+        return Done(facts=[("seen", "bread")])
+
+    @domain.task("greet(?who)")
+    async def greet(who: str) -> str:
+        note(f"greet {who}")
+        return who
+
+    @domain.task("pay(?what)", when="(seen ?what)", repeatable=False)
+    def pay(what: str) -> str:
+        note(f"pay {what}")
+        return f"paid {what}"
+
+    domain.rule("talk()", subgoals=["greet(ann)", "greet(bob)"], order=False)
+    domain.rule("shop()", subgoals=["go(shop)", "look()", "pay(bread)", "talk()"])
+    return domain
+
+
+def main(folder: Path) -> None:
+    """Do it."""
+    results: list[dict[str, Any]] = []
+    begun = folder / "begun.db"
+    with Agents(begun, make_domain(folder / "none.txt")) as agents:
+        agents.start("shop()", facts=[("at", "home")], id="a")
+    point = 0
+    while True:
+        place, ledger = folder / f"{point}.db", folder / f"{point}.txt"
+        domain = make_domain(ledger)
+        shutil.copy(begun, place)
+        killed = _forked(place, domain, point)
+        for _ in range(10):
+            if _forked(place, domain, 0):
+                raise SystemExit("a run without a kill died")
+            with Agents(place, domain) as agents:
+                info = agents.show("a")
+                if not info.questions:
+                    break
+                assert agents.board is not None
+                happened = "pay bread" in ledger.read_text().splitlines()
+                agents.answer(agents.board.open_questions()[0].id, "yes" if happened else "no")
+        results.append(
+            {
+                "point": point,
+                "killed": killed,
+                "status": info.status,
+                "intents": sorted([list(one.goal), one.status] for one in info.intents),
+                "facts": sorted(map(list, info.facts)),
+                "paid": ledger.read_text().splitlines().count("pay bread"),
+                "keys": len({line for line in ledger.read_text().splitlines() if line.startswith("go ")}),
+            }
+        )
+        if point and not killed:
+            break
+        point += 1
+    print(json.dumps(results))
+
+
+def _forked(place: Path, domain: Domain, point: int) -> bool:
+    """Drive the agent in a child that is killed at a moment, or never; say whether it was."""
+    child = os.fork()
+    if child == 0:
+        try:
+            _drive(place, domain, point)
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+
+
+def _drive(place: Path, domain: Domain, point: int) -> None:
+    with Agents(place, domain, lease_s=0.2) as agents:
+        if point:
+            _kill_at(point)
+        agents.work(until_idle=True)
+
+
+def _kill_at(point: int) -> None:
+    """Kill this process at the n-th moment right before or after a commit."""
+    count = 0
+    execute, rows = Store.execute, Store.rows
+
+    def counted(original: Any) -> Any:
+        def call(self: Store, sql: str, *arguments: Any) -> Any:
+            nonlocal count
+            commits = sql == "COMMIT" or (
+                self._depth == 0 and sql.lstrip().startswith(("INSERT", "UPDATE", "DELETE"))
+            )
+            if not commits:
+                return original(self, sql, *arguments)
+            count += 1
+            if count == point:
+                os.kill(os.getpid(), signal.SIGKILL)
+            found = original(self, sql, *arguments)
+            count += 1
+            if count == point:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return found
+
+        return call
+
+    Store.execute = counted(execute)  # type: ignore[method-assign]
+    Store.rows = counted(rows)  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

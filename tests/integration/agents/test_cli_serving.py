@@ -1,0 +1,141 @@
+"""`metatree serve`, `worker` and `users` as processes: a first start without any settings, and a graceful end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+from metatree_agents.cli.app import run
+from metatree_agents.service.users import proof
+
+pytestmark = pytest.mark.integration
+FACTS = "# Lamps\n\nA lamp in the hall has a bulb of nine watts.\n"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "house"
+    folder.mkdir()
+    (folder / "lamps.md").write_text(FACTS)
+    return folder
+
+
+def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from metatree_agents.cli import main; main()", *arguments]
+    return subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def until(process: subprocess.Popen[str], pattern: str) -> re.Match[str]:
+    """Read what a process says until a line matches."""
+    said = []
+    assert process.stderr is not None
+    for line in process.stderr:
+        said.append(line)
+        if found := re.search(pattern, line):
+            return found
+    raise AssertionError("".join(said))
+
+
+def ended(process: subprocess.Popen[str]) -> int:
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    return process.returncode
+
+
+def ask(url: str, secret: str, topic: str, text: str) -> list[str]:
+    def given() -> dict[str, str]:
+        nonce = os.urandom(8).hex()
+        return {"User": "Frontend_1", "Nonce": nonce, "Hash": proof("Frontend_1", nonce, secret)}
+
+    body = {"Topic": topic, "User": "Ann", "Query": text}
+    assert requests.post(f"{url}/api/add-query", params=given(), json=body, timeout=30).status_code == 200
+    found = requests.get(
+        f"{url}/api/check-query", params={**given(), "Topic": topic, "Seq": "1"}, timeout=70
+    ).json()
+    answer: list[str] = found["Answer"]
+    return answer
+
+
+def test_a_first_start_answers_and_a_worker_takes_over(
+    source: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server = start("serve", "--source", str(source), "--port", "0")
+    try:
+        secret = until(server, r"Frontend_1 \(frontend\): (\S+)")[1]
+        url = until(server, r"listening on (http://127\.0\.0\.1:\d+)")[1]
+        assert "nine watts" in " ".join(ask(url, secret, "one", "How many watts has the bulb in the hall?"))
+    finally:
+        assert ended(server) == 0
+    assert (source / ".metatree" / "service.db").stat().st_mode & 0o077 == 0, (
+        "others may not read the secrets"
+    )
+    assert run(["users", "add", "Inference_2", "--role", "engine", "--source", str(source), "--json"]) == 0
+    engine = json.loads(capfd.readouterr().out)["secret"]
+    server = start("serve", "--source", str(source), "--port", "0", "--no-engine")
+    worker = None
+    try:
+        url = until(server, r"listening on (http://127\.0\.0\.1:\d+)")[1]
+        worker = start(
+            "worker",
+            "--server",
+            url,
+            "--user",
+            "Inference_2",
+            "--source",
+            str(source),
+            METATREE_SECRET=engine,
+        )
+        assert "nine watts" in " ".join(ask(url, secret, "two", "How many watts has the bulb in the hall?"))
+    finally:
+        assert worker is None or ended(worker) == 0
+        assert ended(server) == 0
+
+
+def test_users_are_listed_and_removed_and_secrets_are_shown_once(
+    source: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run(["build", str(source)])
+    capfd.readouterr()
+    where = ["--source", str(source)]
+    assert run(["users", "add", "Ann", *where]) == 0
+    secret = capfd.readouterr().out.strip()
+    assert len(secret) >= 22
+    assert run(["users", "list", *where]) == 0
+    assert capfd.readouterr().out == "Ann  user\n"
+    assert run(["users", "remove", "Ann", *where]) == 0
+    assert run(["users", "remove", "Ann", *where]) == 2
+    assert "no user 'Ann'" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["users", "add", "Ann", "--role", "boss"], "'boss' is no role"),
+        (["users", "add", "a b"], "'a b' is no name"),
+        (["worker", "--server", "http://127.0.0.1:1", "--user", "x"], "METATREE_SECRET"),
+        (["serve", "--port", "1", "--host", "203.0.113.1"], "cannot listen on 203.0.113.1 port 1"),
+        (["serve", "--database", "postgresql://x/y"], "not supported yet"),
+        (["serve", "--database", "/nowhere/at/all.db"], "no folder '/nowhere/at'"),
+    ],
+)
+def test_wrong_use_is_one_line(
+    source: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    run(["build", str(source)])
+    capfd.readouterr()
+    assert run([*arguments, "--source", str(source)]) == 2
+    error = capfd.readouterr().err
+    assert said in error and "Traceback" not in error

@@ -1,0 +1,145 @@
+"""Function tools: their schemas, their calls, and an agent of the OpenAI Agents SDK that uses them for real."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metatree_agents import FunctionTool, function_tools
+from metatree_memory_tools import build_tree
+from openai import AsyncOpenAI
+
+from agents import OpenAIChatCompletionsModel, Runner, set_tracing_disabled
+from metatree import Tree, UserError, memories
+from metatree.testing_server import ModelRequest, ModelServer, Reply
+
+pytestmark = pytest.mark.integration
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "agents_sdk" / "shop_helper.py"
+
+
+@pytest.fixture
+def tree(project: Path) -> Tree:
+    return build_tree(project)
+
+
+def _by_name(tree: Tree, **options: Any) -> dict[str, FunctionTool]:
+    return {tool.name: tool for tool in function_tools(tree, **options)}
+
+
+def test_schemas_are_what_models_take(tree: Tree) -> None:
+    tools = _by_name(tree)
+    assert list(tools) == ["search", "ask", "read", "browse", "remember", "forget"]
+    for tool in tools.values():
+        function = tool.schema["function"]
+        assert tool.schema["type"] == "function" and function["description"]
+        assert function["parameters"]["type"] == "object"
+        assert function["parameters"]["additionalProperties"] is False
+        assert all(about.get("description") for about in function["parameters"]["properties"].values())
+        assert tool.response_schema["name"] == tool.name
+        json.dumps(tool.schema)
+    assert tools["remember"].parameters["required"] == ["text"]
+
+
+def test_calls(tree: Tree) -> None:
+    tools = _by_name(tree, prefix="shop_", who="the bot")
+    asked = json.loads(tools["shop_ask"].call('{"questions": ["When are refunds paid?"]}'))
+    assert asked["answer"] == "Refunds are paid within 14 days."
+    kept = json.loads(tools["shop_remember"](text="Ann handles refunds"))
+    assert memories(tree)[0].provenance["who"] == "the bot"
+    assert json.loads(tools["shop_search"](query="who handles refunds", k=1))["nodes"][0]["id"] == kept["id"]
+    assert json.loads(tools["shop_forget"](node=kept["id"]))["forgotten"] == [kept["id"]]
+
+
+def test_reading_a_file_gives_all_of_it_and_a_folder_a_list(tree: Tree, project: Path) -> None:
+    read = _by_name(tree)["read"]
+    whole = (project / "src/shop/cart.py").read_text()
+    assert json.loads(read(node="src/shop/cart.py"))["text"] == whole
+    parts, offset = [], 0
+    while offset is not None:
+        page = json.loads(read(node="src/shop/cart.py", offset=offset, max_chars=100))
+        parts.append(page["text"])
+        offset = page["next_offset"]
+    assert "".join(parts) == whole
+    assert "docs/guide.md  guide.md" in json.loads(read(node="docs"))["text"]
+    assert "def add" in json.loads(read(node="src/shop/cart.py::Cart"))["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("ask", "not json", "are no JSON"),
+        ("ask", "[1]", "arguments of ask are wrong"),
+        ("ask", '{"questions": "one"}', "questions: Input should be a valid list"),
+        ("ask", "{}", "questions: Field required"),
+        ("read", '{"node": "nowhere"}', "no node 'nowhere'"),
+        ("read", '{"node": ".", "path": "/etc"}', "path: Extra inputs are not permitted"),
+        ("browse", '{"limit": 0}', "limit: Input should be greater"),
+        ("forget", '{"node": "src"}', "only what was added can be forgotten"),
+    ],
+)
+def test_what_is_wrong_is_said_to_the_model(tree: Tree, name: str, arguments: str, message: str) -> None:
+    assert message in json.loads(_by_name(tree)[name].call(arguments))["error"]
+
+
+def test_only_some_tools(tree: Tree) -> None:
+    assert list(_by_name(tree, only=["read"])) == ["read"]
+    with pytest.raises(UserError, match="choose from search"):
+        function_tools(tree, only=["write"])
+
+
+def test_an_agent_of_the_openai_agents_sdk_answers_from_the_tree_and_remembers(tree: Tree) -> None:
+    """The example, run with a model that is played: it asks, remembers, and then answers with what came back."""
+    spec = importlib.util.spec_from_file_location("shop_helper", EXAMPLE)
+    assert spec is not None and spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    results: list[dict[str, Any]] = []
+
+    def call(number: int, name: str, **arguments: Any) -> Reply:
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        calls = [{"id": f"c{number}", "type": "function", "function": function}]
+        return _completion({"role": "assistant", "content": None, "tool_calls": calls})
+
+    def model(request: ModelRequest) -> Reply:
+        said = [json.loads(m["content"]) for m in request.body["messages"] if m["role"] == "tool"]
+        results[:] = said
+        if not said:
+            assert [t["function"]["name"] for t in request.body["tools"]] == ["ask", "read", "remember"]
+            return call(1, "ask", questions=["When are refunds paid?"])
+        if len(said) == 1:
+            return call(2, "remember", text="Somebody asked about refunds", who="the helper")
+        return _completion({"role": "assistant", "content": f"{said[0]['answer']} ({said[1]['id']})"})
+
+    set_tracing_disabled(True)
+    with ModelServer(model) as server:
+
+        async def main() -> str:
+            client = AsyncOpenAI(base_url=server.url, api_key="none")
+            agent = example.helper(tree, OpenAIChatCompletionsModel("stub", client))
+            done = await Runner.run(agent, "When do I get my money back?")
+            await client.close()
+            return str(done.final_output)
+
+        answer = asyncio.run(main())
+    (memory,) = memories(tree)
+    assert answer == f"Refunds are paid within 14 days. ({memory.id})"
+    assert results[0]["answers"][0]["sources"][0]["node"] == "docs/guide.md#refunds"
+    assert memory.provenance["who"] == "the helper"
+
+
+def _completion(message: dict[str, Any]) -> Reply:
+    finish = "tool_calls" if message.get("tool_calls") else "stop"
+    body = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "stub",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }
+    return Reply(raw=json.dumps(body))

@@ -1,0 +1,232 @@
+"""`metatree plan` and `metatree agents`, end to end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metatree_agents.cli import planner_shapes as shapes
+from metatree_agents.cli.app import run
+
+from tests.unit.agents.planner.hddl_texts import DELIVERY, TWO_PARCELS, tiny
+
+pytestmark = pytest.mark.integration
+
+HOUSE = """
+name = "house"
+facts = ["at(hall)"]
+
+[relations]
+at = 1
+open = { arity = 1, dynamic = true }
+said = { arity = 2, dynamic = true }
+
+[[tasks]]
+goal = "go(?to)"
+when = "(at ?here)"
+effect = "(and (not (at ?here)) (at ?to))"
+
+[[tasks]]
+goal = "enter(?room)"
+when = "(open ?room)"
+
+[[tasks]]
+goal = "ask(?room)"
+does = { ask = "May I see the ?room?" }
+effect = "(said ?room ?result)"
+
+[[rules]]
+goal = "visit(?room)"
+subgoals = ["go(?room)", "enter(?room)"]
+
+[[rules]]
+goal = "tour(?room)"
+subgoals = ["ask(?room)", "go(?room)"]
+"""
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def metatree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Return a function that runs a command in a folder with two HDDL files and a domain in TOML."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("d.hddl", DELIVERY), ("p.hddl", TWO_PARCELS), ("house.toml", HOUSE)):
+        Path(name).write_text(text)
+
+    def call(*arguments: str) -> Done:
+        code = run(arguments)
+        out, err = capsys.readouterr()
+        return Done(code, out, err)
+
+    return call
+
+
+def test_a_plan_is_printed_in_the_format_of_ipc(
+    metatree: Command, conforms: Callable[[Any, Any], None]
+) -> None:
+    done = metatree("plan", "d.hddl", "p.hddl")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[0] == "; 0 first"
+    assert "==>" in lines
+    assert lines[-1] == "<=="
+    shape = metatree("plan", "d.hddl", "p.hddl", "--json").json
+    conforms(shape, shapes.PlanShape)
+    assert shape["text"].splitlines() == lines
+    assert shape["ended"] == "solved"
+
+
+def test_a_plan_is_carried_out_as_an_agent(metatree: Command, conforms: Callable[[Any, Any], None]) -> None:
+    done = metatree("plan", "d.hddl", "p.hddl", "--run", "--json")
+    assert (done.code, done.json["status"]) == (0, "complete")
+    shown = metatree("agents", "show", done.json["agent"][:6], "--json").json
+    conforms(shown, shapes.AgentShape)
+    assert "at(b, park)" in shown["facts"]
+    assert {one["status"] for one in shown["intents"]} == {"complete"}
+
+
+def test_no_plan_and_the_limit_have_their_exit_codes(metatree: Command) -> None:
+    domain, problem = tiny("(:task t)")
+    Path("d.hddl").write_text(domain)
+    Path("p.hddl").write_text(problem)
+    none = metatree("plan", "d.hddl", "p.hddl")
+    assert (none.code, none.out) == (1, "")
+    assert "there is no plan" in none.err
+    domain, problem = tiny(
+        "(:task t) (:method m :task (t) :ordered-subtasks (and (t) (a))) (:method n :task (t))"
+        " (:action a :effect (p a))",
+        goal="(q)",
+    )
+    Path("d.hddl").write_text(domain)
+    Path("p.hddl").write_text(problem)
+    limit = metatree("plan", "d.hddl", "p.hddl", "--seconds", "0.2")
+    assert limit.code == 3
+    assert "no plan was found in 0.2 s" in limit.err
+
+
+def test_a_goal_of_a_toml_domain_is_planned_and_run(metatree: Command) -> None:
+    planned = metatree("plan", "house.toml", "go(kitchen)")
+    assert (planned.code, planned.out) == (0, "· go(kitchen)\n")
+    failed = metatree("plan", "house.toml", "enter(kitchen)")
+    assert failed.code == 1
+    assert "does not hold: (open kitchen)" in failed.err
+    ran = metatree("plan", "house.toml", "go(kitchen)", "--run", "--json")
+    assert (ran.code, ran.json["status"], ran.json["facts"]) == (0, "complete", ["at(kitchen)"])
+
+
+def test_agents_are_started_signalled_explained_and_listed(
+    metatree: Command, conforms: Callable[[Any, Any], None]
+) -> None:
+    waits = metatree("agents", "start", "house.toml", "visit(kitchen)", "--id", "guest", "--wait")
+    assert waits.code == 4
+    assert "… enter(kitchen): deferred" in waits.out
+    done = metatree("agents", "signal", "guest", "facts", "--add", "open(kitchen)")
+    assert done.code == 0, done.err
+    assert "guest  visit(kitchen): complete" in done.out
+    listed = metatree("agents", "list", "--json").json
+    conforms(listed, shapes.AgentsShape)
+    assert [(one["agent"], one["status"]) for one in listed["agents"]] == [("guest", "complete")]
+    explained = metatree("agents", "explain", "guest", "--json").json
+    conforms(explained, shapes.ExplainShape)
+    assert {one["verdict"] for one in explained["considered"]} == {"chosen"}
+    assert "visit(kitchen)" in metatree("agents", "explain", "guest").out
+
+
+def test_an_agent_asks_and_goes_on_with_the_answer(metatree: Command) -> None:
+    asks = metatree("agents", "start", "house.toml", "tour(cellar)", "--id", "guest")
+    assert asks.code == 4
+    assert "? May I see the cellar?" in asks.out
+    done = metatree("agents", "answer", "guest", "yes", "--json")
+    assert (done.code, done.json["facts"]) == (0, ["at(cellar)", "said(cellar, yes)"])
+
+
+def test_an_agent_is_cancelled(metatree: Command) -> None:
+    metatree("agents", "start", "house.toml", "tour(cellar)", "--id", "guest")
+    assert metatree("agents", "cancel", "guest", "--json").json["status"] == "cancelled"
+    assert "has ended" in metatree("agents", "cancel", "guest").err
+
+
+def test_a_created_agent_is_driven_later(metatree: Command) -> None:
+    made = metatree("agents", "start", "house.toml", "go(attic)", "--id", "a", "--no-run", "--json")
+    assert made.json["status"] == "pending"
+    assert "a  complete   go(attic)" in metatree("agents", "run").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("plan", "d.hddl", "nix.hddl"), "cannot read 'nix.hddl'"),
+        (("plan", "p.hddl", "d.hddl"), "p.hddl:2:9: expected `(domain NAME)`"),
+        (("plan", "house.toml", "fly(moon)"), "known goals: ask, enter, go, tour, visit"),
+        (("plan", "house.toml", "go(?x)"), "?x is a variable"),
+        (("plan", "house.toml", "go(a"), "go(a, b)"),
+        (("agents", "list"), "there are no agents"),
+        (("agents", "start", "nix.toml", "go(a)"), "cannot read 'nix.toml'"),
+        (("agents", "start", "nix", "go(a)"), "give MODULE:NAME"),
+        (("agents", "start", "house.toml", "go(a)", "--fact", "at(a, b)"), "is no fact of the domain"),
+    ],
+)
+def test_wrong_use_is_one_line_that_helps(metatree: Command, arguments: tuple[str, ...], said: str) -> None:
+    done = metatree(*arguments)
+    if done.code == 0:  # a forgiving reading is fine, too
+        return
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_unknown_agents_and_events_are_named(metatree: Command) -> None:
+    metatree("agents", "start", "house.toml", "tour(cellar)", "--id", "guest")
+    for arguments, said in (
+        (("show", "nobody"), "no agent called 'nobody'"),
+        (("signal", "guest", "shout"), "no event is called 'shout'"),
+        (("signal", "guest", "assert"), "which goal?"),
+        (("signal", "guest", "facts", "--add", "at(x)"), "is static"),
+    ):
+        done = metatree("agents", *arguments)
+        assert done.code == 2, done
+        assert said in done.err
+
+
+BROKEN = [
+    ('relations = { at = "one" }', "give its arity"),
+    ("[[tasks]]\nname = 'x'", "names no goal"),
+    ("[[tasks]]\ngoal = 'go()'\ncolour = 1", "unknown key 'colour'"),
+    ("[[tasks]]\ngoal = 'go()'\nwhen = '(at'", "never closed"),
+    ("[[tasks]]\ngoal = 'go()'\n[[rules]]\ngoal = 'go()'", "primitive and compound"),
+    ("tasks = 1", "list of tables"),
+    ("= 1", "Invalid"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), BROKEN)
+def test_a_broken_domain_file_is_refused(metatree: Command, text: str, said: str) -> None:
+    Path("broken.toml").write_text(text)
+    done = metatree("plan", "broken.toml", "go()")
+    assert done.code == 2
+    assert said in done.err
+    assert "broken.toml" in done.err
+
+
+def test_a_domain_in_yaml(metatree: Command) -> None:
+    Path("house.yaml").write_text("tasks:\n  - goal: greet(?who)\n    description: says hello\n")
+    assert metatree("plan", "house.yaml", "greet(ann)").code == 0
+    Path("house.yaml").write_text("tasks: [")
+    assert metatree("plan", "house.yaml", "greet(ann)").code == 2

@@ -1,0 +1,117 @@
+"""A service in a server of its own on loopback, and callers that know nothing of metatree."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import uvicorn
+from metatree_agents.service.app import create_app
+from metatree_agents.service.database import SqliteDatabase
+from metatree_agents.service.state import Settings
+from metatree_agents.service.users import Users
+
+SECRETS = {
+    "Frontend_1": ("frontend", "f" * 24),
+    "Inference_1": ("engine", "e" * 24),
+    "Inference_2": ("engine", "g" * 24),
+    "User_1": ("user", "u" * 24),
+    "User_2": ("user", "v" * 24),
+}
+
+
+def proof(name: str, secret: str, *, nonce: str | None = None, algorithm: str = "sha1") -> dict[str, str]:
+    """Return the parameters that prove a secret, as the wire format says."""
+    nonce = nonce or secrets.token_hex(8)
+    said = f"{name} {nonce} {secret}".encode()
+    return {"User": name, "Nonce": nonce, "Hash": hashlib.new(algorithm, said).hexdigest()}
+
+
+class Client:
+    """One caller."""
+
+    def __init__(self, url: str, name: str, secret: str) -> None:
+        self.url, self.name, self.secret = url, name, secret
+
+    def call(self, method: str, route: str, *, json: Any = None, **given: Any) -> requests.Response:
+        """Make one call with a fresh proof."""
+        parameters = {**proof(self.name, self.secret), **given}
+        return requests.request(method, f"{self.url}/api/{route}", params=parameters, json=json, timeout=30)
+
+    def get(self, route: str, **given: Any) -> requests.Response:
+        return self.call("GET", route, **given)
+
+    def post(self, route: str, body: Any) -> requests.Response:
+        return self.call("POST", route, json=body)
+
+    def ask(self, text: str, *, topic: str = "T", user: str = "John_Doe", **more: Any) -> requests.Response:
+        return self.post("add-query", {"Topic": topic, "User": user, "Query": text, **more})
+
+    def answer(self, text: str, *said: str, topic: str = "T", seq: int = 1, **more: Any) -> requests.Response:
+        return self.post(
+            "give-new-answer", {"Query": text, "Topic": topic, "Seq": seq, "Answer": said, **more}
+        )
+
+
+class Served:
+    """A running service."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.frontend, self.engine, self.other_engine, self.user, self.other_user = (
+            Client(url, name, secret) for name, (_, secret) in SECRETS.items()
+        )
+
+
+@contextmanager
+def served(path: Path | str, settings: Settings) -> Iterator[Served]:
+    """Run the service on a free port of the loopback interface, in a thread with a loop of its own."""
+    database = SqliteDatabase.open(path)
+
+    async def add_users() -> None:
+        for name, (role, secret) in SECRETS.items():
+            await Users(database).add(name, role, secret=secret)
+
+    asyncio.run(add_users())
+    server = uvicorn.Server(
+        uvicorn.Config(create_app(database, settings), host="127.0.0.1", port=0, log_level="error")
+    )
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            threading.Event().wait(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield Served(f"http://127.0.0.1:{port}")
+    finally:
+        server.should_exit = True
+        thread.join(20)
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
+    """Return a function that starts a service with given settings."""
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+
+        def start(path: Path | None = None, **given: Any) -> Served:
+            given = {"engine_wait_s": 0.2, "check_wait_s": 0.2, **given}
+            return stack.enter_context(served(path or tmp_path / "service.db", Settings(**given)))
+
+        yield start
+
+
+@pytest.fixture
+def service(serve: Callable[..., Served]) -> Served:
+    """A running service that waits for only 0.2 s."""
+    return serve()

@@ -1,0 +1,186 @@
+"""Real engines on real trees: answers with sources, steps for those who watch, lookups, memory, a graceful stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from metatree_agents.service.client import ServiceClient
+from metatree_agents.service.engine import Engine
+from metatree_agents.service.engine_memory import learn
+from metatree_memory_tools import build_tree
+
+from metatree import RouteDecision, RouteRequest, Tree, search
+from metatree.errors import UserError
+
+from .conftest import SECRETS, Served, proof
+
+pytestmark = pytest.mark.integration
+Serve = Callable[..., Served]
+FILES = {
+    "billing/invoice.py": "def total_of(invoice):\n    'Add up the lines of an invoice, with value added tax.'\n",
+    "billing/reminder.py": "def remind(customer):\n    'Send a reminder to a customer after thirty days.'\n",
+    "billing/rates.py": "def discount():\n    'The discount rate is three percent.'\n",
+    "shipping/rates.py": "def discount():\n    'The discount rate is nine percent.'\n",
+    "shipping/parcel.py": "def weigh(parcel):\n    'Weigh a parcel in grams.'\n",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[Tree]:
+    for name, text in FILES.items():
+        place = tmp_path / "source" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    with build_tree(tmp_path / "source") as made:
+        yield made
+
+
+@contextmanager
+def working(service: Served, tree: Tree, *, name: str = "Inference_1", **given: Any) -> Iterator[Engine]:
+    """Run an engine in a thread of its own, and stop it gracefully."""
+    made: list[tuple[Engine, asyncio.AbstractEventLoop]] = []
+    ready = threading.Event()
+
+    async def work() -> None:
+        async with ServiceClient(service.url, name, SECRETS[name][1]) as client:
+            made.append((Engine(client, tree, **given), asyncio.get_running_loop()))
+            ready.set()
+            await made[0][0].run()
+
+    thread = threading.Thread(target=lambda: asyncio.run(work()))
+    thread.start()
+    ready.wait(10)
+    engine, loop = made[0]
+    try:
+        yield engine
+    finally:
+        loop.call_soon_threadsafe(engine.stop)
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def test_a_conversation_is_answered_with_sources_and_steps(serve: Serve, tree: Tree) -> None:
+    service = serve(check_wait_s=20.0, engine_wait_s=5.0)
+    service.frontend.ask("How are the lines of an invoice added up?")
+    service.frontend.ask("When is a reminder sent to a customer?")
+    with working(service, tree):
+        first = service.frontend.get("check-query", Topic="T", Seq=1).json()
+        second = service.frontend.get("check-query", Topic="T", Seq=2).json()
+    assert "value added tax" in " ".join(first["Answer"])
+    assert first["Sources"][0]["Path"] == "billing/invoice.py"
+    assert "thirty days" in " ".join(second["Answer"])
+    assert any("read total_of" in line for line in first["Think"])
+    pairs = proof("Frontend_1", SECRETS["Frontend_1"][1])
+    with requests.get(
+        f"{service.url}/api/events", params={**pairs, "Topic": "T", "Seq": "1"}, timeout=20
+    ) as said:
+        blocks = [block for block in said.text.split("\n\n") if "event: " in block]
+    steps = [json.loads(block.partition("data: ")[2]) for block in blocks]
+    assert [step.get("Event") for step in steps[:-1]].count("read") >= 1
+    assert steps[-1]["Answer"] == first["Answer"]
+    last = [block for block in blocks if "event: step" in block][-1].split("\n")[0].removeprefix("id: ")
+    again = requests.get(
+        f"{service.url}/api/events",
+        params={**proof("Frontend_1", SECRETS["Frontend_1"][1]), "Topic": "T", "Seq": "1"},
+        headers={"Last-Event-ID": last},
+        timeout=20,
+    )
+    assert "event: step" not in again.text and "event: answer" in again.text
+
+
+@pytest.mark.parametrize("category", ["billing", "shipping"])
+def test_a_category_narrows_the_search(serve: Serve, tree: Tree, category: str) -> None:
+    service = serve(check_wait_s=20.0)
+    service.frontend.ask(
+        "What is the discount rate?", Modifiers={"Category": [category.title()], "Region": 5}
+    )
+    with working(service, tree):
+        said = service.frontend.get("check-query", Topic="T", Seq=1).json()
+    assert said["Sources"][0]["Path"] == f"{category}/rates.py"
+
+
+def test_lookups_are_answered_nearest_first_within_the_threshold(serve: Serve, tree: Tree) -> None:
+    service = serve()
+    service.frontend.ask("q")
+    wish = {"Topic": "T", "Seq": 1, "Fragment": "weigh a parcel", "Count": 2}
+    service.frontend.post("add-lookup", wish)
+    service.frontend.post("add-lookup", {**wish, "Fragment": "reminder for a customer", "Threshold": 0.0})
+    with working(service, tree):
+        deadline = time.monotonic() + 20
+        found: list[dict[str, list[str]]] = []
+        while time.monotonic() < deadline and not (found and found[0]["weigh a parcel"]):
+            time.sleep(0.1)
+            found = service.frontend.get("get-lookups", Topic="T").json()["Lookups"][0]["Fragments"]
+    matches = found[0]["weigh a parcel"]
+    assert 1 <= len(matches) <= 2
+    head, dots, text = matches[0].partition("\n.....\n")
+    assert dots and "Weigh a parcel" in text and "Path: shipping/parcel.py" in head
+    distances = [float(match.split("\n")[0].removeprefix("Distance: ")) for match in matches]
+    assert distances == sorted(distances) and all(0 <= each <= 1 for each in distances)
+    assert found[1]["reminder for a customer"] == [], "nothing is at distance 0"
+
+
+def test_what_is_recommended_is_found_afterwards(service: Served, tree: Tree) -> None:
+    body = {"Topic": "T", "OnBehalfOf": "Ann", "Query": "Who approves refunds?", "Comment": "since May"}
+    service.frontend.post(
+        "recommend",
+        {**body, "Fragment": "Refunds are approved by the zebra team.", "Type": "Make Correction"},
+    )
+    service.frontend.post(
+        "recommend", {**body, "Fragment": "Refunds are a myth.", "Type": "Flag as Off Topic"}
+    )
+
+    async def twice() -> list[int]:
+        async with ServiceClient(service.url, "Inference_1", SECRETS["Inference_1"][1]) as client:
+            return [await learn(client, tree), await learn(client, tree)]
+
+    assert asyncio.run(twice()) == [2, 0]
+    found = search("Who approves refunds?", tree=tree)
+    assert "zebra team" in found.answer
+    memory = tree.get(found.answers[0].sources[0].node)
+    assert memory.provenance["who"] == "Ann"
+    assert "myth" not in found.answer
+
+
+class Stuck:
+    """A router that never comes back, as a model that hangs."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    async def route(self, request: RouteRequest) -> RouteDecision:
+        self.asked.set()
+        await asyncio.sleep(3_600)
+        return RouteDecision(None)
+
+
+def test_an_engine_that_stops_hands_its_topic_back_and_another_answers(serve: Serve, tree: Tree) -> None:
+    service = serve(check_wait_s=20.0)
+    service.frontend.ask("How are the lines of an invoice added up?")
+    stuck = Stuck()
+    with working(service, tree, parts={"router": stuck}):
+        assert stuck.asked.wait(20)
+    assert service.frontend.get("get-topic-thread", Topic="T").json()[0]["Status"] == "Open"
+    with working(service, tree, name="Inference_2"):
+        said = service.frontend.get("check-query", Topic="T", Seq=1).json()
+    assert "value added tax" in " ".join(said["Answer"])
+
+
+def test_wrong_credentials_are_said_at_once(service: Served, tree: Tree) -> None:
+    async def work(name: str, secret: str) -> None:
+        async with ServiceClient(service.url, name, secret) as client:
+            await asyncio.wait_for(Engine(client, tree).run(), 20)
+
+    with pytest.raises(UserError, match="does not accept 'Inference_1'"):
+        asyncio.run(work("Inference_1", "wrong"))
+    with pytest.raises(UserError, match="may not use this route"):
+        asyncio.run(work("User_1", SECRETS["User_1"][1]))

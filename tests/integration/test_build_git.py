@@ -1,0 +1,121 @@
+"""What git tracks belongs to a tree, though a rule ignores it: with real repositories of every version of the index."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.git_index import names_in
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(shutil.which("git") is None, reason="needs git"),
+]
+
+
+def git(folder: Path, *arguments: str) -> bytes:
+    alone = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    who = {
+        f"GIT_{role}_{what}": "x@example.org"
+        for role in ("AUTHOR", "COMMITTER")
+        for what in ("NAME", "EMAIL")
+    }
+    return subprocess.run(
+        ["git", *arguments], cwd=folder, check=True, capture_output=True, env={**os.environ, **alone, **who}
+    ).stdout
+
+
+def repository(folder: Path, *options: str) -> Path:
+    folder.mkdir()
+    git(folder, "init", "-q", *options)
+    for path, text in {
+        ".gitignore": "build/\n*.log\n/vendor/\n",
+        "app.py": "x = 1\n",
+        "build/kept.py": "def kept(): 'Kept.'\n",
+        "build/made.py": "x = 1\n",
+        "vendor/lib/a.py": "x = 1\n",
+        "vendor/lib/b.py": "x = 1\n",
+        "run.log": "words\n",
+        "other.log": "words\n",
+        "docs/día.md": "# Día\n\nWords.\n",
+        "l" * 200 + ".log": "words\n",
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    git(folder, "add", ".")
+    git(folder, "add", "-f", "build/kept.py", "vendor/lib/a.py", "run.log")
+    git(folder, "commit", "-qm", "begin")
+    return folder
+
+
+WANTED = {".gitignore", "app.py", "build/kept.py", "vendor/lib/a.py", "run.log", "docs/día.md"}
+
+
+@pytest.mark.parametrize("options", [(), ("--object-format=sha256",)])
+@pytest.mark.parametrize("version", ["2", "3", "4"])
+def test_tracked_files_are_in_the_tree(tmp_path: Path, version: str, options: tuple[str, ...]) -> None:
+    source = repository(tmp_path / "app", *options)
+    if version == "3":  # git takes it when an entry needs it
+        (source / "new.py").write_text("x = 1\n")
+        git(source, "add", "-N", "new.py")
+    git(source, "update-index", "--index-version", "2" if version == "3" else version)
+    with build_tree(source) as tree:
+        listed = git(source, "ls-files", "-z").split(b"\0")[:-1]
+        data = (source / ".git" / "index").read_bytes()
+        assert data[7] == int(version)
+        assert sorted(names_in(data, 32 if options else 20)) == sorted(listed)
+        files = {node.id for _, node in tree.walk() if node.kind == "file"}
+        assert files == {name.decode() for name in listed}
+        assert set(dict(tree.omissions())) == {
+            "build/made.py",
+            "vendor/lib/b.py",
+            "other.log",
+            "l" * 200 + ".log",
+        }
+        assert "build/kept.py::kept" in tree
+
+
+def test_a_folder_of_a_repository_and_a_work_tree(tmp_path: Path) -> None:
+    source = repository(tmp_path / "app")
+    with build_tree(source / "vendor", out=tmp_path / "one") as tree:
+        assert "lib/a.py" in tree
+    with build_tree(source / "docs", out=tmp_path / "two") as tree:
+        assert "día.md" in tree
+    git(source, "worktree", "add", "-q", str(tmp_path / "second"))
+    (tmp_path / "second" / "other.log").write_text("words\n")
+    with build_tree(tmp_path / "second") as tree:
+        files = {node.id for _, node in tree.walk() if node.kind == "file"}
+        assert files == WANTED
+        assert tree.omissions() == [("other.log", "ignored by .gitignore")]
+
+
+def test_a_file_that_is_tracked_from_now_on_makes_the_tree_stale(tmp_path: Path) -> None:
+    source = repository(tmp_path / "app")
+    with build_tree(source) as tree:
+        git(source, "add", "-f", "other.log")
+        assert tree.stale()
+        tree.refresh()
+        assert "other.log" in tree
+        git(source, "rm", "-q", "--cached", "other.log")
+        tree.refresh()
+        assert "other.log" not in tree
+
+
+@pytest.mark.parametrize("damage", ["cut", "noise", "empty", "version"])
+def test_a_damaged_index_is_none(tmp_path: Path, damage: str) -> None:
+    source = repository(tmp_path / "app")
+    index = source / ".git" / "index"
+    data = index.read_bytes()
+    broken = {
+        "cut": data[:150],
+        "noise": data[:8] + os.urandom(500),
+        "empty": b"",
+        "version": data[:7] + b"\x09" + data[8:],
+    }
+    index.write_bytes(broken[damage])
+    with build_tree(source) as tree:
+        assert "app.py" in tree and "vendor/lib/a.py" not in tree

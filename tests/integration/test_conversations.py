@@ -1,0 +1,107 @@
+"""Conversations in files, brought up to date, and an agent's own, which stay when the tree is built again."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.conversations import ConversationLog, Turn
+
+from metatree import search
+from metatree.tree import Tree
+
+pytestmark = pytest.mark.integration
+
+
+def line(number: int, text: str) -> str:
+    day = f"2024-01-{1 + number // 10:02}T10:{number % 10:02}:00"
+    return json.dumps({"role": "user" if number % 2 else "assistant", "content": text, "timestamp": day})
+
+
+def test_a_file_that_grows_keeps_its_nodes(tmp_path: Path) -> None:
+    folder = tmp_path / "chats"
+    folder.mkdir()
+    file = folder / "chat.jsonl"
+    lines = [line(number, f"turn number {number}") for number in range(25)]
+    file.write_text("\n".join(lines))
+    with build_tree(folder) as tree:
+        assert [node.title for node in tree.children("chat.jsonl")] == [
+            "Session 1, 2024-01-01 10:00",
+            "Session 2, 2024-01-02 10:00",
+            "Session 3, 2024-01-03 10:00",
+        ]
+        assert tree.content("chat.jsonl#2/3") == "[2 January 2024 10:02] assistant: turn number 12"
+        before = tree.sequence
+        file.write_text("\n".join([*lines, line(25, "one more")]))
+        tree.refresh()
+        changed = [node_id for _, node_id, _ in tree.changes(before)]
+        assert "chat.jsonl#3/6" in changed
+        assert "chat.jsonl#2/3" not in changed
+        assert tree.content("chat.jsonl#3/6").endswith("user: one more")
+
+
+def test_kinds_of_files_are_told_apart(tmp_path: Path) -> None:
+    files = {
+        "package.json": '{"name": "x", "author": "y", "messages": {"a": "b"}}',
+        "chat.json": json.dumps(
+            [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+        ),
+        "talk.txt": "Ann: Hi\nBob: Hello\nAnn: Tea?\nBob: Yes\n",
+        "notes.txt": "Buy: milk\nCall: Bob\nWrite: a letter\nPay: bills\n",
+        "data.jsonl": '{"x": 1}\n{"x": 2}\n',
+        "letter.eml": "From: Ann <a@x.org>\nSubject: Hi\n\nHello.\n",
+    }
+    (tmp_path / "files").mkdir()
+    for name, text in files.items():
+        (tmp_path / "files" / name).write_text(text)
+    with build_tree(tmp_path / "files") as tree:
+        turns = {node.id for _, node in tree.walk() if node.kind == "turn"}
+    assert turns == {"chat.json#1", "chat.json#2", *(f"talk.txt#{n}" for n in range(1, 5)), "letter.eml#1"}
+
+
+def test_noted_turns_are_found_and_stay_when_the_tree_is_built_again(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "a.py").write_text("x = 1\n")
+    with build_tree(folder) as tree:
+        log = ConversationLog(tree, "support")
+        log.extend(
+            [Turn("Ann", f"Ticket number {number} is open.", "2024-01-01T10:00") for number in range(120)]
+        )
+        sold = log.say("Bob", "The blue bicycle was sold to Peter.", at="2024-01-01T11:00")
+        found = search(["To whom was the blue bicycle sold?"], tree=tree)
+        assert found.answer == "[1 January 2024 11:00] Bob: The blue bicycle was sold to Peter."
+        (folder / "a.py").write_text("x = 2\n")
+        tree.refresh()
+        assert tree.ancestors(sold) == [
+            ".",
+            "conversations:",
+            "conversations:/support",
+            "conversations:/support/2",
+        ]
+    with build_tree(folder) as tree:
+        assert tree.content(sold) == "[1 January 2024 11:00] Bob: The blue bicycle was sold to Peter."
+
+
+PROGRAM = """
+import sys
+from metatree import Tree
+from metatree_memory_tools.conversations import ConversationLog
+with Tree.open(sys.argv[1]) as tree:
+    log = ConversationLog(tree, "shared")
+    for number in range(40):
+        log.say(sys.argv[2], f"turn {number}")
+"""
+
+
+def test_processes_that_note_the_same_conversation_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "memory.tree"
+    Tree.create(path).close()
+    running = [subprocess.Popen([sys.executable, "-c", PROGRAM, path, name]) for name in ("Ann", "Bob")]
+    assert [process.wait() for process in running] == [0, 0]
+    with Tree.open(path) as tree:
+        said = [(node.title, node.description) for _, node in tree.walk() if node.kind == "turn"]
+    assert sorted(said) == sorted((name, f"turn {number}") for name in ("Ann", "Bob") for number in range(40))
+    assert [text for name, text in said if name == "Ann"] == [f"turn {number}" for number in range(40)]

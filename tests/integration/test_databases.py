@@ -1,0 +1,208 @@
+"""SQLite databases as nodes, and queries that can only read, whatever they say."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.databases.sqlite import SQLite
+from metatree_memory_tools.databases.tools import find_rows, query_database, save_query
+
+from metatree.errors import UserError
+from metatree.tree import Tree
+
+pytestmark = pytest.mark.integration
+
+SCRIPT = """
+CREATE TABLE customer(id INTEGER PRIMARY KEY, name TEXT NOT NULL, city TEXT DEFAULT 'Bern', password_hash TEXT);
+CREATE TABLE "order/s"(id INT, customer_id INT REFERENCES customer(id), total REAL, note TEXT);
+CREATE VIEW totals AS SELECT name, sum(total) AS total FROM customer JOIN "order/s" o ON o.customer_id = customer.id
+    GROUP BY name;
+CREATE VIEW broken AS SELECT * FROM nowhere;
+CREATE VIEW leak AS SELECT password_hash AS harmless FROM customer;
+CREATE VIRTUAL TABLE pages USING fts5(body);
+INSERT INTO pages VALUES ('a page on winter tyres');
+INSERT INTO customer VALUES (1, 'Ann', 'Bern', 's3cret'), (2, 'Bob', 'Basel', 't0psecret');
+INSERT INTO "order/s" VALUES (1, 1, 10.5, 'x'), (2, 1, 4.5, NULL), (3, 2, 2, 'z');
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(SCRIPT)
+    return path
+
+
+def test_tables_columns_and_rows_become_nodes(shop: Path, tmp_path: Path) -> None:
+    with build_tree(shop, out=tmp_path / "tree") as tree:
+        assert [node.title for node in tree.children("shop.db")] == [
+            *("broken", "customer", "leak", "order/s", "pages", "totals")
+        ]
+        assert tree.get("shop.db/customer").description == "Table of 2 rows: id, name, city, password_hash"
+        assert tree.content("shop.db/customer/city") == "customer.city: TEXT, default 'Bern'"
+        assert (
+            tree.content("shop.db/order%2Fs/customer_id") == "order/s.customer_id: INT, refers to customer.id"
+        )
+        assert tree.links("shop.db/order%2Fs") == [("refers_to", "shop.db/customer")]
+        assert tree.content("shop.db/totals#rows").splitlines() == ["name | total", "Ann | 15.0", "Bob | 2.0"]
+        assert "nowhere" in tree.get("shop.db/broken").attributes["note"]
+        assert "s3cret" not in tree.content("shop.db/customer#rows") + tree.content("shop.db/leak#rows")
+
+
+def test_a_changed_database_is_stale_and_only_what_changed_is_written_again(
+    shop: Path, tmp_path: Path
+) -> None:
+    with build_tree(shop, out=tmp_path / "tree") as tree:
+        assert not tree.stale()
+        before = tree.sequence
+        with closing(sqlite3.connect(shop)) as connection:
+            connection.execute("INSERT INTO customer(name) VALUES ('Eve')")
+            connection.execute('DROP TABLE "order/s"')
+            connection.commit()
+        assert tree.stale()
+        tree.refresh()
+        changed = {node_id for _, node_id, _ in tree.changes(before)}
+        assert "shop.db/customer#rows" in changed
+        assert "shop.db/customer/name" not in changed
+        assert "shop.db/order%2Fs" not in tree
+        assert tree.get("shop.db/customer").attributes["rows"] == 3
+
+
+def test_a_database_among_files_becomes_the_same_nodes(shop: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    (folder / "data").mkdir(parents=True)
+    shutil.copy(shop, folder / "data" / "shop.sqlite")
+    (folder / "data" / "half.db").write_bytes(shop.read_bytes()[:5000])
+    with build_tree(folder) as tree:
+        customer = tree.get("data/shop.sqlite#customer")
+        assert customer.kind == "table"
+        assert tree.content("data/shop.sqlite#customer/name") == "customer.name: TEXT, not null"
+        assert "Ann | Bern | ***" in tree.content("data/shop.sqlite#customer/rows#")
+        assert "cannot be read" in tree.get("data/half.db").description
+        assert "15.0" in ask(tree, customer.id, 'SELECT sum(total) FROM "order/s" WHERE customer_id = 1')
+
+
+def ask(tree: Tree, node: str, sql: str) -> str:
+    found = query_database.function(node=tree.get(node), tree=tree, sql=sql)
+    assert isinstance(found, str)
+    return found
+
+
+def test_the_tools_of_a_database_query_find_and_keep(shop: Path, tmp_path: Path) -> None:
+    with build_tree(shop, out=tmp_path / "tree") as tree:
+        node = tree.get("shop.db/customer")
+        assert ask(tree, node.id, "SELECT count(*) AS n FROM customer") == "n\n2"
+        assert "Bob | Basel" in find_rows.function(node=node, tree=tree, text="basel")
+        with pytest.raises(UserError, match="no row"):
+            find_rows.function(node=node, tree=tree, text="t0psecret")
+        made = save_query.function(node=node, tree=tree, sql="SELECT name FROM customer", title="All names")
+        tree.add(made, node.id)
+        assert tree.content(made.id) == "SELECT name FROM customer\n\nname\nAnn\nBob"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM customer",
+        "SELECT 1; DELETE FROM customer",
+        "WITH a AS (SELECT 1) INSERT INTO customer(name) SELECT 'x'",
+        "PRAGMA query_only = OFF",
+        "PRAGMA writable_schema = ON",
+        "SELECT * FROM pragma_query_only",
+        "ATTACH '/tmp/other.db' AS other",
+        "VACUUM INTO '/tmp/copy.db'",
+        "SELECT load_extension('/tmp/x')",
+        "SELECT writefile('/tmp/x', 'y')",
+        "SELECT readfile('/etc/passwd')",
+        "SELECT fts3_tokenizer('x', x'00')",
+        "CREATE TEMP TABLE x(a)",
+        "BEGIN",
+        "DROP VIEW totals",
+        "INSERT INTO pages(pages) VALUES ('optimize')",
+        "UPDATE customer SET name = 'x' RETURNING name",
+        "REINDEX",
+        "",
+    ],
+)
+def test_nothing_but_reading_is_possible(shop: Path, sql: str) -> None:
+    before = shop.read_bytes()
+    for database in (SQLite.open_file(shop), SQLite.open_bytes(before, "copy")):
+        with closing(database), pytest.raises(UserError):
+            database.query(sql, 10)
+        with closing(SQLite.open_file(shop)) as again:
+            assert again.query("SELECT count(*) FROM customer", 1).rows == ((2,),)
+    assert shop.read_bytes() == before
+    assert sorted(path.name for path in shop.parent.iterdir()) == ["shop.db"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM customer",
+        "SELECT password_hash AS x FROM customer",
+        "SELECT password_hash || '!' FROM customer",
+        "SELECT max(substr(password_hash, 1)) FROM customer",
+        "SELECT group_concat(password_hash) FROM customer",
+        "SELECT json_object('a', password_hash) FROM customer",
+        "SELECT * FROM leak",
+        "SELECT x FROM (SELECT password_hash AS x FROM customer)",
+        "SELECT c FROM (SELECT 1 AS c UNION SELECT password_hash FROM customer)",
+        "SELECT name FROM customer ORDER BY password_hash LIKE 's3%'",
+    ],
+)
+def test_secrets_do_not_come_out_by_any_name(shop: Path, sql: str) -> None:
+    with closing(SQLite.open_file(shop)) as database:
+        found = database.query(sql, 10)
+        assert "secret" not in repr(found.rows)
+        assert "s3" not in repr(found.rows)
+        assert found.hidden == ("password_hash",)
+    with closing(SQLite.open_file(shop, secrets=True)) as database:
+        assert database.query("SELECT password_hash FROM customer", 1).rows == (("s3cret",),)
+
+
+def test_a_query_that_takes_too_long_or_too_much_is_stopped(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metatree_memory_tools.databases.sqlite.QUERY_S", 0.05)
+    endless = "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a)"
+    with closing(SQLite.open_file(shop)) as database:
+        with pytest.raises(UserError, match="took longer"):
+            database.query(f"{endless} SELECT count(*) FROM a", 1)
+        assert database.query(f"{endless} SELECT x FROM a", 3).more
+        for sql in ("SELECT zeroblob(1000000000)", "SELECT hex(randomblob(4000000))"):
+            with pytest.raises(UserError, match="larger than"):
+                database.query(sql, 1)
+
+
+def test_full_text_tables_are_read_without_their_inner_ones(shop: Path) -> None:
+    with closing(SQLite.open_file(shop)) as database:
+        assert "pages_data" not in [table.name for table in database.tables()]
+        assert database.query("SELECT body FROM pages WHERE pages MATCH 'winter'", 5).rows == (
+            ("a page on winter tyres",),
+        )
+
+
+def test_a_database_with_a_log_is_read_with_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("PRAGMA journal_mode=WAL")
+        writer.execute("CREATE TABLE t(a)")
+        writer.execute("INSERT INTO t VALUES (1)")
+        with closing(SQLite.open_file(path)) as database:
+            assert database.query("SELECT * FROM t", 5).rows == ((1,),)
+        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        with closing(SQLite.open_bytes(path.read_bytes(), "copy")) as database:
+            assert database.query("SELECT * FROM t", 5).rows == ((1,),)
+
+
+def test_what_is_no_database_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "no.db"
+    path.write_bytes(b"SQLite format 3\0" + b"x" * 5000)
+    with pytest.raises(UserError, match="cannot be read as a SQLite database"):
+        SQLite.open_file(path)
+    with build_tree(path, tmp_path, out=tmp_path / "tree") as tree:
+        assert "cannot be read" in tree.get("no.db").attributes["note"]

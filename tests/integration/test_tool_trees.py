@@ -1,0 +1,101 @@
+"""Questions that the nodes of a tree do not answer and its tools do: a search from end to end, without a model."""
+
+import itertools
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from metatree_memory_tools import build_tree
+
+from metatree import SearchResult, search
+from metatree.tree import Tree
+from tests.integration.git_repository import Repository
+
+pytestmark = pytest.mark.integration
+
+CHAT = """8 May 2023
+[09:15] Ann: Good morning Bob, did you sleep well?
+[09:16] Bob: Like a stone, thanks.
+[09:17] Ann: Where did you leave the key of the garden shed?
+[09:18] Bob: Under the red pot, as always.
+[09:19] Ann: Great, I want to mow the lawn.
+[09:30] Bob: Mind the hedgehog.
+"""
+
+
+def told(result: SearchResult) -> list[tuple[str, str]]:
+    """Return which tools were called on which nodes."""
+    return [
+        (entry.data["tool"], entry.node or "")
+        for entry in result.trace
+        if entry.event == "tool" and "call" in entry.data
+    ]
+
+
+def asked(tree: Tree, question: str) -> SearchResult:
+    """Ask without the tools of the tree, which must find nothing, and then with them."""
+    assert search([question], tree=tree, own_tools=False).ended == "exhausted"
+    result = search([question], tree=tree)
+    assert result.ended == "answered"
+    return result
+
+
+def customers(path: Path) -> None:
+    cities = ("Bern", "Basel", "Chur", "Sion")
+    names = [
+        f"{a} {b}"
+        for b, a in itertools.product(("Meier", "Roth", "Keller", "Suter"), ("Ann", "Bob", "Eve", "Jan"))
+    ]
+    rows = [(name, "Lugano" if name == "Jan Suter" else cities[i % 4]) for i, name in enumerate(names)]
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE customer(id INTEGER PRIMARY KEY, name TEXT, city TEXT)")
+        connection.executemany("INSERT INTO customer(name, city) VALUES (?, ?)", rows)
+        connection.commit()
+
+
+@pytest.mark.parametrize("among_files", [False, True])
+def test_a_row_that_is_no_sample_is_found_by_the_database(tmp_path: Path, among_files: bool) -> None:
+    (tmp_path / "data").mkdir()
+    customers(tmp_path / "data" / "shop.db")
+    source = tmp_path / "data" if among_files else tmp_path / "data" / "shop.db"
+    with build_tree(source, out=tmp_path / "tree") as tree:
+        result = asked(tree, 'In which city does the customer "Jan Suter" live?')
+        assert result.answer == "id | name | city\n16 | Jan Suter | Lugano"
+        assert told(result) == [("find_rows", "shop.db#customer" if among_files else "shop.db/customer")]
+
+
+def test_a_text_that_is_gone_is_found_in_the_history(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repo")
+    code = "def wait_for_server():\n    timeout = {}\n    return timeout\n"
+    repository.commit(
+        "Add waiting for servers", {"wait.py": code.format(5), "README.md": "# Waiting\n\nIt waits.\n"}
+    )
+    commit = repository.commit(
+        "Give slow disks more time\n\nServers with spinning disks need half a minute to start.",
+        {"wait.py": code.format(30)},
+    )
+    with build_tree(repository.root, history=True) as tree:
+        result = asked(tree, 'Which commit added "timeout = 5"?')
+        assert result.answer.splitlines()[-2:] == [
+            f"{repository.git('rev-parse', '--short', 'HEAD~1')} 2020-09-13 Ann: Add waiting for servers",
+            "  wait.py: +    timeout = 5",
+        ]
+        assert told(result)[-1] == ("find_change", "wait.py::@history")
+        result = asked(tree, "Which disks made the author of the commit change wait_for_server?")
+        assert f"commit {commit}" in result.answer
+        assert "Servers with spinning disks need half a minute to start." in result.answer
+        assert told(result)[-1][0] == "show_commit"
+
+
+def test_what_two_turns_say_together_is_read_around_one(tmp_path: Path) -> None:
+    folder = tmp_path / "chats"
+    folder.mkdir()
+    (folder / "home.txt").write_text(CHAT)
+    with build_tree(folder) as tree:
+        result = asked(tree, "What did Bob reply when asked for the key of the shed: under which pot?")
+        assert result.answer == (
+            "[8 May 2023 09:17] Ann: Where did you leave the key of the garden shed?\n"
+            "[8 May 2023 09:18] Bob: Under the red pot, as always."
+        )
+        assert told(result) == [("turns_around", "home.txt#4")]

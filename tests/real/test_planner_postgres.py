@@ -1,0 +1,243 @@
+"""Agents on a real PostgreSQL, driven by workers of procrastinate that are killed and stopped at random."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import psycopg
+import pytest
+from metatree_agents.planner import Agents
+from metatree_agents.planner.machine import MACHINE
+
+from metatree import Blackboard
+from metatree.errors import LeaseLost, RunExists, UnknownRun
+from metatree.kernel import Record
+from metatree.kernel.postgres_journal import PostgresJournal
+from tests.real.planner_worker import make_domain
+from tests.real.postgres import serving
+
+pytestmark = pytest.mark.real
+
+AGENTS = 200
+WORKERS = 3
+DISTURBANCES = 12
+LEASE_S = 1.0
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving() as running:
+        yield running.address()
+
+
+def test_the_journal_on_postgresql_keeps_the_promises_of_a_journal(address: str) -> None:
+    mine = PostgresJournal(address, owner="elsewhere:1", lease_s=60.0)
+    token = mine.create(
+        "r", "m", Record("begin", 1.0, body={"machine": "m", "version": 1, "given": {"a": "\0"}})
+    )
+    other = PostgresJournal(address, owner="elsewhere:2", lease_s=60.0)
+    with pytest.raises(RunExists):
+        other.create("r", "m", Record("begin", 1.0))
+    with pytest.raises(LeaseLost):
+        other.acquire("r")
+    with pytest.raises(UnknownRun):
+        other.acquire("nobody")
+    assert mine.append("r", token, 1, Record("outcome", 2.0, 7, {"=": [1]}, {"calls": 2.0})) == 0
+    with pytest.raises(LeaseLost):
+        mine.append("r", token, 1, Record("stop", 2.0))
+    other.post("r", "hello", {"b": 2})
+    other.post("r", "hello", {"b": 3})
+    assert [record.body["value"]["b"] for record in mine.take("r", token, 2)] == [2, 3]
+    assert mine.take("r", token, 4) == []
+    other.cancel("r")
+    assert mine.renew("r", token) == 1
+    assert mine.claimable("m") == []
+    mine.release("r", token, None)
+    assert mine.claimable("m") == ["r"]
+    newer = other.acquire("r")
+    with pytest.raises(LeaseLost):
+        mine.append("r", token, 4, Record("stop", 3.0))
+    with pytest.raises(LeaseLost):
+        mine.renew("r", token)
+    assert other.refused("r") == 3
+    other.append("r", newer, 4, Record("stop", 3.0))
+    assert [record.kind for record in other.read("r")] == ["begin", "outcome", "signal", "signal", "stop"]
+    assert mine.read("r")[1] == Record("outcome", 2.0, 7, {"=": [1]}, {"calls": 2.0})
+    assert mine.read("r")[0].body["given"] == {"a": "\0"}
+    assert [info.run_id for info in other.runs()] == ["r"]
+    mine.close()
+    other.close()
+
+
+class Workers:
+    """Processes that drive agents; those that end are replaced."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        self._command: list[str | Path] = [
+            sys.executable,
+            Path(__file__).with_name("planner_worker.py"),
+            address,
+            folder,
+            str(LEASE_S),
+        ]
+        self._log = (folder / "log").open("w")
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.stopped: dict[int, float] = {}
+        """Pid -> when it was stopped."""
+        self.doubtful: set[int] = set()
+        """Those that were ever stopped, so that a body may still be at work in them."""
+        self.fill()
+
+    def fill(self) -> None:
+        self.processes = [one for one in self.processes if one.poll() is None]
+        while len(self.processes) < WORKERS:
+            self.processes.append(subprocess.Popen(self._command, stderr=self._log))
+
+    def wake(self) -> None:
+        """Let those go on that were stopped for longer than a lease."""
+        now = time.monotonic()
+        for one in self.processes:
+            if one.pid in self.stopped and now - self.stopped[one.pid] > 5 * LEASE_S:
+                one.send_signal(signal.SIGCONT)
+                del self.stopped[one.pid]
+
+    def disturb(self, rng: Random, at_work: set[int]) -> bool:
+        """Kill or stop one of those that are at work; say whether there was one."""
+        running = [one for one in self.processes if one.pid not in self.stopped]
+        able = [one for one in running if one.pid in at_work]
+        if not able or len(running) < 2:
+            return False
+        one = rng.choice(able)
+        if rng.random() < 0.4:
+            self.kill(one)
+        else:
+            one.send_signal(signal.SIGSTOP)
+            self.stopped[one.pid] = time.monotonic()
+            self.doubtful.add(one.pid)
+        return True
+
+    def kill(self, one: subprocess.Popen[bytes]) -> None:
+        one.kill()
+        one.wait()
+        self.stopped.pop(one.pid, None)
+        self.doubtful.discard(one.pid)
+        self.fill()
+
+    def kill_doubtful(self, refused: Callable[[], int]) -> None:
+        """Do what a person would make sure of before saying that something has not happened.
+
+        Those that were stopped wake up first: what they write comes too late.
+        """
+        before, woken = refused(), False
+        for one in self.processes:
+            if one.pid in self.stopped:
+                one.send_signal(signal.SIGCONT)
+                del self.stopped[one.pid]
+                woken = True
+        for _ in range(25 if woken else 0):
+            if refused() > before:
+                break
+            signal.sigtimedwait([], 0.2)
+        for one in [one for one in self.processes if one.pid in self.doubtful]:
+            self.kill(one)
+
+    def end(self) -> None:
+        for one in self.processes:
+            one.kill()
+            one.wait()
+        self._log.close()
+
+
+def _ends(agents: Agents) -> dict[str, Any]:
+    found = {}
+    for agent, *_ in agents.all():
+        info = agents.show(agent)
+        found[agent] = (info.status, info.facts, sorted((one.goal, one.status) for one in info.intents))
+    return found
+
+
+def _all_orders(agents: Agents, domain_agents: int) -> None:
+    for number in range(domain_agents):
+        agents.start(("order", number), [("stock", number)], id=f"order-{number}")
+
+
+def test_workers_that_are_killed_and_stopped_at_random_lose_and_repeat_nothing(
+    address: str, tmp_path: Path
+) -> None:
+    calm = tmp_path / "calm"
+    calm.mkdir()
+    with Agents(":memory:", make_domain(calm), board=False) as agents:
+        _all_orders(agents, AGENTS)
+        agents.work(until_idle=True, at_once=20)
+        undisturbed = _ends(agents)
+    rng = Random(7)
+    done = 0
+    with Blackboard(tmp_path / "board.db") as board:
+        agents = Agents(address, make_domain(tmp_path), board=board, lease_s=LEASE_S)
+        _all_orders(agents, AGENTS)
+        workers = Workers(address, tmp_path)
+        deadline = time.monotonic() + 240
+        try:
+            while len(_ended(agents)) < AGENTS:
+                assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
+                if done < DISTURBANCES:
+                    done += workers.disturb(rng, _at_work(address))
+                workers.wake()
+                workers.fill()
+                for item in board.open_questions():
+                    workers.kill_doubtful(lambda: _refused(agents))
+                    number = item.run.removeprefix("order-")
+                    happened = f"pay {number}" in (tmp_path / "ledger").read_text().splitlines()
+                    agents.answer(item.id, "yes" if happened else "no")
+                signal.sigtimedwait([], 0.4)
+            for one in workers.processes:  # what is still stopped wakes up, and writes too late
+                if one.pid in workers.stopped:
+                    one.send_signal(signal.SIGCONT)
+            while (refused := _refused(agents)) == 0 and time.monotonic() < deadline:
+                signal.sigtimedwait([], 0.2)
+            ends = _ends(agents)
+        finally:
+            workers.end()
+    lines = (tmp_path / "ledger").read_text().splitlines()
+    paid = Counter(line for line in lines if line.startswith("pay "))
+    keys = {line for line in lines if line.startswith("reserve ")}
+    print(f"{done} disturbances, {refused} late writes refused, {len(lines)} bodies begun")
+    receipts = {agent for agent, end in ends.items() if ("receipt", int(agent[6:]), "yes") in end[1]}
+    for agent, (status, facts, intents) in ends.items():
+        without = tuple(fact for fact in facts if fact[0] != "receipt")
+        calm_status, calm_facts, calm_intents = undisturbed[agent]
+        assert (status, intents) == (calm_status, calm_intents)
+        assert without == tuple(fact for fact in calm_facts if fact[0] != "receipt")
+    assert set(paid.values()) == {1}, "nothing is paid for twice"
+    assert len(paid) == AGENTS
+    assert len(keys) == AGENTS, "a repeated body has the key of the first"
+    assert len(receipts) <= AGENTS
+    assert done == DISTURBANCES
+    assert refused > 0
+    agents.close()
+
+
+def _refused(agents: Agents) -> int:
+    return sum(agents.journal.refused(f"order-{number}") for number in range(AGENTS))
+
+
+def _at_work(address: str) -> set[int]:
+    """Return the processes that hold an agent."""
+    with psycopg.connect(address) as connection:
+        found = connection.execute(
+            "SELECT DISTINCT owner FROM metatree_run WHERE owner IS NOT NULL"
+        ).fetchall()
+    return {int(owner.rsplit("/", 2)[1]) for (owner,) in found if owner.count("/") >= 2}
+
+
+def _ended(agents: Agents) -> list[str]:
+    waiting = agents.journal.is_waiting
+    return [f"order-{n}" for n in range(AGENTS) if not waiting(f"order-{n}", MACHINE)]

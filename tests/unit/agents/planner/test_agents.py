@@ -1,0 +1,459 @@
+"""Agents: what runs when, what failing does, events, questions, and what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from metatree_agents.planner import Agents, Domain, Done, TaskContext
+from metatree_agents.planner.agents import AgentInfo
+from metatree_agents.planner.machine import PlannerMachine
+from metatree_agents.planner.model import Action
+
+from metatree import Node, Tree, UserError, tool
+from metatree.calls import CallRecords
+from metatree.errors import RunExists, UnknownRun
+from metatree.kernel import Attempt, Record, fold
+from metatree.store import Store
+from metatree.testing import ScriptedRouter
+
+
+def _statuses(info: AgentInfo) -> dict[str, str]:
+    return {one.goal[0]: one.status for one in info.intents}
+
+
+def _ran(info: AgentInfo) -> list[str]:
+    return [entry["action"] for entry in info.trace if entry["event"] == "active" and entry["action"]]
+
+
+def test_unordered_tasks_overlap_in_time() -> None:
+    """Trace 1: two unordered tasks overlap in time: each waits for the other to have begun."""
+    domain = Domain()
+    meet = threading.Barrier(2, timeout=20)
+
+    @domain.task("left()")
+    def left() -> int:
+        return meet.wait()
+
+    @domain.task("right()")
+    async def right() -> None:
+        await asyncio.to_thread(meet.wait)
+
+    domain.rule("both()", subgoals=["left()", "right()"], order=False)
+    with Agents(":memory:", domain) as agents:
+        assert agents.run(agents.start("both()")).status == "complete"
+
+
+def test_what_is_read_live_is_planned_after_what_supports_it() -> None:
+    """Trace 2: A before B, B's precondition dynamic: B is not planned until A is complete."""
+    domain = Domain()
+    domain.relation("door", 1, dynamic=True)
+    seen: list[list[str]] = []
+
+    @domain.task("look()")
+    def look(context: TaskContext) -> Done:
+        info = agents.show(context.agent)
+        seen.append([f"{one.goal[0]} {one.status}" for one in info.intents])
+        return Done("seen", facts=[("door", "green")])
+
+    @domain.task("enter()", when="(door ?colour)")
+    def enter(colour: str) -> str:
+        return f"through the {colour} door"
+
+    domain.rule("all()", subgoals=["look()", "enter()"])
+    with Agents(":memory:", domain) as agents:
+        info = agents.run(agents.start("all()"))
+    assert seen == [["all active", "look active", "enter deferred"]]
+    assert info.status == "complete"
+    assert [one.result for one in info.intents if one.goal == ("enter",)] == ["through the green door"]
+
+
+def test_a_failing_task_fails_its_rule_and_its_top_level_goal() -> None:
+    """Trace 9, first half."""
+    with Agents(":memory:", _two_ways()) as agents:
+        info = agents.run(agents.start("go()"))
+    assert info.status == "failed"
+    assert _statuses(info) == {"go": "failed", "prepare": "complete", "break_down": "failed"}
+    assert "ValueError: flat tyre" in info.detail
+
+
+def test_with_replan_the_second_rule_completes_it() -> None:
+    """Trace 9, second half: what is complete is kept and not done again."""
+    with Agents(":memory:", _two_ways()) as agents:
+        info = agents.run(agents.start("go()", replan=True))
+        explained = agents.explain(info.id)
+    assert info.status == "complete"
+    assert [action for action in _ran(info) if action != "go"] == [
+        "cheap",
+        "prepare",
+        "break_down",
+        "dear",
+        "walk",
+    ]
+    assert ("cheap", "struck") in {(one["candidate"], one["verdict"]) for one in explained}
+
+
+def _two_ways() -> Domain:
+    domain = Domain()
+    domain.rule("go()", name="cheap", cost=1, subgoals=["prepare()", "break_down()"])
+    domain.rule("go()", name="dear", cost=2, subgoals=["prepare()", "walk()"])
+    domain.task("prepare()")
+    domain.task("walk()")
+
+    @domain.task("break_down()")
+    def break_down() -> None:
+        raise ValueError("flat tyre")
+
+    return domain
+
+
+def test_replan_strikes_candidates_from_the_nearest_goal_up() -> None:
+    domain = Domain()
+    domain.rule("top()", name="first", cost=1, subgoals=["middle()"])
+    domain.rule("top()", name="second", cost=2, subgoals=["good()"])
+    domain.rule("middle()", name="a", cost=1, subgoals=["bad(a)"])
+    domain.rule("middle()", name="b", cost=2, subgoals=["bad(b)"])
+    domain.task("good()")
+
+    @domain.task("bad(?x)")
+    def bad(x: str) -> None:
+        raise ValueError(x)
+
+    with Agents(":memory:", domain) as agents:
+        info = agents.run(agents.start("top()", replan=True))
+    assert info.status == "complete"
+    assert _ran(info) == ["first", "a", "bad", "b", "bad", "second", "good"]
+
+
+def test_a_task_is_tried_again_and_keeps_its_key() -> None:
+    domain = Domain()
+    attempts: list[tuple[int, str]] = []
+
+    @domain.task("post()", attempts=3, backoff_s=0.0)
+    def post(context: TaskContext) -> str:
+        attempts.append((context.attempt, context.key))
+        if len(attempts) < 3:
+            raise ConnectionError("not now")
+        return "sent"
+
+    with Agents(":memory:", domain) as agents:
+        info = agents.run(agents.start("post()"))
+    assert info.result == "sent"
+    assert [number for number, _ in attempts] == [1, 2, 3]
+    assert len({key for _, key in attempts}) == 1
+
+
+def test_a_precondition_is_checked_again_when_its_turn_comes() -> None:
+    domain = Domain()
+    domain.relation("free", 0, dynamic=True)
+    open_now = [True]
+    domain.reader("free")(lambda: [()] if open_now[0] else [])
+
+    @domain.task("wait()")
+    def wait() -> None:
+        open_now[0] = False
+
+    domain.task("park()", when="(free)")
+    domain.rule("all()", subgoals=["wait()", "park()"], order=False)
+    with Agents(":memory:", domain) as agents:
+        info = agents.run(agents.start("all()", concurrency=1))
+    assert info.status == "failed"
+    assert "does not hold any more: (free)" in info.detail
+    assert "park" not in _ran(info)
+
+
+def test_a_result_becomes_a_fact() -> None:
+    domain = Domain()
+    domain.relation("age", 2, dynamic=True)
+
+    @domain.task("learn(?who)", effect="(age ?who ?result)")
+    def learn(who: str) -> int:
+        return len(who)
+
+    with Agents(":memory:", domain) as agents:
+        assert agents.run(agents.start("learn(ann)")).facts == (("age", "ann", 3),)
+
+
+def test_a_body_may_change_dynamic_relations_only() -> None:
+    domain = Domain()
+    domain.relation("fixed", 0)
+
+    @domain.task("change()")
+    def change() -> Done:
+        return Done(facts=[("fixed",)])
+
+    with Agents(":memory:", domain) as agents:
+        info = agents.run(agents.start("change()"))
+    assert info.status == "failed"
+    assert "dynamic relations only" in info.detail
+
+
+# Events -----------------------------------------------------------------------------------------------------------
+
+
+def _gate(on_stuck: str = "wait") -> tuple[Domain, dict[str, Any]]:
+    domain = Domain()
+    domain.relation("open", 0, dynamic=True)
+    domain.task("ring()")
+    domain.task("enter()", when="(open)")
+    domain.task("sing()")
+    domain.rule("visit()", subgoals=["ring()", "enter()"])
+    return domain, {"on_stuck": on_stuck}
+
+
+def test_a_stuck_agent_fails_or_waits_for_an_event() -> None:
+    domain, _ = _gate()
+    with Agents(":memory:", domain) as agents:
+        failed = agents.run(agents.start("visit()"))
+        assert (failed.status, _statuses(failed)["enter"]) == ("failed", "failed")
+        waits = agents.run(agents.start("visit()", on_stuck="wait"))
+        assert (waits.status, _statuses(waits)["enter"]) == ("waiting", "deferred")
+        assert agents.run(waits.id).status == "waiting"
+        agents.event(waits.id, "facts", add=[["open"]])
+        agents.work(until_idle=True)
+        assert agents.show(waits.id).status == "complete"
+
+
+def test_goals_are_asserted_cancelled_and_failed_from_outside() -> None:
+    domain, options = _gate()
+    with Agents(":memory:", domain) as agents:
+        first = agents.run(agents.start("visit()", **options)).id
+        agents.event(first, "assert", goal="sing()")
+        agents.event(first, "cancel", goal="enter()")
+        done = agents.run(first)
+        assert (done.status, _statuses(done)) == (
+            "complete",
+            {"visit": "complete", "ring": "complete", "enter": "cancelled", "sing": "complete"},
+        )
+        second = agents.run(agents.start("visit()", **options)).id
+        agents.event(second, "fail", goal="enter()", why="the house is gone")
+        assert (agents.run(second).status, agents.show(second).detail) == (
+            "failed",
+            "enter(): the house is gone",
+        )
+        third = agents.run(agents.start("visit()", **options)).id
+        agents.cancel(third)
+        assert agents.run(third).status == "cancelled"
+        with pytest.raises(UserError, match="has ended"):
+            agents.cancel(third)
+
+
+def test_events_that_cannot_be_heeded_are_refused() -> None:
+    domain, options = _gate()
+    domain.relation("fixed", 0)
+    with Agents(":memory:", domain) as agents:
+        agent = agents.run(agents.start("visit()", **options)).id
+        for name, value, said in (
+            ("shout", {}, "no event"),
+            ("facts", {"add": [["nix"]]}, "no relation"),
+            ("facts", {"add": [["fixed"]]}, "static"),
+            ("facts", {"remove": [["open", 1]]}, "takes 0 arguments"),
+            ("assert", {"goal": "nix()"}, "no rule and no task"),
+            ("cancel", {"goal": "nix()"}, "has no goal"),
+        ):
+            with pytest.raises(UserError, match=said):
+                agents.event(agent, name, **value)
+        with pytest.raises(UnknownRun):
+            agents.event("nobody", "facts")
+
+
+def test_an_event_that_comes_twice_creates_one_agent() -> None:
+    domain, _ = _gate()
+    with Agents(":memory:", domain) as agents:
+        agents.start("sing()", id="order-17")
+        with pytest.raises(RunExists):
+            agents.start("sing()", id="order-17")
+        with pytest.raises(UserError, match="no rule and no task reaches the goal 'dance'"):
+            agents.start("dance()")
+        with pytest.raises(UserError, match="no fact of the domain"):
+            agents.start("sing()", facts=[("open", 1)])
+
+
+# Persons ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_question_waits_for_its_answer() -> None:
+    domain = Domain()
+    domain.relation("said", 2, dynamic=True)
+    domain.task("ask(?what)", does={"ask": "May ?what be sold?"}, effect="(said ?what ?result)")
+
+    @domain.task("sell(?what)", when="(said ?what yes)")
+    def sell(what: str) -> str:
+        return f"sold {what}"
+
+    domain.rule("clear(?what)", subgoals=["ask(?what)", "sell(?what)"])
+    with Agents(":memory:", domain) as agents:
+        info = agents.run(agents.start("clear(piano)"))
+        assert (info.status, info.questions) == ("waiting", ("May piano be sold?",))
+        assert agents.board is not None
+        (question,) = agents.board.open_questions()
+        agents.board.answer(question.id, "yes")
+        agents.work(until_idle=True)
+        done = agents.show(info.id)
+        assert done.status == "complete"
+        assert done.intents[-1].result == "sold piano"
+
+
+def _interrupted(store: Store, domain: Domain) -> Agents:
+    """Return agents, one of which died after its body was begun."""
+    agents = Agents(store, domain)
+    agents.start("pay()", id="a")
+    journal = agents.journal
+    token = journal.acquire("a")
+    records = journal.read("a")
+    planned = fold(PlannerMachine(), records)
+    from metatree_agents.planner.driving import Driving
+
+    driving = Driving("a", agents.world, planned.state.library)
+    (plan,) = planned.pending.values()
+    value = asyncio.run(driving._plan(plan, Attempt(1, "")))
+    journal.append("a", token, 1, Record("outcome", 1.0, plan.id, {"=": value}))
+    (task,) = fold(PlannerMachine(), journal.read("a")).pending.values()
+    journal.append("a", token, 2, Record("start", 2.0, task.id, {"attempt": 1}))
+    journal.release("a", token, None)
+    return agents
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "runs"), [("yes", "complete", 0), ("no", "complete", 1), ("fail", "failed", 0)]
+)
+def test_an_interrupted_body_that_may_not_happen_twice_is_put_to_a_person(
+    answer: str, status: str, runs: int
+) -> None:
+    domain = Domain()
+    paid: list[int] = []
+
+    @domain.task("pay()", repeatable=False)
+    def pay(context: TaskContext) -> None:
+        paid.append(context.attempt)
+
+    agents = _interrupted(Store.open(":memory:"), domain)
+    info = agents.run("a")
+    assert (info.status, paid) == ("waiting", [])
+    assert "Did it happen?" in info.questions[0]
+    assert agents.board is not None
+    agents.answer(agents.board.open_questions()[0].id, answer)
+    assert agents.run("a").status == status
+    assert len(paid) == runs
+
+
+def test_an_interrupted_body_that_may_be_repeated_is_run_again() -> None:
+    domain = Domain()
+    paid: list[int] = []
+
+    @domain.task("pay()")
+    def pay(context: TaskContext) -> None:
+        paid.append(context.attempt)
+
+    assert _interrupted(Store.open(":memory:"), domain).run("a").status == "complete"
+    assert paid == [2]
+
+
+# Bodies of other kinds, and the board --------------------------------------------------------------------------------
+
+
+def test_a_task_is_a_tree_search() -> None:
+    tree = Tree.create(":memory:")
+    tree.add(
+        Node(id="a", title="Login", description="tokens", content="Tokens live for one hour."),
+        parent=tree.root,
+    )
+    domain = Domain()
+    domain.relation("known", 2, dynamic=True)
+    domain.task("learn(?what)", does={"search": "How long do ?what live?", "into": "known"})
+    router = ScriptedRouter(["a"])
+    with Agents(":memory:", domain, tree=tree, search_options={"router": router}) as agents:
+        info = agents.run(agents.start("learn(tokens)"))
+    assert info.status == "complete", info.detail
+    assert "one hour" in info.facts[0][2]
+    nothing = Agents(":memory:", domain)
+    assert "none was given" in nothing.run(nothing.start("learn(tokens)")).detail
+
+
+def test_a_task_is_a_tool_call_that_is_made_once() -> None:
+    calls: list[str] = []
+
+    @tool(kind="exploratory")
+    def weigh(thing: str) -> str:
+        """Weigh a thing."""
+        calls.append(thing)
+        return f"{len(thing)} kg"
+
+    domain = Domain()
+    domain.relation("weight", 2, dynamic=True)
+    domain.task("weigh(?x)", does={"tool": "weigh", "arguments": {"thing": "?x"}, "into": "weight"})
+    store = Store.open(":memory:")
+    agents = Agents(store, domain, tools=[weigh])
+    assert isinstance(agents.world.calls, CallRecords)
+    for _ in range(2):
+        assert agents.run(agents.start("weigh(piano)")).facts == (("weight", "piano", "5 kg"),)
+    assert calls == ["piano"]
+    without = Agents(Store.open(":memory:"), domain)
+    assert "which was not given" in without.run(without.start("weigh(piano)")).detail
+
+
+def test_relations_goals_and_intents_are_readable_on_the_board() -> None:
+    domain, options = _gate()
+    with Agents(":memory:", domain) as agents:
+        agents.run(agents.start("visit()", id="a", **options))
+        board = agents.board
+        assert board is not None
+        goals = board.get("a:goals").data["goals"]
+        assert [(one["goal"], one["status"]) for one in goals] == [
+            ("visit()", "active"),
+            ("ring()", "complete"),
+            ("enter()", "deferred"),
+        ]
+        agents.event("a", "facts", add=[["open"]])
+        agents.run("a")
+        assert board.get("a:relations").data["facts"] == ["open()"]
+        assert [one["status"] for one in board.get("a:intents").data["intents"]] == ["complete"] * 3
+        steps = [item.data["action_representation"] for item in board.trajectories]
+        assert steps[0].startswith("planned")
+        assert steps[-1] == "end complete"
+
+
+def test_a_proposed_rule_is_checked_tried_and_kept_with_its_provenance() -> None:
+    domain = Domain()
+    domain.relation("hungry", 0)
+    domain.task("cook()", when="(hungry)")
+    domain.task("eat()", effect="(not (hungry))")
+    domain.task("sleep()", when="(not (hungry))")
+    asked: list[str] = []
+
+    def propose(goal: Any, library: Any, why: str) -> list[Action]:
+        asked.append(why)
+        made = {"kind": "rule", "goal": goal[0], "terms": (), "provenance": {"by": "a test"}}
+        return [
+            Action("unknown", subgoals=(("fly",),), **made),
+            Action("fails", subgoals=(("sleep",),), **made),
+            Action("with a body", does={"function": True}, **made),
+            Action("works", subgoals=(("cook",), ("eat",)), order=((0, 1),), **made),
+        ]
+
+    with Agents(":memory:", domain, propose=propose) as agents:
+        info = agents.run(agents.start("dine()", facts=[("hungry",)]))
+        assert info.status == "complete", info.detail
+        kept = fold(PlannerMachine(), agents.journal.read(info.id)).state.library.actions
+    assert "no rule and no task is declared" in asked[0]
+    assert set(kept) == {"cook", "eat", "sleep", "works"}
+    assert kept["works"].provenance["by"] == "a test"
+    assert kept["works"].provenance["proposed_for"] == ["dine"]
+
+
+def test_a_process_without_the_functions_leaves_an_agent_alone() -> None:
+    domain = Domain()
+
+    @domain.task("greet()")
+    def greet() -> str:
+        return "hello"
+
+    store = Store.open(":memory:")
+    agent = Agents(store, domain).start("greet()")
+    bare = Agents(store)
+    with pytest.raises(UserError, match="needs functions"):
+        bare.run(agent)
+    bare.work(until_idle=True)
+    assert Agents(store, domain).run(agent).result == "hello"

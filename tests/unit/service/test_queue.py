@@ -1,0 +1,170 @@
+"""The queue against a model of it, with a clock that jumps: nothing lost, nothing answered twice, numbers dense."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+from metatree_agents.service.database import SqliteDatabase
+from metatree_agents.service.queue import Claim, Query, Queue, Refused
+
+T = TypeVar("T")
+LEASE_S, ATTEMPTS = 100.0, 3
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Random callers and engines; `texts` and `answers` are what must be true of the queue."""
+
+    claims = Bundle("claims")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1_000.0
+        self.loop = asyncio.new_event_loop()
+        self.database = SqliteDatabase.open(":memory:")
+        self.queue = Queue(self.database, lease_s=LEASE_S, attempts=ATTEMPTS, clock=lambda: self.now)
+        self.texts: dict[str, list[str]] = {}
+        self.answers: dict[tuple[str, int], str] = {}
+        self.tries: dict[tuple[str, int], int] = {}
+        self.held: dict[str, tuple[str, float]] = {}
+        """topic -> (lease, when it ends), as far as engines were told."""
+
+    def teardown(self) -> None:
+        self.do(self.database.close())
+        self.loop.close()
+
+    def do(self, what: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(what)
+
+    @rule(topic=st.sampled_from("ABC"), text=st.sampled_from(["x", "y", "z"]))
+    def ask(self, topic: str, text: str) -> None:
+        seq, at = self.do(self.queue.add(topic, "owner", text))
+        self.texts.setdefault(topic, []).append(text)
+        assert (seq, at) == (len(self.texts[topic]), self.now)
+
+    @rule(topic=st.sampled_from("ABC"))
+    def a_stranger_is_refused(self, topic: str) -> None:
+        if topic in self.texts:
+            try:
+                self.do(self.queue.add(topic, "stranger", "x"))
+            except Refused:
+                return
+            raise AssertionError("a stranger may ask")
+
+    @rule(target=claims, engine=st.sampled_from(["one", "two"]))
+    def claim(self, engine: str) -> Claim | None:
+        waits = {
+            topic: any(query.status in ("Open", "Pending") for query in self.thread(topic))
+            for topic in self.texts
+        }
+        found = self.do(self.queue.claim(engine))
+        if found is None:
+            live = {topic for topic, (_, until) in self.held.items() if until > self.now}
+            left = [t for t, waiting in waits.items() if waiting and t not in live]
+            assert all(query.status == "Failed" for t in left for query in self.unanswered(t))
+            return None
+        assert found.topic not in self.held or self.held[found.topic][1] <= self.now, (
+            "a live lease was broken"
+        )
+        self.held[found.topic] = (found.lease, found.until)
+        assert found.until == self.now + LEASE_S
+        assert [q.seq for q in found.queries] == sorted(q.seq for q in found.queries)
+        for query in found.queries:
+            key = (found.topic, query.seq)
+            assert key not in self.answers, "an answered query was given out again"
+            assert query.text == self.texts[found.topic][query.seq - 1]
+            self.tries[key] = self.tries.get(key, 0) + 1
+            assert self.tries[key] <= ATTEMPTS
+        return found
+
+    @rule(claim=claims, which=st.integers(0, 3), said=st.sampled_from(["a", "b"]), shifted=st.booleans())
+    def answer(self, claim: Claim | None, which: int, said: str, shifted: bool) -> None:
+        if claim is None:
+            return
+        query = claim.queries[which % len(claim.queries)]
+        seq = query.seq + 7 if shifted else query.seq
+        became, meant = self.do(
+            self.queue.answer(claim.topic, query.text, seq=seq, answer=[said], engine="one")
+        )
+        texts = self.texts.get(claim.topic, [])
+        same = [number for number, text in enumerate(texts, start=1) if text == query.text]
+        wanted = seq if seq in same else same[0] if len(same) == 1 else None
+        if wanted is None:
+            assert became == ("conflict" if same or seq <= len(texts) else "unknown")
+            return
+        assert meant == wanted
+        key = (claim.topic, wanted)
+        if key not in self.answers:
+            assert became == "accepted"
+            self.answers[key] = said
+            self.settle(claim.topic)
+        else:
+            assert became == ("again" if self.answers[key] == said else "conflict")
+
+    @rule(claim=claims)
+    def renew(self, claim: Claim | None) -> None:
+        if claim is None:
+            return
+        holds = self.held.get(claim.topic, ("", 0))[0] == claim.lease
+        assert self.do(self.queue.renew(claim.topic, claim.lease)) is holds
+        if holds:
+            self.held[claim.topic] = (claim.lease, self.now + LEASE_S)
+
+    @rule(claim=claims)
+    def hand_back(self, claim: Claim | None) -> None:
+        if claim is None:
+            return
+        holds = self.held.get(claim.topic, ("", 0))[0] == claim.lease
+        pending = [query.seq for query in self.thread(claim.topic) if query.status == "Pending"]
+        assert self.do(self.queue.hand_back(claim.topic, claim.lease)) is holds
+        if holds:
+            del self.held[claim.topic]
+            for seq in pending:
+                self.tries[claim.topic, seq] -= 1
+
+    @rule(seconds=st.sampled_from([-50.0, 0.5, 99.0, 101.0, 5_000.0]))
+    def time_jumps(self, seconds: float) -> None:
+        self.now = max(1.0, self.now + seconds)
+
+    @rule(topic=st.sampled_from("ABC"))
+    def remove(self, topic: str) -> None:
+        assert not self.do(self.queue.remove(topic, "stranger"))
+        assert self.do(self.queue.remove(topic, "owner")) is (topic in self.texts)
+        self.texts.pop(topic, None)
+        self.held.pop(topic, None)
+        for kept in (self.answers, self.tries):
+            for key in [key for key in kept if key[0] == topic]:
+                del kept[key]
+
+    @invariant()
+    def threads_are_as_they_were_asked_and_answered(self) -> None:
+        for topic, texts in self.texts.items():
+            thread = self.thread(topic)
+            assert [query.text for query in thread] == texts
+            assert [query.seq for query in thread] == list(range(1, len(texts) + 1))
+            for query in thread:
+                said = self.answers.get((topic, query.seq))
+                assert (query.status == "Done") is (said is not None)
+                assert query.answer == (None if said is None else [said])
+
+    def thread(self, topic: str) -> list[Query]:
+        return self.do(self.queue.thread(topic))
+
+    def unanswered(self, topic: str) -> list[Query]:
+        return [query for query in self.thread(topic) if query.status != "Done"]
+
+    def settle(self, topic: str) -> None:
+        """An answer renews the lease, or ends it when nothing of the topic is pending any more."""
+        if any(query.status == "Pending" for query in self.thread(topic)):
+            if topic in self.held:
+                self.held[topic] = (self.held[topic][0], self.now + LEASE_S)
+        else:
+            self.held.pop(topic, None)
+
+
+QueueMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestQueue = QueueMachine.TestCase
