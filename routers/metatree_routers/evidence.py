@@ -24,7 +24,7 @@ from metatree.store import Store
 from metatree.tree import Tree
 from metatree_routers.commit_index import CommitIndex, SimilarCommit
 from metatree_routers.decisive import Word, missing, words_of
-from metatree_routers.embedding import static_embedder
+from metatree_routers.embedders import embedder_of, embedding_set
 from metatree_routers.index import IndexedTree, Progress, Reader, TextIndex
 from metatree_routers.lines import best_line
 from metatree_routers.node_text import NodeText
@@ -84,7 +84,7 @@ class TextEvidence:
 
     Args:
         tree: the tree; the index is kept in its disposable store.
-        embeddings: whether static embeddings are used where they can be loaded.
+        embeddings: whether embeddings are used, those of the setting `embedding`; False for words alone.
         history: whether past commits are evidence for files, where the tree was built with its history.
         progress: called with (nodes done, nodes to do) while the index is built.
     """
@@ -99,12 +99,14 @@ class TextEvidence:
     ) -> None:
         self._tree = tree
         self._embeddings = embeddings
+        self._embedding = embedding_set() if embeddings else "none"
+        self._embedder = embedder_of(self._embedding)
         self._progress = progress
         self._lock = threading.Lock()
         self._rankings: OrderedDict[tuple[tuple[str, ...], int, int | None], Ranking] = OrderedDict()
         self._file_rankings: OrderedDict[tuple[str, int, str], Ranking] = OrderedDict()
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
-        self.index = TextIndex(tree, embedder=static_embedder if embeddings else None)
+        self.index = TextIndex(tree, embedder=self._embedder, embedding=self._embedding)
         self.commits = CommitIndex(tree.index) if history and isinstance(tree.index, Store) else None
 
     def score(
@@ -289,7 +291,7 @@ class TextEvidence:
             if known is not None:
                 self._rankings.move_to_end(key)
                 return known
-        embedder = static_embedder if self._embeddings else None
+        embedder = self._embedder
         if len(questions) > 1:
             ranking = together([self.ranking(reader, (question,), scope) for question in questions])
         elif sections(questions[0]).is_long:
