@@ -47,6 +47,8 @@ _EAGER_LINES = 20
 _LINE_BLOCK = 8
 COMMON_SHARE = 0.05
 """A word in at least this share of all texts is common in a tree."""
+LEAST_COMMON = 5
+"""It is in at least so many texts: in a small tree, a word of one text may be a twentieth of all."""
 
 T = TypeVar("T")
 
@@ -229,7 +231,7 @@ class TextEvidence:
         def find(reader: Reader) -> bool:
             known = reader.postings(word.terms)
             holders = min((len(known[term]) if term in known else 0 for term in word.terms), default=0)
-            return holders >= COMMON_SHARE * max(1, reader.records.n_texts)
+            return holders >= max(LEAST_COMMON, COMMON_SHARE * reader.records.n_texts)
 
         return self.query(find)
 
