@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from metatree.errors import MetatreeError
 from metatree.remembering import said_by
+from metatree.sources import FILES
 from metatree_agents.cli.screen import styled, visible
 
 if TYPE_CHECKING:
@@ -101,7 +102,10 @@ def usage_text(usage: Usage) -> str:
 def source_place(tree: Tree, source: Quote) -> str:
     """Return where the words of a source stand, as `file:line`; the node's id when it has no file."""
     node = tree.find(source.node)
-    if node is None or node.source is None or (node.source.type != "text" and tree.file_of(node) is None):
+    if node is None or node.source is None:
+        return source.node
+    origin = tree.source_of(node)
+    if origin is not None and origin.type not in (*FILES, "tree"):  # its keys are no paths
         return source.node
     if node.source.type != "text" and node.source.start_line is not None:
         return source.node  # the number is that of a turn, a page or a table
