@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from metatree.errors import MetatreeError
 from metatree.remembering import said_by
-from metatree.sources import FILES
 from metatree_agents.cli.screen import styled, visible
 
 if TYPE_CHECKING:
@@ -104,11 +103,9 @@ def source_place(tree: Tree, source: Quote) -> str:
     node = tree.find(source.node)
     if node is None or node.source is None:
         return source.node
-    origin = tree.source_of(node)
-    if origin is not None and origin.type not in (*FILES, "tree"):  # its keys are no paths
+    # Elsewhere the number is that of a turn, a page or a table, and the path may be a key of the source's own.
+    if node.source.type != "text" and (node.source.start_line is not None or tree.file_of(node) is None):
         return source.node
-    if node.source.type != "text" and node.source.start_line is not None:
-        return source.node  # the number is that of a turn, a page or a table
     line = _quoted_line(tree, node, source.quote)
     return node.source.path if line is None else f"{node.source.path}:{line}"
 

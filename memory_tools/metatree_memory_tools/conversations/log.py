@@ -45,10 +45,10 @@ class ConversationLog:
         >>> log = ConversationLog(Tree.create(":memory:"), "support")
         >>> log.say("Ann", "The heating is broken.", at="2026-01-05T09:00")
         'conversations:/support/1/1'
-        >>> log.extend([Turn("Bob", "Since when?"), Turn("Ann", "Since Sunday.")])
+        >>> log.extend([Turn(who, said, "2026-01-05T09:01") for who, said in (("Bob", "When?"), ("Ann", "Sunday."))])
         2
-        >>> log.tree.content("conversations:/support/1/3")[-18:]
-        'Ann: Since Sunday.'
+        >>> log.tree.content("conversations:/support/1/3")
+        '[5 January 2026 09:01] Ann: Sunday.'
     """
 
     def __init__(
