@@ -14,9 +14,10 @@ from metatree.tree import ROOT, Tree
 from metatree_memory_tools.conversations.dates import iso, moment, shown
 from metatree_memory_tools.conversations.file_type import turn_attributes
 from metatree_memory_tools.conversations.model import MOST_TURNS, PAUSE, Turn, said_text
+from metatree_memory_tools.offers import NOTED
 from metatree_memory_tools.wording import shorten
 
-BRANCH: Final = "conversations:"
+BRANCH: Final = NOTED
 """Id of the node that all conversations of this kind lie below."""
 
 _MAX_CHARS = 200_000
