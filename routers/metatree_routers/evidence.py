@@ -356,6 +356,8 @@ class TextEvidence:
     def refresh(self) -> int:
         """Bring the index up to date; return how many nodes were indexed or removed."""
         changed = self.index.refresh(self._progress)
+        if self.commits is not None:
+            self.commits.refresh()
         if changed:
             with self._lock:
                 self._known_lines.clear()

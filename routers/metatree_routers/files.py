@@ -172,7 +172,7 @@ def _definitions(reader: Reader, ranking: Ranking, file: int) -> list[str]:
     best = float(scores.max()) if len(scores) else 0.0
     for pointer in ranking.pointers.get(file, ()):
         scores[inside == pointer.node] += best * pointer.strength * pointer.clue.weight
-    # An issue names a class, and its description has the words of all its methods; the lines to edit are in one of them.
+    # An issue names a class, whose description has the words of all its methods; the lines to edit are in one of them.
     scores[~records.is_leaf[inside]] *= CONTAINER_FACTOR
     order = np.argsort(-scores, kind="stable")[:MOST_DEFINITIONS]
     kept = [int(inside[i]) for i in order if scores[i] > 0 and scores[i] >= LEAST_SHARE * scores[order[0]]]
