@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from metatree_routers import minilm
 from metatree_routers.embedders import embedder_of, embedding_set
-from metatree_routers.embedding import static_embedder
+from metatree_routers.embedding import Vectors, static_embedder
 from metatree_routers.evidence import TextEvidence
 from metatree_routers.index import TextIndex
 
@@ -38,9 +39,8 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, note_tree: 
 class _Other:
     """Another embedder with vectors of its own length."""
 
-    def embed(self, texts: list[str]) -> np.ndarray:  # type: ignore[type-arg]
-        vectors = np.ones((len(texts), 8), dtype=np.float32)
-        return vectors / np.sqrt(np.float32(8))
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return np.full((len(texts), 8), np.float32(8**-0.5))
 
 
 def test_vectors_of_another_embedding_are_made_again(note_tree: Tree) -> None:
