@@ -200,7 +200,7 @@ class Workers:
 
 def _ends(agents: Agents) -> dict[str, Any]:
     found = {}
-    for agent, *_ in agents.all():
+    for agent in (one[0] for one in agents.all() if one[0].startswith("order-")):
         info = agents.show(agent)
         found[agent] = (info.status, info.facts, sorted((one.goal, one.status) for one in info.intents))
     return found

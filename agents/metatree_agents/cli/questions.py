@@ -111,11 +111,13 @@ def answer(
 def _waits(tree: Tree, item: Item) -> bool:
     """Say whether the run that asked is in the journal of this tree and stopped to wait."""
     from metatree import load_run
-    from metatree.errors import UnknownRun
+    from metatree.errors import UserError
 
     if not item.run:
         return False
     try:
         return load_run(item.run, tree=tree).ended == "waiting"
-    except UnknownRun:
+    except (
+        UserError
+    ):  # there is none, or it is that of an agent of the planner, whose worker hears the answer
         return False
