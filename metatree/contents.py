@@ -13,7 +13,7 @@ from metatree.history_text import SOURCE_TYPE as HISTORY
 from metatree.history_text import history_content
 from metatree.memory_type import SourceFile, SourceRef, load_memory_type, load_source_type
 from metatree.node import Node, Source
-from metatree.source import FileState, read_source
+from metatree.source import FileState, read_source, stamp
 from metatree.sources import FILES, disk_root, inner_path, source_of
 from metatree.store import Store
 from metatree.text import as_text, cut_lines, decode, lines_of
@@ -25,6 +25,8 @@ class _File:
     inner: str
     data: bytes
     text: str
+    raw: str | bytes
+    stamp: tuple[int, ...] | None
     lines: list[str] | None = None
 
 
@@ -81,17 +83,20 @@ class Contents:
         return cut_lines(file.lines, node.source)
 
     def _open(self, source: SourceRef, node_id: str, ref: Source) -> _File:
-        if self._file is None or self._file.path != ref.path:
-            root = disk_root(source)
-            assert root is not None
+        root = disk_root(source)
+        assert root is not None
+        kept = self._file
+        if kept is None or kept.path != ref.path or kept.stamp is None or kept.stamp != stamp(root, kept.raw):
             inner = inner_path(source, ref.path)
             known = file_state(self._index, ref.path)
+            raw = inner if known is None or known.raw is None else known.raw
+            before = stamp(root, raw)
             data = read_source(root, node_id, inner, known)
             text = ""
             if ref.type == "text":
                 text = decode(data)[0] if known is None else as_text(data, known.encoding)
-            self._file = _File(ref.path, inner, data, text)
-        return self._file
+            kept = self._file = _File(ref.path, inner, data, text, raw, before)
+        return kept
 
 
 def _asked(name: str, node_id: str, content: Callable[..., str], *given: Any) -> str:

@@ -55,6 +55,8 @@ class Settings:
     """Larger images are refused."""
     thumbnail_px: int = 512
     """Longer side of the thumbnails that prompts with a token limit show; 0 makes none. Needs `metatree[images]`."""
+    embedding: str = "static"
+    """What the evidence compares meanings with: `static`, `minilm` (needs `metatree[minilm]`), or `none`."""
     similar_images: int = 0
     """Images whose perceptual hashes differ in at most this many of 64 bits are stored once; 0 compares contents only.
     Needs `metatree[images]`."""

@@ -63,6 +63,15 @@ def read_inside(root: Path, path: str | bytes, *, limit: int | None = None) -> t
         return stream.read(-1 if limit is None else limit), os.fstat(stream.fileno())
 
 
+def stamp(root: Path, path: str | bytes) -> tuple[int, ...] | None:
+    """Return numbers that are others when a file below a folder was changed or replaced, None when it is not there."""
+    try:
+        state = os.stat(os.path.join(os.fsencode(root), os.fsencode(path)))
+    except (OSError, ValueError):
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+
+
 def read_source(root: Path, node_id: str, file: str, known: FileState | None) -> bytes:
     """Return the bytes of the file that a node was built from, by its path below a folder.
 

@@ -117,11 +117,6 @@ def open_commit(
     )
 
 
-def history_tools(tree: Tree) -> tuple[ToolGroup, ...]:
-    """Return the tool tree of git histories for a tree that was built with them, none for any other."""
-    return (HISTORY_TOOLS,) if any(source.options.get("history") for source in tree.sources()) else ()
-
-
 def _commit(tree: Tree, node: Node, name: str) -> tuple[SourceRef, CommitText]:
     root, source, path = _place(tree, node)
     wanted = name.strip() or str(node.attributes.get("hash", ""))

@@ -35,16 +35,16 @@ class Embedded:
     """
 
     by_evidence = True
+    by_rules = True
+    """Whether arguments of tools are filled in by rules, without a model or a person."""
 
     def __init__(self, evidence: Evidence | None = None) -> None:
         self._evidence = evidence
 
-    by_rules = True
-    """Whether arguments of tools are filled in by rules, without a model or a person."""
-
     @cached_property
     def _suite(self) -> Suite:
-        made: Suite = plugins.load(plugins.ROUTERS, "embedded")("embedded")
+        make = plugins.load(plugins.ROUTERS, "embedded")
+        made: Suite = make("embedded", evidence=self._evidence)
         return made
 
     async def route(self, request: RouteRequest) -> RouteDecision:

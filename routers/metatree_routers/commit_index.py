@@ -62,7 +62,7 @@ class CommitIndex:
         self._lock = threading.Lock()
 
     def refresh(self) -> bool:
-        """Index the commits that are new; say whether there are any commits at all."""
+        """Index the commits that are new, where the store can be written; say whether any are indexed."""
         wanted = self._history()
         if not wanted:
             return False
@@ -70,6 +70,8 @@ class CommitIndex:
             state = self._state()
             if state["sources"] == wanted:
                 return True
+            if self._store.read_only:  # what is indexed has to do
+                return bool(state["sources"]) and state["version"] == VERSION
             with self._store.transaction():
                 state = self._state()
                 fresh = state["version"] == VERSION and all(

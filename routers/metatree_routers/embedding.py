@@ -27,7 +27,7 @@ class Embedder(Protocol):
     """Turns texts into vectors of length 1."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return (n, DIMENSIONS) float32; a text without tokens gives zeros."""
+        """Return (n, dimensions) float32 of length 1; a text without tokens gives zeros."""
         ...
 
 

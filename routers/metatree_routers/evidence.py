@@ -24,7 +24,7 @@ from metatree.store import Store
 from metatree.tree import Tree
 from metatree_routers.commit_index import CommitIndex, SimilarCommit
 from metatree_routers.decisive import Word, missing, words_of
-from metatree_routers.embedding import static_embedder
+from metatree_routers.embedders import embedder_of, embedding_set
 from metatree_routers.index import IndexedTree, Progress, Reader, TextIndex
 from metatree_routers.lines import best_line
 from metatree_routers.node_text import NodeText
@@ -47,6 +47,8 @@ _EAGER_LINES = 20
 _LINE_BLOCK = 8
 COMMON_SHARE = 0.05
 """A word in at least this share of all texts is common in a tree."""
+LEAST_COMMON = 5
+"""It is in at least so many texts: in a small tree, a word of one text may be a twentieth of all."""
 
 T = TypeVar("T")
 
@@ -84,7 +86,7 @@ class TextEvidence:
 
     Args:
         tree: the tree; the index is kept in its disposable store.
-        embeddings: whether static embeddings are used where they can be loaded.
+        embeddings: whether embeddings are used, those of the setting `embedding`; False for words alone.
         history: whether past commits are evidence for files, where the tree was built with its history.
         progress: called with (nodes done, nodes to do) while the index is built.
     """
@@ -99,12 +101,14 @@ class TextEvidence:
     ) -> None:
         self._tree = tree
         self._embeddings = embeddings
+        self._embedding = embedding_set() if embeddings else "none"
+        self._embedder = embedder_of(self._embedding)
         self._progress = progress
         self._lock = threading.Lock()
         self._rankings: OrderedDict[tuple[tuple[str, ...], int, int | None], Ranking] = OrderedDict()
         self._file_rankings: OrderedDict[tuple[str, int, str], Ranking] = OrderedDict()
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
-        self.index = TextIndex(tree, embedder=static_embedder if embeddings else None)
+        self.index = TextIndex(tree, embedder=self._embedder, embedding=self._embedding)
         self.commits = CommitIndex(tree.index) if history and isinstance(tree.index, Store) else None
 
     def score(
@@ -227,7 +231,7 @@ class TextEvidence:
         def find(reader: Reader) -> bool:
             known = reader.postings(word.terms)
             holders = min((len(known[term]) if term in known else 0 for term in word.terms), default=0)
-            return holders >= COMMON_SHARE * max(1, reader.records.n_texts)
+            return holders >= max(LEAST_COMMON, COMMON_SHARE * reader.records.n_texts)
 
         return self.query(find)
 
@@ -289,7 +293,7 @@ class TextEvidence:
             if known is not None:
                 self._rankings.move_to_end(key)
                 return known
-        embedder = static_embedder if self._embeddings else None
+        embedder = self._embedder
         if len(questions) > 1:
             ranking = together([self.ranking(reader, (question,), scope) for question in questions])
         elif sections(questions[0]).is_long:
@@ -352,6 +356,8 @@ class TextEvidence:
     def refresh(self) -> int:
         """Bring the index up to date; return how many nodes were indexed or removed."""
         changed = self.index.refresh(self._progress)
+        if self.commits is not None:
+            self.commits.refresh()
         if changed:
             with self._lock:
                 self._known_lines.clear()

@@ -169,11 +169,11 @@ def _definitions(reader: Reader, ranking: Ranking, file: int) -> list[str]:
     records = reader.records
     inside = np.flatnonzero((records.home == file) & records.alive & records.of_kind(_DEFINITION_KINDS))
     scores = ranking.parts[inside].astype(np.float64)
-    # A class whose methods are nodes has their names in its description and so their words, but not the lines to edit.
-    scores[~records.is_leaf[inside]] *= CONTAINER_FACTOR
     best = float(scores.max()) if len(scores) else 0.0
     for pointer in ranking.pointers.get(file, ()):
         scores[inside == pointer.node] += best * pointer.strength * pointer.clue.weight
+    # An issue names a class, whose description has the words of all its methods; the lines to edit are in one of them.
+    scores[~records.is_leaf[inside]] *= CONTAINER_FACTOR
     order = np.argsort(-scores, kind="stable")[:MOST_DEFINITIONS]
     kept = [int(inside[i]) for i in order if scores[i] > 0 and scores[i] >= LEAST_SHARE * scores[order[0]]]
     ids = reader.ids(kept)

@@ -61,6 +61,7 @@ class TextIndex:
     Args:
         tree: the tree; the index is kept in `tree.index`.
         embedder: gives what makes the vectors of nodes, asked when it is needed; None for words alone.
+        embedding: its name; vectors of another one are made again.
         batch_tokens: a segment is written when a batch has so many raw tokens.
     """
 
@@ -69,10 +70,12 @@ class TextIndex:
         tree: IndexedTree,
         *,
         embedder: Callable[[], Embedder | None] | None = None,
+        embedding: str = "static",
         batch_tokens: int = BATCH_TOKENS,
     ) -> None:
         self._tree = tree
         self._embedder = embedder
+        self._embedding = embedding
         self._batch_tokens = batch_tokens
         self._refreshing = threading.Lock()
         self._words: Vocabulary | None = None
@@ -88,6 +91,9 @@ class TextIndex:
         with self._refreshing:
             if self.tables.sequence() > self._tree.sequence:  # the tree was made anew in the same store
                 self.tables.clear()
+            if self._embedder is not None and self.tables.embedding(self._embedding) != self._embedding:
+                self.tables.clear()
+                self.tables.embedding(self._embedding)
             while self.tables.sequence() < self._tree.sequence:
                 batch = self._prepare(done, progress)
                 if self.tables.write(batch):

@@ -142,6 +142,13 @@ class Tables:
         number: int = self._meta("generation", 0)
         return number
 
+    def embedding(self, name: str) -> str:
+        """Return the name of the embedding that vectors are of; it is set to this one when there was none."""
+        known: str | None = self._meta("embedding")
+        if known is None:
+            self._set_meta(embedding=name)
+        return known or name
+
     def sequence(self) -> int:
         """Return the tree's sequence number that the index has reached."""
         number: int = self._meta("sequence", 0)

@@ -9,10 +9,10 @@ from metatree_memory_tools.git_tools import (
     blame,
     find_change,
     git_log,
-    history_tools,
     open_commit,
     show_commit,
 )
+from metatree_memory_tools.offers import history_tools
 
 from metatree import search
 from metatree.errors import MetatreeError, UserError

@@ -9,6 +9,7 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.tree_source import TreeSource
 
 from metatree import Node, Tree, UserError, search
+from metatree.errors import StaleSource
 
 pytestmark = pytest.mark.integration
 
@@ -57,6 +58,17 @@ def test_a_tree_mounted_into_another(places: Path) -> None:
             changed = {node_id: there for _, node_id, there in tree.changes(since)}
             assert changed == {"shop/n": False, "shop/cart.py::total": True}
             assert tree.links("shop/cart.py") == [] and "Add up" in tree.content("shop/cart.py::total")
+
+
+def test_content_that_was_read_before_is_read_again_when_its_file_changed(places: Path) -> None:
+    with build_tree("wiki") as wiki, build_tree("tree:wiki", out="both") as tree:
+        assert tree.content("wiki/rules.md#refunds").endswith("14 days.")
+        (places / "wiki/rules.md").write_text("# Rules\n\n## Refunds\n\nRefunds are paid within 15 days.\n")
+        with pytest.raises(StaleSource):
+            tree.content("wiki/rules.md#refunds")
+        wiki.refresh()
+        tree.refresh()
+        assert tree.content("wiki/rules.md#refunds").endswith("15 days.")
 
 
 def test_a_tree_in_one_file_and_one_that_was_built_anew(places: Path) -> None:

@@ -101,10 +101,11 @@ def usage_text(usage: Usage) -> str:
 def source_place(tree: Tree, source: Quote) -> str:
     """Return where the words of a source stand, as `file:line`; the node's id when it has no file."""
     node = tree.find(source.node)
-    if node is None or node.source is None or tree.file_of(node) is None:
+    if node is None or node.source is None:
         return source.node
-    if node.source.type != "text" and node.source.start_line is not None:
-        return source.node  # the number is that of a turn, a page or a table
+    # Elsewhere the number is that of a turn, a page or a table, and the path may be a key of the source's own.
+    if node.source.type != "text" and (node.source.start_line is not None or tree.file_of(node) is None):
+        return source.node
     line = _quoted_line(tree, node, source.quote)
     return node.source.path if line is None else f"{node.source.path}:{line}"
 

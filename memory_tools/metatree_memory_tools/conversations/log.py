@@ -14,9 +14,10 @@ from metatree.tree import ROOT, Tree
 from metatree_memory_tools.conversations.dates import iso, moment, shown
 from metatree_memory_tools.conversations.file_type import turn_attributes
 from metatree_memory_tools.conversations.model import MOST_TURNS, PAUSE, Turn, said_text
+from metatree_memory_tools.offers import NOTED
 from metatree_memory_tools.wording import shorten
 
-BRANCH: Final = "conversations:"
+BRANCH: Final = NOTED
 """Id of the node that all conversations of this kind lie below."""
 
 _MAX_CHARS = 200_000
@@ -44,10 +45,10 @@ class ConversationLog:
         >>> log = ConversationLog(Tree.create(":memory:"), "support")
         >>> log.say("Ann", "The heating is broken.", at="2026-01-05T09:00")
         'conversations:/support/1/1'
-        >>> log.extend([Turn("Bob", "Since when?"), Turn("Ann", "Since Sunday.")])
+        >>> log.extend([Turn(who, said, "2026-01-05T09:01") for who, said in (("Bob", "When?"), ("Ann", "Sunday."))])
         2
-        >>> log.tree.content("conversations:/support/1/3")[-18:]
-        'Ann: Since Sunday.'
+        >>> log.tree.content("conversations:/support/1/3")
+        '[5 January 2026 09:01] Ann: Sunday.'
     """
 
     def __init__(

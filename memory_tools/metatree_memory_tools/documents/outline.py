@@ -119,7 +119,7 @@ class _Outlining:
 
     def _description(self, title: str, summary: str, top: Sequence[_Section]) -> str:
         said = f"{title}: {summary}" if title and summary else title or summary
-        if not any(line.strip() for line in self.found.lines) and not said:
+        if not said and not self.found.problem and not any(line.strip() for line in self.found.lines):
             said = f"{self.what} without text"
         if self.found.problem:
             said = (

@@ -34,7 +34,7 @@ def extract_rst(lines: Sequence[str]) -> Extracted:
             continue
         text, style, span = title
         rank = ranks.setdefault(style, len(ranks) + 1)
-        found.headings.append(Heading(rank, shorten(unmarked(text), _TITLE_CHARS), number, span))
+        found.headings.append(Heading(rank, shorten(unmarked(text[:1_000]), _TITLE_CHARS), number, span))
         number += span
     return found
 

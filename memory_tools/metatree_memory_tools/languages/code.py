@@ -19,6 +19,7 @@ from metatree.memory_type import Outline, SourceFile
 from metatree.node import Source
 from metatree.text import cut
 from metatree_memory_tools.languages.outline import outline_of
+from metatree_memory_tools.languages.syntax import ABOVE
 from metatree_memory_tools.languages.table import LANGUAGES, Language
 from metatree_memory_tools.plain_text import PlainText
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 PARSE_S = 10.0
 """A file that takes longer is plain text."""
 
+_COMMENTS = ("comment", "line_comment", "block_comment", "multiline_comment", "html_comment")
 _MOST_LINE_CHARS = 2_000
 """Lines that are longer on average were made by a tool: they are no outline for anybody."""
 
@@ -161,12 +163,20 @@ def _noise(language: Language) -> re.Pattern[bytes]:
 
 
 @cache
-def _queries(language: Language) -> tuple[tree_sitter.Query, tree_sitter.Query | None]:
+def _queries(
+    language: Language,
+) -> tuple[tree_sitter.Query, tree_sitter.Query | None, tree_sitter.Query | None]:
     import tree_sitter
 
     grammar = _grammar(language)
     imports = tree_sitter.Query(grammar, language.imports) if language.imports.strip() else None
-    return tree_sitter.Query(grammar, language.definitions), imports
+    nodes = [
+        name for name in (*_COMMENTS, *sorted(ABOVE)) if grammar.id_for_node_kind(name, True) is not None
+    ]
+    comments = (
+        tree_sitter.Query(grammar, f"[{' '.join(f'({name})' for name in nodes)}] @comment") if nodes else None
+    )
+    return tree_sitter.Query(grammar, language.definitions), imports, comments
 
 
 def _parse(language: Language, data: bytes) -> tree_sitter.Tree | None:

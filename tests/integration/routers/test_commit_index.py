@@ -69,6 +69,19 @@ def test_commits_that_come_later_are_indexed_and_rewritten_ones_forgotten(shop: 
     assert subjects() == ["Colour the till"]
 
 
+def test_where_nothing_can_be_written_what_is_indexed_is_used(shop: Path, tmp_path: Path) -> None:
+    with build_tree(shop, out=tmp_path / "tree", history=True) as tree:
+        assert isinstance(tree.index, Store)
+        tree.index.read_only = True
+        assert CommitIndex(tree.index).similar({"coupon": 1.0}) == []
+        tree.index.read_only = False
+        TextEvidence(tree).refresh()  # as `metatree build` does
+        tree.index.read_only = True
+        assert [commit.subject for commit in CommitIndex(tree.index).similar({"coupon": 1.0})] == [
+            "Let the till charge coupons once"
+        ]
+
+
 def test_a_file_is_found_under_its_present_name(shop: Path, tmp_path: Path) -> None:
     (shop / "beta.py").rename(shop / "gamma.py")
     _commit(shop, "Rename")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from metatree_routers.decisive import Word, words_of
 from metatree_routers.evidence import TextEvidence
 from metatree_routers.figures import share_of_figures
 from metatree_routers.index import Reader
@@ -171,6 +172,7 @@ def test_half_a_text_of_figures_is_the_most() -> None:
     assert (share_of_figures(""), share_of_figures("abc"), share_of_figures("12ab")) == (0, 0, 255)
 
 
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(min_value=0, max_value=30), min_size=1, max_size=30))
 def test_sums_below_are_those_of_the_subtrees(parents: list[int]) -> None:
     tree = Tree.create()
@@ -232,3 +234,25 @@ def test_results_give_the_reason_with_the_line() -> None:
     assert found.nodes[0].reason == (
         "says “corpus”; in “Parsing Japanese verbs”, which says “Japanese”: 'The corpus has seven million pairs.'"
     )
+
+
+def test_the_embedded_reader_asks_the_evidence_what_is_common(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    known = TextEvidence.is_common
+
+    def noted(self: TextEvidence, word: Word) -> bool:
+        asked.append(word.text)
+        return known(self, word)
+
+    monkeypatch.setattr(TextEvidence, "is_common", noted)
+    tree = _tree(("a", ".", "note", "Cache", "The Redis cache keeps sessions for one hour."))
+    search("How long does the Redis cache keep sessions?", tree=tree)
+    assert "Redis" in asked
+
+
+def test_a_word_is_common_when_many_texts_have_it_and_never_in_a_tree_of_few() -> None:
+    (word,) = [word for word in words_of("Where is Redis?") if word.text == "Redis"]
+    few = _tree(*((f"n{n}", ".", "note", "x", "Redis keeps it.") for n in range(4)))
+    many = _tree(*((f"n{n}", ".", "note", "x", "Redis keeps it.") for n in range(9)))
+    assert not TextEvidence(few).is_common(word)
+    assert TextEvidence(many).is_common(word)

