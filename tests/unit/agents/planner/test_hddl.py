@@ -289,7 +289,7 @@ PULLED = (
 def test_preconditions_are_pulled_up_unless_an_earlier_subtask_brings_them_about() -> None:
     problem = _problem(*tiny(PULLED, init="(p b)"))
     (method,) = [one for one in problem.domain.methods if one.name == "m"]
-    assert PullUp(problem).method_needs(method) == {(True, "p", ("?x",))}
+    assert PullUp(problem).method_needs(method) == frozenset({(True, "p", ("?x",))})
     found = search(compile_problem(problem), nodes=8, deadline=1e12)
     assert found.plan is not None, "?x = a is never looked at"
     assert [step.arguments for step in found.plan.steps] == [(), ("b",), ()]
@@ -298,7 +298,5 @@ def test_preconditions_are_pulled_up_unless_an_earlier_subtask_brings_them_about
 def test_effects_on_things_of_another_type_bring_nothing_about() -> None:
     problem = _problem(DELIVERY, TWO_PARCELS)
     (method,) = [one for one in problem.domain.methods if one.name == "by-truck"]
-    assert PullUp(problem).method_needs(method) == {
-        (True, "at", ("?x", "?from")),  # `go` moves trucks, not parcels
-        (False, "full", ("?t",)),
-    }
+    moved_by_others = (True, "at", ("?x", "?from"))  # `go` moves trucks, not parcels
+    assert PullUp(problem).method_needs(method) == frozenset({moved_by_others, (False, "full", ("?t",))})
