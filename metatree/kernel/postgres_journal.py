@@ -71,7 +71,8 @@ SELECT number, %s, %s, %s, %s, %s, %s FROM held RETURNING (SELECT flags FROM hel
 class PostgresJournal:
     """Implements `metatree.kernel.Journal` in tables of its own of a PostgreSQL database.
 
-    Leases run by the clock of the database, so clocks of machines may differ.
+    Leases run by the clock of the database, so clocks of machines may differ. A lock that somebody keeps for longer
+    than a lease is a `TransientError`.
 
     Args:
         address: `postgresql://…`.
@@ -90,6 +91,11 @@ class PostgresJournal:
             raise MissingExtra("postgres", what="a journal in PostgreSQL") from exc
         self.renew_every_s: float | None = lease_s / 4
         self._psycopg = psycopg
+        self._lost = (
+            psycopg.OperationalError,
+            psycopg.InterfaceError,
+            psycopg.errors.IdleInTransactionSessionTimeout,
+        )
         self._address = address
         self._lease_s = lease_s
         self._owner = owner or this_process()
@@ -112,12 +118,20 @@ class PostgresJournal:
         with self._lock:
             try:
                 if self._connection is None or self._connection.closed:
-                    self._connection = self._psycopg.connect(self._address, autocommit=True)
+                    self._connection = self._connect()
                 return work()
-            except self._psycopg.OperationalError as exc:
+            except self._lost as exc:
                 with suppress(Exception):
                     self._connection.close()
                 raise TransientError(f"PostgreSQL: {' '.join(str(exc).split())}", retry_after_s=1.0) from exc
+
+    def _connect(self) -> Any:
+        """Connect; a process that is stopped inside a transaction must not keep others out for longer than a lease."""
+        connection = self._psycopg.connect(self._address, autocommit=True)
+        lease_ms = max(1, int(self._lease_s * 1000))
+        for setting in ("idle_in_transaction_session_timeout", "lock_timeout"):
+            connection.execute(f"SET {setting} = {lease_ms}")
+        return connection
 
     def _rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         cursor = self._connection.execute(sql, parameters, prepare=True)
@@ -209,6 +223,9 @@ class PostgresJournal:
         number = self._numbers[run_id]
 
         def work() -> list[Record]:
+            asked = self._rows("SELECT flags FROM metatree_run WHERE number = %s", (number,))
+            if not asked[0][0] & MAIL:
+                return []
             with self._connection.transaction():
                 flags = self._rows("SELECT flags FROM metatree_run WHERE number = %s FOR UPDATE", (number,))
                 if not flags[0][0] & MAIL:

@@ -18,7 +18,7 @@ from metatree_agents.planner import Agents
 from metatree_agents.planner.machine import MACHINE
 
 from metatree import Blackboard
-from metatree.errors import LeaseLost, RunExists, UnknownRun
+from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
 from metatree.kernel import Record
 from metatree.kernel.postgres_journal import PostgresJournal
 from tests.real.planner_worker import make_domain
@@ -77,6 +77,31 @@ def test_the_journal_on_postgresql_keeps_the_promises_of_a_journal(address: str)
     other.close()
 
 
+def test_a_process_that_is_stopped_inside_a_transaction_keeps_nobody_out(address: str) -> None:
+    stopped = PostgresJournal(address, owner="elsewhere:1", lease_s=0.3)
+    stopped.create("locked", "m", Record("begin", 1.0))
+    stopped._connection.execute("BEGIN")
+    stopped._connection.execute("SELECT 1 FROM metatree_run WHERE id = 'locked' FOR UPDATE")
+    other = PostgresJournal(address, owner="elsewhere:2", lease_s=0.3)
+    tried: list[str] = []
+
+    def taken_over() -> bool:
+        try:
+            return other.acquire("locked") == 2
+        except (TransientError, LeaseLost) as exc:
+            tried.append(type(exc).__name__)
+            return False
+
+    _until(taken_over)
+    other.append("locked", 2, 1, Record("stop", 2.0))
+    with pytest.raises(TransientError):
+        stopped.append("locked", 1, 1, Record("stop", 2.0))
+    with pytest.raises(LeaseLost):
+        stopped.append("locked", 1, 1, Record("stop", 2.0))
+    stopped.close()
+    other.close()
+
+
 def test_a_worker_that_was_stopped_past_its_lease_writes_too_late(address: str, tmp_path: Path) -> None:
     with Blackboard(tmp_path / "board.db") as board:
         agents = Agents(address, make_domain(tmp_path), board=board, lease_s=LEASE_S)
@@ -90,7 +115,7 @@ def test_a_worker_that_was_stopped_past_its_lease_writes_too_late(address: str, 
         ]
         old, new = subprocess.Popen(command), None
         try:
-            _until(lambda: old.pid in _at_work(address))
+            _until(lambda: (tmp_path / "ledger").exists())  # in a body
             old.send_signal(signal.SIGSTOP)
             new = subprocess.Popen(command)
 

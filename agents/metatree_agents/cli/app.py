@@ -88,8 +88,9 @@ def run(arguments: Sequence[str]) -> int:
             raise KeyboardInterrupt
         return code
     except _UsageError as error:
-        # Without a command the message is the whole help, in its lines.
-        screen.note(f"metatree: {_usage_message(error)}" if arguments else str(error))
+        # Without a command, also without one of `agents` or `users`, the message is the whole help, in its lines.
+        is_help = type(error).__name__ == "NoArgsIsHelpError" or not arguments
+        screen.note(str(error) if is_help else f"metatree: {_usage_message(error)}")
         return WRONG_USE
     except (Exception, KeyboardInterrupt) as error:
         if debug:

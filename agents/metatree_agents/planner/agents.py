@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from metatree.errors import LeaseLost, RunExists, UserError
+from metatree.errors import LeaseLost, RunExists, TransientError, UserError
 from metatree.kernel import Record, Runner, first_record, fold
 from metatree.kernel.sqlite_journal import SqliteJournal
 from metatree.store import Store
@@ -391,6 +391,8 @@ class Agents:
             await self.adrive(agent, on_step)
         except LeaseLost:
             _log.info("agent %s is driven by another process", agent)
+        except TransientError as exc:
+            _log.warning("agent %s could not be driven, it is tried again: %s", agent, exc)
         except UserError as exc:
             _log.warning("agent %s cannot be driven here: %s", agent, exc)
             loop.skipped[agent] = str(exc)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from metatree.errors import LeaseLost, MissingExtra, UserError
+from metatree.errors import LeaseLost, MissingExtra, TransientError, UserError
 from metatree.kernel.postgres_journal import PostgresJournal
 from metatree_agents.planner.agents import LEASE_S, Agents
 from metatree_agents.planner.machine import MACHINE
@@ -83,7 +83,7 @@ class PostgresWorker:
             await self._agents.adrive(agent)
         except LeaseLost:
             _log.info("agent %s is driven by another process", agent)
-        except UserError as exc:
+        except (UserError, TransientError) as exc:  # asked for again as long as nobody drives it
             _log.warning("agent %s cannot be driven here: %s", agent, exc)
 
     async def run(self, *, poll_s: float = 0.5, stop: Callable[[], bool] | None = None) -> None:

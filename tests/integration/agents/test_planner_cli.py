@@ -192,6 +192,12 @@ def test_wrong_use_is_one_line_that_helps(metatree: Command, arguments: tuple[st
     assert done.err.count("\n") == 1
 
 
+def test_a_group_without_a_command_shows_its_help(metatree: Command) -> None:
+    done = metatree("agents")
+    assert (done.code, done.out) == (2, "")
+    assert any(line.split()[:1] == ["explain"] for line in done.err.splitlines())
+
+
 def test_unknown_agents_and_events_are_named(metatree: Command) -> None:
     metatree("agents", "start", "house.toml", "tour(cellar)", "--id", "guest")
     for arguments, said in (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from metatree_agents.planner.hddl.compiled import compile_problem
+from metatree_agents.planner.hddl.depth_first import search
 from metatree_agents.planner.hddl.language import Problem
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
 from metatree_agents.planner.hddl.plan import HtnPlan, plan_lines
 from metatree_agents.planner.hddl.progression import progress
+from metatree_agents.planner.hddl.pullup import PullUp
 from metatree_agents.planner.hddl.solve import Solved, solve
 from metatree_agents.planner.hddl.verify import InvalidPlan, verify, verify_plan
 from metatree_agents.planner.syntax import PlannerSyntaxError
@@ -274,3 +276,27 @@ def test_errors_of_problems(text: str, place: str, said: str) -> None:
     with pytest.raises(PlannerSyntaxError, match=said) as caught:
         parse_problem(text.replace("(go)", "(walk)"), parse_domain(DELIVERY), "p.hddl")
     assert str(caught.value).startswith(f"p.hddl:{place}:")
+
+
+PULLED = (
+    "(:task t) (:task get) (:method m :parameters (?x) :task (t) :ordered-subtasks (and (get) (use ?x) (close)))"
+    " (:method g :task (get) :ordered-subtasks (and (make)))"
+    " (:action make :effect (q)) (:action use :parameters (?x) :precondition (and (q) (p ?x)))"
+    " (:action close :precondition (q))"
+)
+
+
+def test_preconditions_are_pulled_up_unless_an_earlier_subtask_brings_them_about() -> None:
+    problem = _problem(*tiny(PULLED, init="(p b)"))
+    (method,) = [one for one in problem.domain.methods if one.name == "m"]
+    assert PullUp(problem).method_needs(method) == frozenset({(True, "p", ("?x",))})
+    found = search(compile_problem(problem), nodes=8, deadline=1e12)
+    assert found.plan is not None, "?x = a is never looked at"
+    assert [step.arguments for step in found.plan.steps] == [(), ("b",), ()]
+
+
+def test_effects_on_things_of_another_type_bring_nothing_about() -> None:
+    problem = _problem(DELIVERY, TWO_PARCELS)
+    (method,) = [one for one in problem.domain.methods if one.name == "by-truck"]
+    moved_by_others = (True, "at", ("?x", "?from"))  # `go` moves trucks, not parcels
+    assert PullUp(problem).method_needs(method) == frozenset({moved_by_others, (False, "full", ("?t",))})
