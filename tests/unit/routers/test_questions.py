@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from metatree_routers.context import covered
 from metatree_routers.decisive import Word, words_of
 from metatree_routers.evidence import TextEvidence
 from metatree_routers.figures import share_of_figures
@@ -79,6 +80,23 @@ def test_a_short_answer_is_found_by_the_question_before_it_where_texts_follow_ea
     assert (scores["s/2"] > scores["s/0"] * 0.99) and (scores["s/0"] > 0)
     levels = evidence.query(lambda reader: reader.records.levels)
     assert bool((levels.before >= 0).any()) is counts
+
+
+@pytest.mark.parametrize(("said_in", "by_neighbour", "by_first"), [("s/1", 0.24, 0.24), ("s", 0.4, 0.4)])
+def test_neighbours_and_titles_above_count_by_their_weights(
+    said_in: str, by_neighbour: float, by_first: float
+) -> None:
+    """A word said for 0.8 in the turn between counts 0.3 of it, in the title above 0.5."""
+
+    def check(reader: Reader) -> None:
+        numbers = reader.numbers(["s", "s/0", "s/1", "s/2"])
+        own = np.zeros(len(reader.records), dtype=np.float32)
+        own[numbers[said_in]] = 0.8
+        found = covered(reader.records.levels, own, np.zeros_like(own), np.ones_like(own))
+        assert found[numbers["s/2"]] == pytest.approx(by_neighbour)
+        assert found[numbers["s/0"]] == pytest.approx(by_first)
+
+    TextEvidence(_talk("turn", "session"), embeddings=False).query(check)
 
 
 def test_where_an_amount_is_asked_for_a_table_comes_before_prose() -> None:
