@@ -16,10 +16,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,15 +66,27 @@ def ours(domain: Path, problem: Path, seconds: float) -> tuple[dict[str, Any], s
 def peer(python: Path, *arguments: object, text: str = "", seconds: float = 60.0) -> dict[str, Any]:
     """Run another planner in its venv."""
     command = [str(python), str(HERE / "peers.py"), *map(str, arguments)]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     try:
-        done = subprocess.run(
-            command, input=text, capture_output=True, text=True, check=False, timeout=seconds + 20
-        )
+        out, err = process.communicate(text, timeout=seconds + 20)
     except subprocess.TimeoutExpired:
         return {"ended": "timeout", "seconds": seconds}
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    finally:
+        with suppress(
+            ProcessLookupError
+        ):  # the server that Aries runs in outlives a process that was given up
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    lines = [line for line in out.splitlines() if line.startswith("{")]
     if not lines:
-        return {"ended": "failed", "why": done.stderr.strip()[-200:]}
+        return {"ended": "failed", "why": err.strip()[-200:]}
     return dict(json.loads(lines[-1]))
 
 
