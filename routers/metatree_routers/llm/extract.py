@@ -103,5 +103,5 @@ def _loaded(text: str) -> Any:
         with warnings.catch_warnings():  # about escapes in a text that is no program
             warnings.simplefilter("ignore")
             return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None

@@ -82,6 +82,7 @@ def test_only_offered_options_are_found(said: str) -> None:
         ("{", None),
         ("{{{{" * 100, None),
         ("[1, 2]", None),
+        ("{[]}", None),
         ("[" * 10_000, None),
         ('{"a": ' * 5_000, None),
     ],

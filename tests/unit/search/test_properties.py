@@ -39,6 +39,8 @@ from metatree.searching.bound import most_steps
 from metatree.searching.machine import SearchMachine
 from metatree.testing import FunctionRouter, PlainComposer, PlainDescriber, ScriptedToolCaller, tree_of
 
+ENDS = ("answered", "exhausted", "failed")
+"""How a run with a router and a reader that say anything may end: "failed" where all of few reads happen to raise."""
 few = settings(max_examples=20, deadline=None)
 
 
@@ -154,8 +156,7 @@ def test_every_run_ends_within_the_bound_that_the_machine_states(seed: int) -> N
     tree = make_tree(random.Random(seed))
     journal = MemoryJournal()
     found = fuzz(seed, tree, journal=journal, run_id="r")
-    # "failed" where the reader happens to raise at all of the few reads that there are
-    assert found.ended in ("answered", "exhausted", "failed")
+    assert found.ended in ENDS
     steps = sum(record.kind == "outcome" for record in journal.read("r"))
     assert steps <= most_steps(nodes=len(tree), tools=2, questions=2, limits=LIMITS, fallbacks=1)
 
@@ -166,7 +167,7 @@ def test_every_collecting_run_ends_within_the_bound(seed: int) -> None:
     tree = make_tree(random.Random(seed))
     journal = MemoryJournal()
     found = fuzz(seed, tree, journal=journal, run_id="r", returns="nodes", k=4)
-    assert found.ended in ("answered", "exhausted")
+    assert found.ended in ENDS
     assert len(found.nodes) == len({node.id for node in found.nodes}) <= 4
     steps = sum(record.kind == "outcome" for record in journal.read("r"))
     assert steps <= most_steps(nodes=len(tree), tools=2, questions=2, limits=LIMITS, fallbacks=1)
@@ -204,7 +205,7 @@ def test_every_run_ends_for_a_router_that_never_changes_its_mind(constant: Any, 
             journal=journal,
             run_id="r",
         )
-        assert found.ended in ("answered", "exhausted")
+        assert found.ended in ENDS
         steps = sum(record.kind == "outcome" for record in journal.read("r"))
         assert steps <= most_steps(nodes=len(tree), tools=0, questions=2, limits=LIMITS, fallbacks=0)
 
@@ -218,7 +219,7 @@ def test_an_endlessly_slow_router_costs_its_time_limit_and_no_more() -> None:
     fuzzer = Fuzzer(1)
     limits = Limits(effect_seconds=0.01)
     found = search("q", tree=tree, router=Slow(), reader=fuzzer, evidence=False, limits=limits)
-    assert found.ended in ("answered", "exhausted")
+    assert found.ended in ENDS
     assert found.usage.seconds < 2
 
 
@@ -272,7 +273,7 @@ def test_a_marked_node_is_never_offered_again_in_the_same_frame_start(
         returns=returns,
         k=9,
     )
-    assert found.ended in ("answered", "exhausted")
+    assert found.ended in ENDS
     marked: dict[int, set[str]] = {}
     for entry in found.trace:
         marks = marked.setdefault(entry.frame, set())
@@ -408,9 +409,9 @@ def test_edits_of_the_tree_during_a_run_never_crash_or_loop_it(seed: int) -> Non
             assert "root" in str(exc) or "below itself" in str(exc) or isinstance(exc, UnknownNode)
 
     found = fuzz(seed, tree, fuzzer=fuzzer, on_event=edit)
-    assert found.ended in ("answered", "exhausted")
+    assert found.ended in ENDS
     found = fuzz(seed, tree, fuzzer=fuzzer, on_event=edit, returns="nodes", k=5)
-    assert found.ended in ("answered", "exhausted")
+    assert found.ended in ENDS
 
 
 @settings(max_examples=20, deadline=None)
