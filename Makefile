@@ -27,8 +27,8 @@ $(STAMP):
 demo: $(STAMP) ## build the tree of a well-known package, ask it a question, list the files to edit for an issue
 	@$(BIN)/python examples/demo.py
 
-test: $(STAMP) ## run the tests
-	@$(BIN)/python -m pytest
+test: $(STAMP) ## run the tests, on all cores
+	@$(BIN)/python -m pytest -n auto $(ARGS)
 
 test-model: $(STAMP) ## run the tests that need a real model: a small one, downloaded once, on loopback
 	@$(BIN)/python .ci/model "$(MODEL)"
