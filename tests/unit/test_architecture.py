@@ -105,3 +105,13 @@ def test_public_names_are_pinned(package: str) -> None:
     module = importlib.import_module(package)
     assert sorted(module.__all__) == sorted(PUBLIC[package].split())
     assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_every_entry_point_of_the_project_file_can_be_loaded() -> None:
+    import tomllib
+    from importlib.metadata import EntryPoint
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for group, entries in project["entry-points"].items():
+        for name, value in entries.items():
+            assert EntryPoint(name, value, group).load() is not None
