@@ -181,7 +181,7 @@ class SourceType(Protocol):
         Ids are relative to the source, unique in it and the same for the same thing the next time; siblings come in
         their order. A node's text is kept when `content` is given; with `source=Source(type=NAME, path=KEY)` it is
         asked for when it is needed. A node whose text is not kept should have a `digest` that changes with the text.
-        `attributes["links"]`, pairs of a kind and an id of the source, become links to these nodes.
+        `attributes["linked"]`, pairs of a kind and an id of the source, become links to these nodes.
 
         Raises:
             MetatreeError: it cannot be read (any further); its top node will say so, and what was there stays.

@@ -97,7 +97,7 @@ class SourceBuild:
                     raise UserError(f"a node {node.id!r} of type {self.kind.name!r} {what}")
                 position = self.counts[above] = self.counts.get(above, 0) + GAP
             self.seen.add(placed.id)
-            for kind, target in node.attributes.get("links", ()):
+            for kind, target in node.attributes.get("linked", ()):
                 self.links.add((placed.id, str(kind), self._id(str(target))))
             yield placed, above, position
 

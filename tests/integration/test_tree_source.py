@@ -71,6 +71,18 @@ def test_content_that_was_read_before_is_read_again_when_its_file_changed(places
         assert tree.content("wiki/rules.md#refunds").endswith("15 days.")
 
 
+def test_documents_with_links_are_mounted(places: Path) -> None:
+    (places / "wiki/a.html").write_text(
+        '<h1>A</h1><p>See <a href="b.html">b</a>, <a href="rules.md">rules</a>.</p>'
+    )
+    (places / "wiki/b.html").write_text("<h1>B</h1><p>Parcels leave at noon.</p>")
+    with build_tree("wiki") as wiki:
+        assert wiki.get("a.html").attributes["links"]
+    with build_tree("wiki/.metatree", out="both") as tree:
+        assert "note" not in tree.get("wiki").attributes
+        assert ("links", "wiki/b.html") in tree.links("wiki/a.html")
+
+
 def test_a_tree_in_one_file_and_one_that_was_built_anew(places: Path) -> None:
     with Tree.create("notes.db") as notes:
         notes.add(Node("a", "Auth", content="Tokens last an hour."))

@@ -71,13 +71,13 @@ def serve(
     """
     _require_service()
     from metatree_agents.cli.searching import limits_of, suite_parts, with_hints
-    from metatree_agents.cli.trees import place_of, ready_tree
+    from metatree_agents.cli.trees import ready_tree
     from metatree_agents.service.serving import serve_all
     from metatree_agents.service.state import Settings
 
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
     with ready_tree(source, tree) as memory:
-        kept = _opened(database, place_of(source, tree))
+        kept = _opened(database, source, tree)
         _run(
             lambda stop: serve_all(
                 kept,
@@ -90,6 +90,7 @@ def serve(
                 port=port,
                 stop=stop,
                 say=screen.note,
+                options=again(database, source, tree),
             )
         )
     return FOUND
@@ -189,12 +190,12 @@ def add(
     \b
     Example: metatree users add Inference_2 --role engine
     """
-    secret = _with_users(database, source, tree, lambda users: users.add(name, role))
+    secret = _with_users(database, source, tree, lambda users: users.add(name, role), create=True)
     if json:
         screen.write_json({"name": name, "role": role, "secret": secret})
     else:
         screen.write([secret])
-        screen.note(f"this is the secret of {name}; it is not shown again")
+        screen.note(f"this is the secret of {name}, for the service of this database; it is not shown again")
     return FOUND
 
 
@@ -242,11 +243,12 @@ def _with_users(
     source: list[str] | None,
     tree: Path | None,
     what: Callable[[Users], Coroutine[Any, Any, Any]],
+    *,
+    create: bool = False,
 ) -> Any:
-    from metatree_agents.cli.trees import place_of
     from metatree_agents.service.users import Users
 
-    kept = _opened(database, place_of(source, tree))
+    kept = _opened(database, source, tree, create=create)
 
     async def do() -> Any:
         try:
@@ -257,24 +259,51 @@ def _with_users(
     return asyncio.run(do())
 
 
-def _opened(database: str | None, place: Path) -> Database:
+def _opened(
+    database: str | None, source: list[str] | None, tree: Path | None, *, create: bool = True
+) -> Database:
+    """Open the database of the service, readable for nobody else.
+
+    Raises:
+        UserError: its folder is not there, or `create` is False and it is not.
+    """
+    from metatree_agents.cli.trees import FOLDER, place_of
     from metatree_agents.service.database import SqliteDatabase
 
     if database is not None and "://" in database:
         raise UserError(f"{database.partition('://')[0]}:// databases are not supported yet: name a file")
-    file = (
-        Path(database).expanduser()
-        if database is not None
-        else (place if place.is_dir() else place.parent) / DATABASE
-    )
+    if database is not None:
+        file = Path(database).expanduser()
+    else:
+        place = place_of(source, tree)
+        # A tree in one file has its database beside it; any other in its folder, which builds make and scans pass over.
+        file = (place.parent if place.is_file() else place) / DATABASE
+        if create and file.parent.name == FOLDER and not file.parent.exists():
+            file.parent.mkdir()
+            (file.parent / ".gitignore").write_text("*\n")
+    if not create and not file.exists():
+        raise UserError(
+            f"there is no service in {str(file)!r}: name the --source, --tree or --database that `metatree serve` has"
+        )
     if not file.parent.is_dir():
         raise UserError(
-            f"there is no folder {str(file.parent)!r} for the database: make it, or name another file"
+            f"there is no folder {str(file.parent)!r} for the database: make it, or name another file with --database"
         )
-    opened = SqliteDatabase.open(file)
-    with suppress(OSError):
-        file.chmod(0o600)  # secrets are in it
-    return opened
+    # SQLite gives the files beside it, in which secrets are too, the rights of the database itself.
+    for path in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
+        if path == file or path.exists():
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            with suppress(OSError):
+                path.chmod(0o600)
+    return SqliteDatabase.open(file)
+
+
+def again(database: str | None, source: list[str] | None, tree: Path | None) -> str:
+    """Return the options that name the same database in another command."""
+    if database is not None:
+        return f" --database {database}"
+    named = "".join(f" --source {each}" for each in source or ())
+    return named + (f" --tree {tree}" if tree is not None else "")
 
 
 def _require_service() -> None:

@@ -36,12 +36,14 @@ async def serve_all(
     port: int,
     stop: asyncio.Event,
     say: Callable[[str], None],
+    options: str = "",
 ) -> None:
     """Serve until `stop` is set.
 
     Args:
         memory: what the engine inside searches; None for no engine inside.
         say: told what a person should know: the address, and the secrets of the first users, once.
+        options: options of the command line that name this database.
 
     Raises:
         UserError: the address cannot be listened on.
@@ -53,7 +55,9 @@ async def serve_all(
         raise
     users = Users(database, settings.proofs)
     if not await users.list():
-        say("first start: these secrets are shown only now; `metatree users add NAME` makes new ones")
+        say(
+            f"first start: these secrets are shown only now; `metatree users add NAME{options}` makes new ones"
+        )
         for name, role in (("admin", "admin"), ("Frontend_1", "frontend")):
             say(f"  {name} ({role}): {await users.add(name, role)}")
     app = create_app(database, settings)

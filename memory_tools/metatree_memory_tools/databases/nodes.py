@@ -58,7 +58,7 @@ def _table_nodes(
     attributes = {
         "columns": len(table.columns),
         **({"rows": table.rows, "rows_exact": table.exact} if table.rows is not None else {}),
-        **({"links": links} if links else {}),
+        **({"linked": links} if links else {}),
         **({"note": f"its rows cannot be read: {table.problem}"} if table.problem else {}),
     }
     yield Node(node_id, table.name, table_text(table), kind=table.kind, attributes=attributes), parent

@@ -77,6 +77,9 @@ def test_a_first_start_answers_and_a_worker_takes_over(
         secret = until(server, r"Frontend_1 \(frontend\): (\S+)")[1]
         url = until(server, r"listening on (http://127\.0\.0\.1:\d+)")[1]
         assert "nine watts" in " ".join(ask(url, secret, "one", "How many watts has the bulb in the hall?"))
+        files = list((source / ".metatree").glob("service.db*"))
+        assert len(files) == 3
+        assert not any(file.stat().st_mode & 0o077 for file in files), "others may not read the secrets"
     finally:
         assert ended(server) == 0
     assert (source / ".metatree" / "service.db").stat().st_mode & 0o077 == 0, (
@@ -118,6 +121,20 @@ def test_users_are_listed_and_removed_and_secrets_are_shown_once(
     assert run(["users", "remove", "Ann", *where]) == 0
     assert run(["users", "remove", "Ann", *where]) == 2
     assert "no user 'Ann'" in capfd.readouterr().err
+
+
+def test_users_come_before_the_tree_and_are_where_the_service_looks(
+    source: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--source", str(source)]
+    assert run(["users", "list", *where]) == 2
+    assert "there is no service in" in capfd.readouterr().err
+    assert run(["users", "add", "Ann", *where]) == 0
+    assert sorted(path.name for path in source.iterdir()) == [".metatree", "lamps.md"]
+    run(["build", str(source)])
+    capfd.readouterr()
+    assert run(["users", "list", *where]) == 0
+    assert capfd.readouterr().out == "Ann  user\n"
 
 
 @pytest.mark.parametrize(
