@@ -329,7 +329,7 @@ class PostgresJournal:
                 ended,
                 began,
                 updated,
-                given_of(Record("begin", began, None, json.loads(body))),
+                given_of(Record("begin", began, None, None if body is None else json.loads(body))),
             )
             for run_id, machine, ended, began, updated, body in found
         ]
