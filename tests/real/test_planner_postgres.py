@@ -29,6 +29,9 @@ pytestmark = pytest.mark.real
 AGENTS = 200
 WORKERS = 3
 DISTURBANCES = 12
+AT_FIRST = 80
+"""Agents that are there at the beginning."""
+AT_A_TIME = 10
 LEASE_S = 1.0
 
 
@@ -231,8 +234,8 @@ def _ends(agents: Agents) -> dict[str, Any]:
     return found
 
 
-def _all_orders(agents: Agents, domain_agents: int) -> None:
-    for number in range(domain_agents):
+def _orders(agents: Agents, numbers: range) -> None:
+    for number in numbers:
         agents.start(("order", number), [("stock", number)], id=f"order-{number}")
 
 
@@ -242,21 +245,26 @@ def test_workers_that_are_killed_and_stopped_at_random_lose_and_repeat_nothing(
     calm = tmp_path / "calm"
     calm.mkdir()
     with Agents(":memory:", make_domain(calm), board=False) as agents:
-        _all_orders(agents, AGENTS)
+        _orders(agents, range(AGENTS))
         agents.work(until_idle=True, at_once=20)
         undisturbed = _ends(agents)
     rng = Random(7)
     done = 0
     with Blackboard(tmp_path / "board.db") as board:
         agents = Agents(address, make_domain(tmp_path), board=board, lease_s=LEASE_S)
-        _all_orders(agents, AGENTS)
+        _orders(agents, range(AT_FIRST))
+        started = AT_FIRST
         workers = Workers(address, tmp_path)
         deadline = time.monotonic() + 240
         try:
-            while len(_ended(agents)) < AGENTS:
+            while started < AGENTS or len(_ended(agents, started)) < AGENTS:
                 assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
-                if done < DISTURBANCES:
-                    done += workers.disturb(rng, _at_work(address))
+                landed = done < DISTURBANCES and workers.disturb(rng, _at_work(address))
+                done += landed
+                # The rest come with the disturbances, so that there is work to disturb on a fast machine too.
+                if landed or len(_ended(agents, started)) == started:
+                    _orders(agents, range(started, min(started + AT_A_TIME, AGENTS)))
+                    started = min(started + AT_A_TIME, AGENTS)
                 workers.wake()
                 workers.fill()
                 for item in board.open_questions():
@@ -287,7 +295,7 @@ def test_workers_that_are_killed_and_stopped_at_random_lose_and_repeat_nothing(
 
 
 def _refused(agents: Agents) -> int:
-    return sum(agents.journal.refused(f"order-{number}") for number in range(AGENTS))
+    return sum(agents.journal.refused(one[0]) for one in agents.all() if one[0].startswith("order-"))
 
 
 def _at_work(address: str) -> set[int]:
@@ -299,6 +307,6 @@ def _at_work(address: str) -> set[int]:
     return {int(owner.rsplit("/", 2)[1]) for (owner,) in found if owner.count("/") >= 2}
 
 
-def _ended(agents: Agents) -> list[str]:
+def _ended(agents: Agents, started: int) -> list[str]:
     waiting = agents.journal.is_waiting
-    return [f"order-{n}" for n in range(AGENTS) if not waiting(f"order-{n}", MACHINE)]
+    return [f"order-{n}" for n in range(started) if not waiting(f"order-{n}", MACHINE)]
