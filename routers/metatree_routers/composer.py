@@ -15,10 +15,13 @@ class EmbeddedComposer:
         )
         blocks = []
         for question in questions:
+            said = [answer.answer.strip() for answer in request.answers if answer.question == question]
+            # The last of several parts may say those before it again.
             texts = dict.fromkeys(
-                answer.answer.strip()
-                for answer in request.answers
-                if answer.question == question and answer.answer.strip()
+                text
+                for i, text in enumerate(said)
+                if text
+                and not any(text != later and f"\n{text}\n" in f"\n{later}\n" for later in said[i + 1 :])
             )
             if texts:
                 text = "\n\n".join(texts)

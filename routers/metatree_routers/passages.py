@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from metatree_routers.embedding import Embedder
 from metatree_routers.sections import Sections, sections
-from metatree_routers.text import expand, raw_tokens, sentences, term_counts
+from metatree_routers.text import expand, raw_tokens, sentences, term_counts, terms
 
 MAX_CHARS = 400_000
 """A longer content is read up to here."""
@@ -18,6 +18,8 @@ MAX_SPANS = 4_000
 MAX_SENTENCES = 3
 MAX_PASSAGE_CHARS = 900
 MAX_CODE_LINES = 40
+_MOST_NAMING = 4
+"""Words that name a speaker and a day, at most, besides numbers."""
 _NEAREST = 24
 """Passages whose cosine is computed: those with the most words."""
 
@@ -67,7 +69,12 @@ def best_passage(
     if not total:
         return None
     windows = _code_windows(text, spans, counts, weights) if is_code else _windows(spans, counts, weights)
-    windows = [window for window in windows if _says_more(text[window[0] : window[1]], weights)]
+    asked = frozenset(terms(question))
+    windows = [
+        window
+        for window in windows
+        if _says_more(said := text[window[0] : window[1]], weights) and not _only_asks(said, asked)
+    ]
     if not windows:
         return None
     cosine = _cosines(parts.title if parts.is_long else question, text, windows, embedder)
@@ -82,6 +89,24 @@ def _says_more(passage: str, asked: Collection[str]) -> bool:
         raw.isdecimal() or (len(raw) > 1 and any(term not in asked for term in _simple(raw)))
         for raw in raw_tokens(passage)
     )
+
+
+_ASKS = re.compile(r"\?[\W_]*$")
+_COLON = re.compile(r":\s")
+_BRACKETED = re.compile(r"\[[^\]\n]*\]")
+
+
+def _only_asks(passage: str, asked: frozenset[str]) -> bool:
+    """Whether a passage is the question itself, maybe with who asks it and when: `user: Where is the car?`."""
+    if not _ASKS.search(passage):
+        return False
+    if set(terms(passage)) == asked:
+        return True
+    colon = _COLON.search(passage)
+    if colon is None:
+        return False
+    naming = [raw for raw in raw_tokens(_BRACKETED.sub("", passage[: colon.start()])) if not raw.isdecimal()]
+    return len(naming) <= _MOST_NAMING and set(terms(passage[colon.end() :])) == asked
 
 
 def _simple(raw: str) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ ENOUGH_PARTS = 3
 on. Without, no more than these are given: further ones would not be clearer."""
 
 _PROSE_SUFFIXES = frozenset({".md", ".rst", ".txt", ".html", ".htm", ".pdf", ".adoc", ".tex", ""})
+_TOOL_KINDS = frozenset({"api operation", "mcp tool"})
+"""Nodes whose own text says what a call of a server would answer, and is no answer itself."""
 _CODE_KINDS = frozenset({"definition", "class", "function", "method", "code"})
 
 
@@ -34,6 +36,7 @@ class EmbeddedReader:
 
     A question is closed only by a passage that has the word it turns on, itself or in the title, path or description
     of its node; where names or words that are rare in any text are asked for, a passage without any is no part either.
+    What is said of a server's tool closes no question, and is a part of an answer only as long as there is no other.
 
     Args:
         embeddings: whether static embeddings are used where they can be loaded.
@@ -77,20 +80,22 @@ def _answer(
 ) -> Answer | None:
     quote = request.content[passage.start : passage.end]
     parts = [part for part in request.partial_answers if part.question == question]
-    if any(quote in part.quote for part in parts):
+    describes = request.node.kind in _TOOL_KINDS and request.content == request.node.content
+    if any(quote in part.quote for part in parts) or (describes and parts):
         return None
     unsaid = set(_unsaid(request.node, quote, words))
     turning = words[0] if words and words[0].weight >= NOTABLE and words[0] in unsaid else None
     strong = {word for word in words if word.weight >= STRONG}
     if strong and strong <= unsaid:
         return None
-    closes = passage.score >= COMPLETE or _say_all(parts, words, unsaid)
-    complete = turning is None and closes
+    alone = passage.score >= COMPLETE
+    complete = turning is None and not describes and (alone or _say_all(parts, words, unsaid))
     if not complete and len(parts) >= ENOUGH_PARTS:
         return None
-    return Answer(
-        question, _with_signature(request.content, passage, quote) if is_code else quote, quote, complete
-    )
+    text = _with_signature(request.content, passage, quote) if is_code else quote
+    if complete and not alone:  # only all of them together answer
+        text = "\n".join(dict.fromkeys([*(part.answer for part in parts), text]))
+    return Answer(question, text, quote, complete)
 
 
 def _say_all(parts: Sequence[Answer], words: Sequence[Word], unsaid: Collection[Word]) -> bool:

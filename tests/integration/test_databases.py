@@ -10,6 +10,7 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.databases.sqlite import SQLite
 from metatree_memory_tools.databases.tools import find_rows, query_database, save_query
 
+from metatree import search
 from metatree.errors import UserError
 from metatree.tree import Tree
 
@@ -206,3 +207,22 @@ def test_what_is_no_database_says_so(tmp_path: Path) -> None:
         SQLite.open_file(path)
     with build_tree(path, tmp_path, out=tmp_path / "tree") as tree:
         assert "cannot be read" in tree.get("no.db").attributes["note"]
+
+
+def test_a_row_beyond_the_samples_is_found_beside_other_sources(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "crm.db")) as connection:
+        connection.execute("CREATE TABLE customer(id INTEGER PRIMARY KEY, name TEXT, city TEXT)")
+        connection.executemany(
+            "INSERT INTO customer(name, city) VALUES (?, ?)",
+            [*((f"Customer {i}", "Bern") for i in range(50)), ("Jan Suter", "Chur")],
+        )
+        connection.commit()
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "boats.md").write_text("# Boats\n\nThe ferry to the city leaves at noon.\n")
+    (notes / "tea.md").write_text("# Tea\n\nA kettle boils one litre in three minutes.\n")
+    with build_tree(notes, tmp_path / "crm.db", out=tmp_path / "tree") as tree:
+        result = search('In which city does the customer "Jan Suter" live?', tree=tree)
+        assert "Jan Suter | Chur" in str(result.answer)
+        assert [source.node for source in result.answers[0].sources] == ["crm.db/customer"]
+        assert search("Which moons does Jupiter have?", tree=tree).ended == "exhausted"

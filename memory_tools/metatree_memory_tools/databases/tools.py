@@ -60,8 +60,10 @@ def query_database(
 @tool(
     kind="exploratory",
     title="find rows by a text",
-    kinds=("database", "file", "schema", "table", "view", "column", "rows"),
+    # Not columns and sample rows: a row is a row of its table, to which a search goes up from them.
+    kinds=("database", "file", "schema", "table", "view"),
     reuse="run",
+    beyond=True,
 )
 def find_rows(
     node: Node,

@@ -116,6 +116,13 @@ def test_a_question_that_no_node_answers_is_answered_by_an_operation(tree: Tree)
     assert call.data["arguments"] == {"order_id": 1234}
 
 
+def test_what_is_said_of_an_operation_does_not_answer_for_it(tree: Tree) -> None:
+    question = "Where is order 1234?"
+    alone = search(question, tree=tree, own_tools=False)
+    assert alone.ended == "exhausted" and not any(answer.complete for answer in alone.answers)
+    assert "left the warehouse on Tuesday" in str(search(question, tree=tree).answer)
+
+
 def test_arguments_go_where_they_belong(shop: WebServer, call: Callable[..., Any]) -> None:
     call(
         "listStock",

@@ -31,8 +31,10 @@ from metatree import (
     ToolRequest,
     ToolSpec,
     UserError,
+    search,
 )
 from metatree.errors import BadModelAnswer
+from metatree.testing import FunctionRouter, tree_of
 
 PROSE = """# Sessions
 
@@ -150,6 +152,68 @@ def test_parts_that_were_found_are_not_said_again_and_enough_of_them_close_the_q
     assert third.complete
 
 
+def test_what_closes_a_question_only_with_earlier_parts_says_them_too() -> None:
+    question = "How many minutes does it take until the water for the tea boils?"
+    said = (
+        "A kettle boils one litre in three minutes.",
+        "Water for tea is kept in a jug.",
+        "Take some tea to the garden.",
+    )
+    parts: tuple[Answer, ...] = ()
+    for text in said:
+        (answer,) = read(text, question, parts=parts).answers
+        parts = (*parts, answer)
+    assert [(part.complete, part.quote) for part in parts] == [
+        (False, said[0]),
+        (False, said[1]),
+        (True, said[2]),
+    ]
+    assert parts[-1].answer == "\n".join(said)
+    found = search(
+        question,
+        tree=tree_of(dict(zip("abc", said, strict=True))),
+        router=FunctionRouter(lambda request: request.options[0].id),
+        reader=EmbeddedReader(),
+        evidence=False,
+    )
+    assert found.answer == "\n".join(said)
+    assert [source.quote for source in found.answers[0].sources] == list(said)
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        "user: Where did I park the blue car?",
+        "[5 January 2026 09:01] Ann: Where did I park the blue car?",
+        "2026-01-05 09:01 Ann Miller: so where did I park my blue car?",
+        '"Where did I park the blue car?"',
+    ],
+)
+def test_who_only_asks_the_same_answers_nothing(turn: str) -> None:
+    question = "Where did I park the blue car?"
+    assert read(turn, question) == Reading(useful=False)
+    (answer,) = read(f"{turn}\n\nassistant: You parked the blue car on level 2.", question).answers
+    assert answer.quote == "assistant: You parked the blue car on level 2."
+
+
+def test_who_asked_something_is_answered_by_the_question() -> None:
+    (answer,) = read("Ann: Where is the blue car?", "Who asked where the blue car is?").answers
+    assert answer.quote == "Ann: Where is the blue car?"
+
+
+@pytest.mark.parametrize("kind", ["api operation", "mcp tool"])
+def test_what_is_said_of_a_tool_closes_no_question_and_what_it_says_does(kind: str) -> None:
+    question = "What is the status of order 17?"
+    text = "GET /orders/{id}\n\nStatus of an order by its number"
+    node = Node(id="o", title="Status of an order", kind=kind, content=text)
+    (part,) = read(text, question, node=node).answers
+    assert not part.complete
+    other = Answer(question, "Orders have a status.", "Orders have a status.", complete=False)
+    assert read(text, question, node=node, parts=(other,)) == Reading(useful=False)
+    (answer,) = read('{"order": 17, "status": "shipped"}', question, node=node, parts=(part,)).answers
+    assert answer.complete and answer.answer == answer.quote
+
+
 @pytest.mark.parametrize("weak", [0, 2, 5])
 def test_nothing_is_an_answer_without_the_name_that_is_asked_for(weak: int) -> None:
     question = "How does the session connect to a PostgreSQL connection pool?"
@@ -260,6 +324,12 @@ def test_answers_are_joined_under_their_questions() -> None:
     answers = (Answer("a?", "one"), Answer("b?", "two"), Answer("a?", "three"), Answer("a?", "one"))
     text = asyncio.run(EmbeddedComposer().compose(ComposeRequest(("a?", "b?", "c?"), answers, ("c?",))))
     assert text == "a?\none\n\nthree\n\nb?\ntwo\n\nNot found: c?"
+
+
+def test_parts_that_a_later_answer_says_again_are_written_once() -> None:
+    answers = (Answer("a?", "one", complete=False), Answer("b?", "two"), Answer("a?", "one\nthree"))
+    text = asyncio.run(EmbeddedComposer().compose(ComposeRequest(("a?", "b?"), answers, ())))
+    assert text == "a?\none\nthree\n\nb?\ntwo"
 
 
 @pytest.mark.parametrize(
