@@ -43,6 +43,8 @@ SHAPES: tuple[type, ...] = (
     shapes.PluginsShape,
     shapes.PermissionsShape,
     shapes.DoctorShape,
+    shapes.UserAddedShape,
+    shapes.UsersShape,
     shapes.RulesShape,
     planner_shapes.PlanShape,
     planner_shapes.AgentShape,
@@ -118,7 +120,7 @@ def _usage(argument: Any) -> str:
 
 
 def _option(option: Any) -> str:
-    names = ", ".join(option.opts)
+    names = ", ".join([*option.opts, *option.secondary_opts])
     return names if option.is_flag else f"{names} {option.metavar or option.name.upper()}"
 
 

@@ -80,7 +80,7 @@ def place_of(tree: Tree, text: str, *, under: str | None, evidence: Evidence | N
     for node, score in hits:
         if node.kind == MEMORY_KIND and score >= _SIMILAR:
             return _beside(tree, node, text)
-    return _about(tree, hits) or Place(BRANCH, "nothing else in the tree is about it")
+    return _about(tree, hits) or Place(BRANCH, "no one place in the tree stands out for it")
 
 
 def _hits(tree: Tree, evidence: Evidence, text: str) -> list[tuple[Node, float]]:

@@ -6,6 +6,7 @@ Needs `metatree[mcp]`; importing this module without it raises `MissingExtra`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from inspect import cleandoc
 from typing import Any, TypeVar
 
 from metatree.errors import MetatreeError, MissingExtra
@@ -131,7 +132,13 @@ def mcp_server(kit: Toolkit) -> MCPServer:
         (forget, "Forget", takes),
     ]
     for function, title, hints in tools:
-        server.add_tool(function, title=title, annotations=hints, structured_output=True)
+        server.add_tool(
+            function,
+            title=title,
+            description=cleandoc(function.__doc__ or ""),
+            annotations=hints,
+            structured_output=True,
+        )
 
     async def node_text(node: str) -> str:
         """The text of a node of the memory."""

@@ -206,7 +206,7 @@ class Toolkit:
                     kind=child.kind,
                     description=child.description,
                     children=tree.child_count(child),
-                    has_text=child.has_content,
+                    has_text=_has_text(tree, child),
                 )
                 for child in children[offset:end]
             ],
@@ -302,6 +302,19 @@ def _lines(node: Node) -> str | None:
     return f"{source.start_line}-{source.end_line}"
 
 
+def _has_text(tree: Tree, node: Node) -> bool:
+    """Say whether a node has a text, its own or, as a file, in its parts; the list that a folder reads as is none."""
+    if node.has_content:
+        return True
+    if node.kind in ("folder", GROUP_KIND) or node.path is None:
+        return False
+    return any(_is_part(each, node) for _, each in tree.walk(node))
+
+
+def _is_part(node: Node, of: Node) -> bool:
+    return node.has_content and node.kind != MEMORY_KIND and node.path == of.path
+
+
 def _text_of(tree: Tree, node: Node) -> str:
     """Return the text of a node; of a file all of it, of another node without text its leaves, of a folder a list."""
     if node.has_content:
@@ -313,7 +326,7 @@ def _text_of(tree: Tree, node: Node) -> str:
         return "\n".join(below)
     leaves: list[Node] = []
     for _, each in tree.walk(node):
-        if each.has_content and each.kind != MEMORY_KIND and each.path == node.path:
+        if _is_part(each, node):
             leaves.append(each)
             if len(leaves) >= _MOST_LEAVES:
                 break

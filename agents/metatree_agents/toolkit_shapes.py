@@ -118,7 +118,7 @@ class Child(BaseModel):
     kind: str
     description: str
     children: int = Field(description="How many nodes lie directly below it.")
-    has_text: bool
+    has_text: bool = Field(description="Whether it has a text of its own or in its parts, for `read`.")
 
 
 class Listing(BaseModel):

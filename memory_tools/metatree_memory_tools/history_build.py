@@ -40,6 +40,15 @@ def bring_history(source: SourceRef, layer: Layer, progress: Progress | None) ->
     lay_history(source, layer)
 
 
+def missing_history(omissions: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return those of a tree's omissions that say what is missing of a history: the folder's id and the reason."""
+    return [
+        (path.removesuffix(_OMITTED).rstrip("/"), reason)
+        for path, reason in omissions
+        if path.rpartition("/")[2] == _OMITTED
+    ]
+
+
 def is_history_stale(source: SourceRef, layer: Layer) -> bool:
     """Whether another commit of a folder is checked out than was read."""
     wanted = source.type == "folder" and source.options.get("history")

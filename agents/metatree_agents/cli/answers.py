@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from metatree.errors import MetatreeError
 from metatree.remembering import said_by
-from metatree_agents.cli.screen import styled, visible
+from metatree_agents.cli.screen import counted, styled, visible
 
 if TYPE_CHECKING:
     from metatree import Node, SearchResult, Tree
@@ -84,14 +84,24 @@ def warning(result: SearchResult) -> str:
     return result.detail if result.ended in ("answered", "exhausted") else ""
 
 
+def failed_fallbacks(result: SearchResult) -> list[str]:
+    """Return why fallbacks of a search gave nothing, such as a search engine that is out of reach."""
+    failures = (
+        e.reason for e in result.trace if e.event == "fallback" and e.reason.startswith("it failed: ")
+    )
+    return list(
+        dict.fromkeys(f"a fallback of the search failed: {r.removeprefix('it failed: ')}" for r in failures)
+    )
+
+
 def usage_text(usage: Usage) -> str:
     """Return what a run has used, in words; what was not used is left out."""
-    parts = [_count(usage.router_calls, "choice"), _count(usage.reads, "read")]
+    parts = [counted(usage.router_calls, "choice"), counted(usage.reads, "read")]
     if usage.model_calls:
-        parts.append(_count(usage.model_calls, "model call"))
+        parts.append(counted(usage.model_calls, "model call"))
         parts.append(f"{usage.tokens_in + usage.tokens_out:,} tokens")
     if usage.tool_calls:
-        parts.append(_count(usage.tool_calls, "tool call"))
+        parts.append(counted(usage.tool_calls, "tool call"))
     if usage.cost_usd is not None:
         parts.append(f"${usage.cost_usd:.4f}")
     parts.append(f"{usage.seconds:.2f} s")
@@ -146,7 +156,3 @@ def _first_line(text: str) -> str:
     stripped = text.strip()
     first, newline, _ = stripped.partition("\n")
     return first + " …" if newline else first
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -106,7 +106,7 @@ def ask(
                 on_event=progress,
                 tools=tools,
                 fallbacks=[*fallbacks, person] if ask_person else fallbacks,
-                permit=permit_of(opened, allow),
+                permit=permit_of(opened, allow, tools),
                 blackboard=Blackboard(opened) if ask_person or has_changing(opened) else None,
                 wait=wait,
                 **with_hints(parts, opened),

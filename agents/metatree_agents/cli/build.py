@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -68,11 +71,21 @@ def build(
     if json:
         screen.write_json(BuildShape(trees=[built]))
     else:
-        screen.write([_line(built)])
+        screen.write([_line(built, f"metatree show --omitted{_where(sources, tree)}")])
     return FAILED if mounts and len(notes) == len(mounts) else FOUND
 
 
-def _line(built: BuiltShape) -> str:
+def _where(sources: Sequence[str], tree: Path | None) -> str:
+    """Return the option that names the tree to other commands; empty when they find it in the current folder."""
+    if tree is not None:
+        return f" --tree {shlex.quote(str(tree))}"
+    folder = Path(sources[0]).expanduser()
+    if len(sources) == 1 and folder.is_dir() and folder.resolve() != Path.cwd().resolve():
+        return f" --source {shlex.quote(sources[0])}"
+    return ""
+
+
+def _line(built: BuiltShape, lists_omitted: str) -> str:
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in built["kinds"].items())
-    omitted = f"; {built['omitted']:,} left out (metatree show --omitted)" if built["omitted"] else ""
-    return f"{screen.visible(built['source'])}: {built['nodes']:,} nodes ({kinds}){omitted}"
+    omitted = f"; {built['omitted']:,} left out ({screen.visible(lists_omitted)})" if built["omitted"] else ""
+    return f"{screen.visible(built['source'])}: {screen.counted(built['nodes'], 'node')} ({kinds}){omitted}"

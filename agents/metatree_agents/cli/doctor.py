@@ -158,13 +158,19 @@ def _embedded() -> str:
 def _sqlite(place: Path) -> str:
     """Write-ahead logging needs shared memory, which some network file systems lack: try it where the tree lives."""
     folder = _nearest_folder(place)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".metatree-doctor-") as inside:
-        connection = sqlite3.connect(Path(inside) / "try.db")
-        try:
-            mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
-            connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
-        finally:
-            connection.close()
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".metatree-doctor-") as inside:
+            connection = sqlite3.connect(Path(inside) / "try.db")
+            try:
+                mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+                connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
+            finally:
+                connection.close()
+    except OSError as error:
+        raise _Bad(
+            f"nothing can be written in {str(folder)!r} ({error.strerror or error}): make it writable, or keep the"
+            " tree elsewhere with --tree"
+        ) from error
     if mode != "wal":
         raise _Bad(
             f"no write-ahead log in {str(folder)!r} (a network disk?): keep the tree elsewhere with --tree"
@@ -181,7 +187,7 @@ def _tree(place: Path) -> str:
         state = "stale: the next search refreshes it" if tree.stale() else "up to date"
         info = tree.info()
         size_mb = (info["index_bytes"] + info["memory_bytes"]) / 1e6
-        return f"{info['nodes']:,} nodes, {info['omissions']:,} left out, {size_mb:.1f} MB, {state}"
+        return f"{screen.counted(info['nodes'], 'node')}, {info['omissions']:,} left out, {size_mb:.1f} MB, {state}"
 
 
 def _disk(place: Path) -> str:

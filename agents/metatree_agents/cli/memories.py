@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from metatree import Node, Tree
     from metatree_agents.cli.shapes import MemoryShape
 
+_LISTED = 20
 Who = Annotated[
     str | None,
     typer.Option("--who", parser=options.given, metavar="NAME", help="Who says it; the user by default."),
@@ -128,7 +129,7 @@ def memories(
         elif found:
             screen.write(line for node in found for line in _lines(opened, node))
         else:
-            screen.note("nothing was remembered: `metatree remember TEXT` adds something")
+            screen.note(_nothing(listed(opened), who=who, under=under))
     return FOUND if found else NOTHING
 
 
@@ -166,6 +167,22 @@ def forget(
         screen.write(f"{each.id}  forgotten: {screen.visible(each.title)}" for each in gone.nodes)
         screen.note(f"to take this back: {screen.visible(gone.command)}")
     return FOUND
+
+
+def _nothing(kept: Sequence[Node], *, who: str | None, under: str | None) -> str:
+    """Say why no memory is listed, when there are these in the tree."""
+    from metatree.remembering import sayings
+
+    if not kept:
+        return "nothing was remembered: `metatree remember TEXT` adds something"
+    names = sorted({str(said["who"]) for node in kept for said in sayings(node)})
+    if who is not None and who not in names:
+        listed = ", ".join(map(screen.visible, names[:_LISTED])) + (", …" if len(names) > _LISTED else "")
+        return f"nobody called {screen.visible(who)!r} said anything; who did: {listed}"
+    by = "" if who is None else f" of {screen.visible(who)}"
+    return (
+        f"no memory{by} lies below {screen.visible(str(under))!r}: leave --under out to see those elsewhere"
+    )
 
 
 def memory_shape(tree: Tree, node: Node) -> MemoryShape:

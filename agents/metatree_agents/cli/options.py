@@ -89,7 +89,8 @@ Allow = Annotated[
         "--allow",
         parser=given,
         metavar="TOOL",
-        help="Let this tool change something outside of the memory, in this run; several times for several.",
+        help="Let this tool change something outside of the memory, in this run: its id, the last part of it or its"
+        " title; several times for several.",
     ),
 ]
 Web = Annotated[

@@ -9,27 +9,39 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from metatree.errors import UserError
 from metatree_agents.cli import screen
 from metatree_agents.cli.progress import paused
 
 if TYPE_CHECKING:
     from metatree import Tool, Tree
 
+_LISTED = 20
 
-def permit_of(tree: Tree, allowed: Sequence[str] | None) -> Any:
+
+def permit_of(tree: Tree, allowed: Sequence[str] | None, tools: Sequence[Any] = ()) -> Any:
     """Return the `permit` of a search for a command.
 
     What `--allow` names may be called; else what the memory permits; else the person at the terminal is asked, or,
     where there is none, the question goes to the board of the tree and the run waits.
+
+    Args:
+        tree: the tree that is searched.
+        allowed: what `--allow` names: ids of tools, their last parts or their titles.
+        tools: those that the search is given besides the tree's own.
+
+    Raises:
+        UserError: a name fits no tool, or several.
     """
     from metatree import ask_person
     from metatree.permissions import Permissions
     from metatree.threads import in_thread
 
     kept = Permissions(tree.memory)
+    ids = _named(tree, allowed, tools) if allowed else frozenset()
 
     async def permit(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-        if tool.id in (allowed or ()):
+        if tool.id in ids:
             return True
         if kept.allows(tool) or not _is_terminal():
             return ask_person
@@ -41,10 +53,43 @@ def permit_of(tree: Tree, allowed: Sequence[str] | None) -> Any:
 
 def has_changing(tree: Tree) -> bool:
     """Say whether a search of a tree may meet tools that change something, so that it needs a board to ask on."""
+    return any(tool.changes for tool in _tools(tree))
+
+
+def _tools(tree: Tree, given: Sequence[Any] = ()) -> list[Tool]:
     from metatree.searching.own_tools import with_own
     from metatree.tool import ToolTree
 
-    return any(tool.changes for tool in ToolTree(with_own(tree, [], True, filled=True)).tools())
+    return list(ToolTree(with_own(tree, given, True, filled=True)).tools())
+
+
+def _named(tree: Tree, names: Sequence[str], given: Sequence[Any]) -> frozenset[str]:
+    """Return the ids of the tools that are named."""
+    tools = _tools(tree, given)
+    ids = {tool.id for tool in tools}
+    changing = [tool for tool in tools if tool.changes]
+    found = set()
+    for name in names:
+        fitting = [name] if name in ids else [tool.id for tool in changing if _fits(tool, name)]
+        if len(fitting) != 1:
+            raise UserError(_unclear(name, fitting, sorted(tool.id for tool in changing)))
+        found.add(fitting[0])
+    return frozenset(found)
+
+
+def _fits(tool: Tool, name: str) -> bool:
+    return tool.id.endswith((f":{name}", f"/{name}")) or tool.title.casefold() == name.strip().casefold()
+
+
+def _unclear(name: str, fitting: Sequence[str], changing: Sequence[str]) -> str:
+    listed = ", ".join((fitting or changing)[:_LISTED]) + (
+        ", …" if len(fitting or changing) > _LISTED else ""
+    )
+    if fitting:
+        return f"--allow {name!r} fits {len(fitting)} tools: name one, of {listed}"
+    if not changing:
+        return f"--allow {name!r} fits no tool: none here asks for permission, so leave it out"
+    return f"--allow {name!r} fits no tool: those that ask for permission are {listed}"
 
 
 def _is_terminal() -> bool:

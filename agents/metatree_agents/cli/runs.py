@@ -167,7 +167,7 @@ def resume(
                 answers=answers,
                 tools=tools,
                 fallbacks=chain_of(_fallbacks(opened, run), fallbacks),
-                permit=permit_of(opened, allow),
+                permit=permit_of(opened, allow, tools),
                 limits=limits_of(max_calls, max_seconds),
                 on_event=progress,
                 **with_hints(parts, opened),

@@ -90,5 +90,10 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words, such as `1 node` and `2 nodes`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def _escaped(character: str) -> str:
     return " " if character.isspace() else character.encode("unicode_escape").decode("ascii")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from metatree import plugins
 from metatree.errors import UserError
 from metatree_agents.cli import screen
-from metatree_agents.cli.answers import summary, warning
+from metatree_agents.cli.answers import failed_fallbacks, summary, warning
 from metatree_agents.cli.exits import Cancelled, exit_code
 from metatree_agents.cli.progress import SearchProgress, search_line
 from metatree_agents.cli.traces import path_lines
@@ -115,6 +115,8 @@ def ended(result: SearchResult, *, verbose: bool, asked: str = "") -> int:
             screen.note(line)
     if said := warning(result):
         screen.note(f"warning: {screen.visible(said)}")
+    for why in failed_fallbacks(result):
+        screen.note(f"warning: {screen.visible(why)}")
     screen.note(screen.visible(summary(result)))
     match result.ended:
         case "limit":

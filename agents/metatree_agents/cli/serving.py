@@ -15,6 +15,7 @@ import typer
 from metatree.errors import MissingExtra, UserError
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND
+from metatree_agents.cli.shapes import UserAddedShape, UserShape, UsersShape
 
 if TYPE_CHECKING:
     from metatree import Limits, Tree
@@ -192,7 +193,7 @@ def add(
     """
     secret = _with_users(database, source, tree, lambda users: users.add(name, role), create=True)
     if json:
-        screen.write_json({"name": name, "role": role, "secret": secret})
+        screen.write_json(UserAddedShape(name=name, role=role, secret=secret))
     else:
         screen.write([secret])
         screen.note(f"this is the secret of {name}, for the service of this database; it is not shown again")
@@ -214,7 +215,7 @@ def list_(
     """
     found = _with_users(database, source, tree, lambda users: users.list())
     if json:
-        screen.write_json({"users": [{"name": name, "role": role} for name, role, _ in found]})
+        screen.write_json(UsersShape(users=[UserShape(name=name, role=role) for name, role, _ in found]))
     else:
         screen.write(f"{name}  {role}" for name, role, _ in found)
     return FOUND

@@ -132,6 +132,7 @@ class NodeShape(TypedDict):
 
     `start_line` and `end_line` are null for a node that is no part of a file.
     `children` is null where `--depth` ended the listing and the node has children.
+    `content` is the text of the node that was named; it is there with `--content` alone.
     """
 
     id: str
@@ -142,6 +143,7 @@ class NodeShape(TypedDict):
     start_line: int | None
     end_line: int | None
     children: list[NodeShape] | None
+    content: NotRequired[str]
 
 
 class OmissionShape(TypedDict):
@@ -328,6 +330,27 @@ class PermissionsShape(TypedDict):
     """`metatree plugins --permissions --json`; with `--revoke`, those that were taken back."""
 
     permissions: list[PermissionShape]
+
+
+class UserAddedShape(TypedDict):
+    """`metatree users add --json`; the secret is shown this once."""
+
+    name: str
+    role: str
+    secret: str
+
+
+class UserShape(TypedDict):
+    """Somebody who may call the service; `role` is `frontend`, `engine`, `user` or `admin`."""
+
+    name: str
+    role: str
+
+
+class UsersShape(TypedDict):
+    """`metatree users list --json`."""
+
+    users: list[UserShape]
 
 
 class AgendaShape(TypedDict):

@@ -24,7 +24,9 @@ def show(
         ),
     ] = ".",
     depth: Annotated[int, typer.Option("--depth", min=0, metavar="N", help="How many levels below it.")] = 2,
-    content: Annotated[bool, typer.Option("--content", help="Print the text of the node instead.")] = False,
+    content: Annotated[
+        bool, typer.Option("--content", help="Print the text of the node instead; with --json, add it.")
+    ] = False,
     omitted: Annotated[
         bool, typer.Option("--omitted", help="List what was left out of the tree, and why, instead.")
     ] = False,
@@ -45,7 +47,10 @@ def show(
             return _show_omitted(opened, json=json)
         shown = opened.get(node_named(opened, node))
         if json:
-            screen.write_json(_shape(opened, shown, depth))
+            shape = _shape(opened, shown, depth)
+            if content:
+                shape["content"] = opened.content(shown)
+            screen.write_json(shape)
         elif content:
             screen.write(screen.visible(line.expandtabs(4)) for line in opened.content(shown).splitlines())
         else:

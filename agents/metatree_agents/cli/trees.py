@@ -14,7 +14,7 @@ from metatree.errors import UserError
 from metatree.sources import public_location
 from metatree_agents.cli.exits import Cancelled
 from metatree_agents.cli.progress import build_bar
-from metatree_agents.cli.screen import note, visible
+from metatree_agents.cli.screen import counted, note, visible
 
 if TYPE_CHECKING:
     from metatree import Tree
@@ -111,6 +111,7 @@ def build(sources: Sequence[str], tree: Path | None, *, history: bool | None = N
         UserError: there is no such source.
     """
     from metatree_memory_tools import build_tree
+    from metatree_memory_tools.history_build import missing_history
 
     place = place_of(sources, tree)
     for source in sources:
@@ -128,11 +129,13 @@ def build(sources: Sequence[str], tree: Path | None, *, history: bool | None = N
         with build_bar(f"building {named}") as progress:
             built = build_tree(*sources, out=tree, history=history, progress=progress)
         _index(built)
-    note(f"built the tree of {named}: {len(built):,} nodes, {_seconds(began)}")
+    note(f"built the tree of {named}: {counted(len(built), 'node')}, {_seconds(began)}")
     if tree is None and not _is_folder(sources):
         note(f"it is in {visible(str(place))}: ask it from this folder, or from elsewhere with --tree")
     for mount, said in noted(built).items():
         note(f"warning: {visible(mount)} {visible(said)}")
+    for mount, why in missing_history(built.omissions()) if history else ():
+        note(f"warning: {f'{visible(mount)}: ' if mount else ''}{visible(why)}")
     return built
 
 

@@ -215,7 +215,10 @@ def group_of(text: str, source: str = "") -> tuple[str, tuple[Any, ...]]:
     text = text.strip()
     if not text.startswith("("):
         name, bracket, rest = text.partition("(")
-        text = f"({name} {rest.rstrip().removesuffix(')').replace(',', ' ')})" if bracket else f"({text})"
+        if bracket and not rest.endswith(")"):
+            wrong = Word("", 1, 1, text)
+            raise Reader(source).error(wrong, f"{text!r} does not end with `)`: write `name(term, …)`")
+        text = f"({name} {rest.removesuffix(')').replace(',', ' ')})" if bracket else f"({text})"
     reader = Reader(source)
     found = read(text, source)
     if len(found) != 1 or not isinstance(found[0], Group):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import pty
+import re
+import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -121,6 +125,68 @@ def test_show_prints_the_tree_below_a_node(project: Path, capsys: pytest.Capture
     assert [line.split()[0] for line in lines] == ["shop", "__init__.py", "cart.py", "payment.py"]
     assert run(["show", "src/shop/payment.py::charge", "--content"]) == 0
     assert "for attempt in range(retries):" in capsys.readouterr().out
+
+
+def test_content_of_a_node_as_json(
+    project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
+) -> None:
+    run(["build", "."])
+    capsys.readouterr()
+    assert run(["show", "src/shop/payment.py::charge", "--content", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    conforms(shown, shapes.NodeShape)
+    assert shown["content"].startswith("def charge(card")
+    assert run(["show", "src/shop/payment.py::charge", "--json"]) == 0
+    assert "content" not in json.loads(capsys.readouterr().out)
+
+
+def test_build_says_how_to_list_what_was_left_out(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "logo.bin").write_bytes(bytes(range(256)))
+    other = tmp_path / "a tree"
+    monkeypatch.chdir(tmp_path)
+    for arguments, folder in (
+        (["."], project),
+        (["shop"], tmp_path),
+        (["shop", "--tree", str(other)], tmp_path),
+        (["shop/src", "shop/logo.bin"], tmp_path),
+    ):
+        monkeypatch.chdir(folder)
+        assert run(["build", *arguments]) == 0
+        command = re.search(r"left out \(metatree (.*)\)", capsys.readouterr().out)
+        assert command is not None
+        assert run(shlex.split(command[1])) == 0
+        assert "logo.bin" in capsys.readouterr().out
+
+
+def test_one_node_is_no_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["build", "."]) == 0
+    built = capsys.readouterr()
+    assert ".: 1 node (1 folder)\n" in built.out
+    assert " 1 node, " in built.err
+    run(["doctor"])
+    assert " 1 node, 0 left out" in capsys.readouterr().out
+
+
+def test_doctor_says_what_to_do_about_a_folder_that_cannot_be_written(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = tempfile.mkdtemp
+
+    def read_only(suffix: str | None = None, prefix: str | None = None, dir: Any = None) -> str:  # noqa: A002
+        if dir is not None:
+            raise OSError(errno.EROFS, "Read-only file system", f"{dir}/x")
+        return made(suffix, prefix)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", read_only)
+    assert run(["doctor"]) == 5
+    line = next(line for line in capsys.readouterr().out.splitlines() if "sqlite" in line)
+    assert "FAIL" in line and "OSError" not in line
+    assert "(Read-only file system): make it writable, or keep the tree elsewhere with --tree" in line
 
 
 def test_end_of_one_id_names_the_node(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

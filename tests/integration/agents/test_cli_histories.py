@@ -41,7 +41,10 @@ def test_what_is_missing_of_a_history_is_shown_with_what_was_left_out(
 ) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(project.parent))
     assert run(["build", ".", "--history"]) == 0
-    capsys.readouterr()
+    said = capsys.readouterr().err
+    assert "warning: the history was not read: " in said and "lies in no git repository" in said
+    assert run(["build", "."]) == 0
+    assert "the history was not read" not in capsys.readouterr().err
     assert run(["show", "--omitted"]) == 0
     assert "lies in no git repository" in capsys.readouterr().out
 

@@ -50,6 +50,16 @@ def test_a_memory_is_found_survives_a_rebuild_and_a_rename_and_is_taken_back(
     assert memory in capsys.readouterr().out
 
 
+def test_no_memory_of_somebody_is_not_no_memory(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["remember", "tea is at four", "--who", "ann"]) == 0
+    assert run(["remember", "cake is at five", "--who", "bob"]) == 0
+    capsys.readouterr()
+    assert run(["memories", "--who", "nobody"]) == 1
+    assert capsys.readouterr().err == "nobody called 'nobody' said anything; who did: ann, bob\n"
+    assert run(["memories", "--who", "ann", "--under", "docs"]) == 1
+    assert "no memory of ann lies below 'docs'" in capsys.readouterr().err
+
+
 def test_a_rename_takes_the_memory_along(project: Path) -> None:
     with build_tree(project) as tree:
         node = remember(tree, "src/shop/payment.py wants a review").node

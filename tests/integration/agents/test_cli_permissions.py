@@ -91,11 +91,56 @@ def test_no_is_a_no(small: Path, zoo: Tool, calls: list[str], capsys: pytest.Cap
 
 
 def test_allow_is_for_one_run_and_one_tool(small: Path, zoo: Tool, calls: list[str]) -> None:
-    assert run(["ask", QUESTION, "--allow", "look"]) == 4
-    assert calls == []
     assert run(["ask", QUESTION, "--allow", "look_up"]) == 0
     assert len(calls) == 1
     assert run(["ask", QUESTION]) == 4
+
+
+@pytest.mark.parametrize("name", ["zoo:1:look_up", "look_up", "Ask the ZOO"])
+def test_allow_takes_the_last_part_of_an_id_and_the_title(small: Path, name: str, calls: list[str]) -> None:
+    plugins.register(plugins.TOOLS, "zoo", _zoo(calls, "zoo:1:look_up"))
+    try:
+        assert run(["ask", QUESTION, "--allow", name]) == 0
+    finally:
+        plugins.unregister(plugins.TOOLS, "zoo")
+    assert len(calls) == 1
+
+
+def test_allow_of_no_tool_lists_those_there_are(
+    small: Path, zoo: Tool, calls: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["build", "."])
+    capsys.readouterr()
+    assert run(["ask", QUESTION, "--allow", "look"]) == 2
+    said = capsys.readouterr().err
+    assert said == "metatree: --allow 'look' fits no tool: those that ask for permission are look_up\n"
+    assert calls == []
+
+
+def test_allow_of_several_tools_asks_which(
+    small: Path, calls: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugins.register(plugins.TOOLS, "zoo", [_zoo(calls, "a:look_up"), _zoo(calls, "b:look_up")])
+    try:
+        assert run(["ask", QUESTION, "--allow", "look_up"]) == 2
+    finally:
+        plugins.unregister(plugins.TOOLS, "zoo")
+    assert "--allow 'look_up' fits 2 tools: name one, of a:look_up, b:look_up" in capsys.readouterr().err
+
+
+def test_allow_is_needless_where_no_tool_asks(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ask", QUESTION, "--allow", "look_up"]) == 2
+    assert "fits no tool: none here asks for permission" in capsys.readouterr().err
+
+
+def _zoo(calls: list[str], name: str) -> Tool:
+    @tool(kind="exploratory", name=name, title="Ask the zoo", changes=True, reuse="run")
+    def look_up(node: Node) -> str:
+        "Ask the zoo."
+        calls.append(node.id)
+        return "The colour of the quokka is brown."
+
+    return look_up
 
 
 def test_permissions_are_listed_and_taken_back(

@@ -8,10 +8,13 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
+from metatree_agents.cli import shapes
 from metatree_agents.cli.app import run
 from metatree_agents.service.users import proof
 
@@ -105,6 +108,19 @@ def test_a_first_start_answers_and_a_worker_takes_over(
     finally:
         assert worker is None or ended(worker) == 0
         assert ended(server) == 0
+
+
+def test_users_as_json(
+    source: Path, capfd: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
+) -> None:
+    run(["build", str(source)])
+    capfd.readouterr()
+    assert run(["users", "add", "Ann", "--source", str(source), "--json"]) == 0
+    conforms(json.loads(capfd.readouterr().out), shapes.UserAddedShape)
+    assert run(["users", "list", "--source", str(source), "--json"]) == 0
+    listed = json.loads(capfd.readouterr().out)
+    conforms(listed, shapes.UsersShape)
+    assert listed["users"] == [{"name": "Ann", "role": "user"}]
 
 
 def test_users_are_listed_and_removed_and_secrets_are_shown_once(

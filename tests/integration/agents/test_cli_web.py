@@ -62,6 +62,18 @@ def test_a_wrong_address_is_said_in_one_line(project: Path, capsys: pytest.Captu
     assert "is no address of a search engine" in error and error.count("\n") == 1
 
 
+@pytest.mark.parametrize("options", [[], ["--json"], ["--ask-person"]])
+def test_a_search_engine_that_is_out_of_reach_is_told_of(
+    project: Path, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ask", QUESTION, "--web", "http://127.0.0.1:9", *options]) == (
+        4 if "--ask-person" in options else 1
+    )
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    assert len(lines) == 1
+    assert lines[0].startswith("warning: a fallback of the search failed: ") and "127.0.0.1:9" in lines[0]
+
+
 def test_a_run_that_waits_goes_on_with_the_same_fallbacks(
     server: WebServer, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,6 +85,7 @@ def test_every_tool_over_every_way(project: Path, transport: str) -> None:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert list(tools) == TOOLS
             assert all(tool.output_schema and tool.description for tool in tools.values())
+            assert not any("\n " in (tool.description or "") for tool in tools.values())
             hints = {name: tool.annotations for name, tool in tools.items()}
             assert [n for n in TOOLS if hints[n] and hints[n].read_only_hint] == TOOLS[:4]  # type: ignore[union-attr]
 
@@ -115,6 +116,10 @@ def test_every_tool_over_every_way(project: Path, transport: str) -> None:
             listed = await client.call_tool("browse", {"node": "src/shop"})
             assert listed.structured_content is not None
             assert [c["id"] for c in listed.structured_content["children"]][:1] == ["src/shop/__init__.py"]
+            root = await client.call_tool("browse", {})
+            assert root.structured_content is not None
+            texts = {c["id"]: c["has_text"] for c in root.structured_content["children"]}
+            assert (texts["README.md"], texts["docs"]) == (True, False)
 
             kept = await client.call_tool(
                 "remember", {"text": "Refunds above 100 need a manager", "source": "a call"}

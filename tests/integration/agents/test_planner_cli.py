@@ -78,6 +78,14 @@ def metatree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     return call
 
 
+@pytest.mark.parametrize("goal", ["visit(", "visit(kitchen", "visit(kitchen) now"])
+def test_a_goal_without_its_end_is_refused(metatree: Command, goal: str) -> None:
+    done = metatree("agents", "start", "house.toml", goal)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("\n") == 1
+    assert f"{goal!r} does not end with `)`: write `name(term, …)`" in done.err
+
+
 def test_a_plan_is_printed_in_the_format_of_ipc(
     metatree: Command, conforms: Callable[[Any, Any], None]
 ) -> None:
@@ -176,7 +184,7 @@ def test_a_created_agent_is_driven_later(metatree: Command) -> None:
         (("plan", "p.hddl", "d.hddl"), "p.hddl:2:9: expected `(domain NAME)`"),
         (("plan", "house.toml", "fly(moon)"), "known goals: ask, enter, go, tour, visit"),
         (("plan", "house.toml", "go(?x)"), "?x is a variable"),
-        (("plan", "house.toml", "go(a"), "go(a, b)"),
+        (("plan", "house.toml", "go(a"), "write `name(term, …)`"),
         (("agents", "list"), "there are no agents"),
         (("agents", "start", "nix.toml", "go(a)"), "cannot read 'nix.toml'"),
         (("agents", "start", "nix", "go(a)"), "give MODULE:NAME"),

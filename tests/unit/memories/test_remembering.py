@@ -46,6 +46,11 @@ def tree() -> Tree:
     return made
 
 
+def test_a_text_about_several_places_is_not_said_to_be_about_none(tree: Tree) -> None:
+    made = remember(tree, "Apps want docs.", evidence=False)
+    assert (made.parent, made.why) == (BRANCH, "no one place in the tree stands out for it")
+
+
 def test_same_text_is_one_memory_with_both_sayings(tree: Tree) -> None:
     first = remember(tree, "Tea is at four.", who="ann", source="a call", evidence=False, now=lambda: 0.0)
     again = remember(tree, "  Tea is\nat four. ", who="bob", evidence=False, now=lambda: 86_400.0)
