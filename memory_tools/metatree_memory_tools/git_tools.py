@@ -22,14 +22,12 @@ from metatree_memory_tools.history_nodes import KIND, SUFFIX
 COMMIT = "commit"
 """Kind of the nodes of commits that were opened."""
 
-_CODE = ("definition", "class", "function", "method", "section", "code", "lines")
-_FILES = (KIND, "file", *_CODE)
 _FOLDERS = (KIND, "file", "folder")
 _NAME = re.compile(r"[0-9a-f]{7,40}")
 _COMMIT_HELP = "Hash of the commit; empty for the latest one that changed this file."
 
 
-@tool(kind="exploratory", title="who changed which lines", kinds=_FILES, reuse="run", timeout_s=60.0)
+@tool(kind="exploratory", title="who changed which lines", kinds=(KIND, "file"), reuse="run", timeout_s=60.0)
 def blame(
     node: Node,
     tree: Tree,
