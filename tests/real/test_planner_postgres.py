@@ -179,6 +179,10 @@ class Workers:
                 one.send_signal(signal.SIGCONT)
                 del self.stopped[one.pid]
 
+    def can_be_disturbed(self) -> bool:
+        """Say whether one can be killed or stopped and another one goes on."""
+        return sum(one.pid not in self.stopped for one in self.processes) > 1
+
     def disturb(self, rng: Random, at_work: set[int]) -> bool:
         """Kill or stop one of those that are at work; say whether there was one."""
         running = [one for one in self.processes if one.pid not in self.stopped]
@@ -259,12 +263,20 @@ def test_workers_that_are_killed_and_stopped_at_random_lose_and_repeat_nothing(
         try:
             while started < AGENTS or len(_ended(agents, started)) < AGENTS:
                 assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
-                landed = done < DISTURBANCES and workers.disturb(rng, _at_work(address))
-                done += landed
-                # The rest come with the disturbances, so that there is work to disturb on a fast machine too.
-                if landed or len(_ended(agents, started)) == started:
-                    _orders(agents, range(started, min(started + AT_A_TIME, AGENTS)))
-                    started = min(started + AT_A_TIME, AGENTS)
+                # Orders come with the disturbances, so that there is work to disturb on a fast machine too.
+                if done >= DISTURBANCES:
+                    _orders(agents, range(started, AGENTS))
+                    started = AGENTS
+                elif workers.can_be_disturbed():
+                    if len(_ended(agents, started)) == started:
+                        more = range(started, min(started + AT_A_TIME, AGENTS))
+                        _orders(agents, more)
+                        started += len(more)
+                    for _ in range(40):
+                        if workers.disturb(rng, _at_work(address)):
+                            done += 1
+                            break
+                        signal.sigtimedwait([], 0.02)
                 workers.wake()
                 workers.fill()
                 for item in board.open_questions():

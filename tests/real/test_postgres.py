@@ -217,7 +217,7 @@ def test_a_question_that_only_the_database_answers(server: Server, tmp_path: Pat
             question = 'In which city does the customer "Jan Suter" live?'
             assert search([question], tree=tree, own_tools=False).ended == "exhausted"
             result = search([question], tree=tree)
-            assert result.answer.endswith("customer:\nid | name | city\n51 | Jan Suter | Lugano")
+            assert result.answer.endswith("id | name | city\n51 | Jan Suter | Lugano")
             calls = [
                 entry.data["tool"] for entry in result.trace if entry.event == "tool" and "call" in entry.data
             ]
