@@ -210,8 +210,8 @@ def test_a_long_silence_and_many_turns_begin_sessions() -> None:
     )
 )
 def test_no_json_breaks_the_reader(data: Any) -> None:
-    of_json(data)
-    of_json_lines(json.dumps(data))
+    for found in (of_json(data), of_json_lines(json.dumps(data))):
+        assert isinstance(found, type(of_json([]))), "whatever comes, it is conversations or none"
 
 
 @settings(max_examples=60, deadline=None)
@@ -219,7 +219,8 @@ def test_no_json_breaks_the_reader(data: Any) -> None:
 def test_no_bytes_break_the_type(data: bytes, name: str) -> None:
     kind, file = ConversationFile(), SourceFile(name, data)
     kind.recognises(name, data)
-    kind.outline(file)
+    outline = kind.outline(file)
+    assert all(part.title and part.start_line <= part.end_line for part in outline.parts)
 
 
 def test_a_file_that_only_looks_like_one_is_a_text() -> None:
