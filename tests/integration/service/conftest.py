@@ -25,6 +25,7 @@ SECRETS = {
     "Inference_2": ("engine", "g" * 24),
     "User_1": ("user", "u" * 24),
     "User_2": ("user", "v" * 24),
+    "Admin_1": ("admin", "a" * 24),
 }
 
 
@@ -66,7 +67,7 @@ class Served:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.frontend, self.engine, self.other_engine, self.user, self.other_user = (
+        self.frontend, self.engine, self.other_engine, self.user, self.other_user, self.admin = (
             Client(url, name, secret) for name, (_, secret) in SECRETS.items()
         )
 
