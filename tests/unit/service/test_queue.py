@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
-from metatree_agents.service.database import SqliteDatabase
+from metatree_agents.service.database import Database, SqliteDatabase
 from metatree_agents.service.queue import Claim, Query, Queue, Refused
 
 T = TypeVar("T")
@@ -25,13 +25,18 @@ class QueueMachine(RuleBasedStateMachine):
         super().__init__()
         self.now = 1_000.0
         self.loop = asyncio.new_event_loop()
-        self.database = SqliteDatabase.open(":memory:")
+        self.database = self.open_database()
+        self.do(self.database.start())
         self.queue = Queue(self.database, lease_s=LEASE_S, attempts=ATTEMPTS, clock=lambda: self.now)
         self.texts: dict[str, list[str]] = {}
         self.answers: dict[tuple[str, int], str] = {}
         self.tries: dict[tuple[str, int], int] = {}
         self.held: dict[str, tuple[str, float]] = {}
         """topic -> (lease, when it ends), as far as engines were told."""
+
+    def open_database(self) -> Database:
+        """Return an empty database."""
+        return SqliteDatabase.open(":memory:")
 
     def teardown(self) -> None:
         self.do(self.database.close())
