@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 MAX_TOPIC = 200
 MAX_TEXT = 100_000
 MAX_PARAGRAPHS = 2_000
+MAX_NUMBER = 2**53
+"""The largest number that every JSON reader keeps as it is."""
 
 TopicId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TOPIC)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=64)]
@@ -17,7 +20,33 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Paragraphs = Annotated[
     list[Annotated[str, StringConstraints(max_length=MAX_TEXT)]], Field(max_length=MAX_PARAGRAPHS)
 ]
-Seq = Annotated[int, Field(ge=1, le=2**53)]
+
+
+def _no_text(value: Any) -> Any:
+    if isinstance(value, bool | str):
+        raise ValueError("must be a number")
+    return value
+
+
+def _no_text_but(digits: str) -> BeforeValidator:
+    def check(value: Any) -> Any:
+        return value if isinstance(value, str) and re.fullmatch(digits, value) else _no_text(value)
+
+    return BeforeValidator(check)
+
+
+def _number_or(digits: str, *, least: int) -> WithJsonSchema:
+    number = {"type": "integer", "minimum": least, "maximum": MAX_NUMBER}
+    return WithJsonSchema({"anyOf": [number, {"type": "string", "pattern": f"^{digits}$"}]})
+
+
+HowMany = Annotated[int, Field(ge=1, le=1000), BeforeValidator(_no_text)]
+Distance = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False), BeforeValidator(_no_text)]
+
+# The keys of `Queries` are text, so some engines send them back as text.
+_POSITIVE, _ANY = "[1-9][0-9]{0,14}", "[0-9]{1,15}"
+Seq = Annotated[int, Field(ge=1, le=MAX_NUMBER), _no_text_but(_POSITIVE), _number_or(_POSITIVE, least=1)]
+GivenSeq = Annotated[int, Field(ge=0, le=MAX_NUMBER), _no_text_but(_ANY), _number_or(_ANY, least=0)]
 
 
 class Body(BaseModel):
@@ -56,8 +85,8 @@ class AddLookup(Body):
     Topic: TopicId
     Seq: Seq
     Fragment: Text
-    Count: Annotated[int, Field(ge=1, le=1000)] = 5
-    Threshold: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] = 1.0
+    Count: HowMany = 5
+    Threshold: Distance = 1.0
 
 
 class LookupAdded(Body):
@@ -115,7 +144,7 @@ class NewQueries(Body):
 class GiveAnswer(Body):
     Query: Text
     Topic: TopicId
-    Seq: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    Seq: GivenSeq | None = None
     Think: Paragraphs = Field(default_factory=list)
     Answer: Paragraphs
     Sources: Annotated[list[dict[str, Any]], Field(max_length=1000)] = Field(default_factory=list)

@@ -26,7 +26,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if not length.isdigit() or int(length) > self._limit:
+        if not length.isdigit() or len(length) > 18 or int(length) > self._limit:
             await self._refuse(scope, receive, send)
             return
         came, began = 0, False

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from fastapi import HTTPException, Request
 from pydantic import ValidationError
 
-from metatree_agents.service.bodies import Body
+from metatree_agents.service.bodies import MAX_NUMBER, Body
 from metatree_agents.service.users import Caller, Users
 
 B = TypeVar("B", bound=Body)
@@ -85,11 +85,12 @@ def required(given: dict[str, str], name: str) -> str:
     return value
 
 
-def number(given: dict[str, str], name: str) -> int:
-    """Return a parameter that is a whole number from 1, or 422."""
+def number(given: dict[str, str], name: str, *, least: int = 1) -> int:
+    """Return a parameter that is a whole number from `least`, or 422."""
     value = required(given, name)
-    if not (value.isascii() and value.isdigit() and 0 < int(value) < 2**53):
-        raise refused(422, f"{name} must be a whole number from 1, not {value[:40]!r}")
+    # Python reads no number of more than some thousand digits.
+    if not (value.isascii() and value.isdigit() and len(value) < 20 and least <= int(value) <= MAX_NUMBER):
+        raise refused(422, f"{name} must be a whole number from {least} to 2^53, not {value[:40]!r}")
     return int(value)
 
 

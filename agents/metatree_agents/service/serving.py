@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx2
 import uvicorn
+from fastapi import FastAPI
 
 from metatree import Limits, Tree
 from metatree.errors import UserError
@@ -49,7 +50,7 @@ async def serve_all(
         UserError: the address cannot be listened on.
     """
     try:
-        listening = _listening(host, port)
+        listening = listen(host, port)
     except UserError:
         await database.close()
         raise
@@ -61,11 +62,7 @@ async def serve_all(
         for name, role in (("admin", "admin"), ("Frontend_1", "frontend")):
             say(f"  {name} ({role}): {await users.add(name, role)}")
     app = create_app(database, settings)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=GRACE_S
-        )
-    )
+    server = server_of(app)
     # The command line stops the server, with all else; two handlers of one signal would get in each other's way.
     server.capture_signals = _no_signals  # type: ignore[method-assign]
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
@@ -96,13 +93,26 @@ async def serve_all(
         await serving
 
 
+def server_of(app: FastAPI) -> uvicorn.Server:
+    """Return the server that runs an application of the service."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=GRACE_S
+        )
+    )
+
+
 def _no_signals() -> Any:
     from contextlib import nullcontext
 
     return nullcontext()
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; raises `UserError` when it cannot.
+
+    Its protocol is named, or else asyncio leaves Nagle's algorithm on: 40 ms for each answer.
+    """
     made = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

@@ -39,11 +39,13 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
         403: "Wrong role, or not yours",
         404: "Nothing there",
         409: "Another answer was given, or it is not clear to which query this one belongs",
+        413: "More than 2,000,000 bytes",
         422: "An invalid value",
+        503: "The database is busy: try again after `Retry-After` seconds",
     }
     return {
         status: {"model": bodies.Problem, "description": meaning[status]}
-        for status in (*statuses, 400, 401, 403)
+        for status in (*statuses, 400, 401, 403, 413, 503)
     }
 
 
@@ -59,9 +61,17 @@ _PROOF = [
 
 def said(*names: str) -> dict[str, Any]:
     """Return the parameters of a route as its description has them."""
-    kinds = {"Seq": "integer"}
+    kinds: dict[str, dict[str, Any]] = {
+        "Seq": {"type": "integer", "minimum": 1, "maximum": bodies.MAX_NUMBER},
+        "After": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
+    }
     more = [
-        {"name": name, "in": "query", "required": True, "schema": {"type": kinds.get(name, "string")}}
+        {
+            "name": name,
+            "in": "query",
+            "required": "default" not in (schema := kinds.get(name, {"type": "string", "minLength": 1})),
+            "schema": schema,
+        }
         for name in names
     ]
     return {"parameters": [*_PROOF, *more]}
