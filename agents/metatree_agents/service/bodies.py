@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 MAX_TOPIC = 200
 MAX_TEXT = 100_000
@@ -14,9 +23,12 @@ MAX_PARAGRAPHS = 2_000
 MAX_NUMBER = 2**53
 """The largest number that every JSON reader keeps as it is."""
 
-TopicId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TOPIC)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
+# PostgreSQL keeps no text with a NUL.
+_NO_NUL = r"^[^\x00]*$"
+TopicId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TOPIC, pattern=_NO_NUL)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=_NO_NUL)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT, pattern=_NO_NUL)]
+Remark = Annotated[str, StringConstraints(max_length=MAX_TEXT, pattern=_NO_NUL)]
 Paragraphs = Annotated[
     list[Annotated[str, StringConstraints(max_length=MAX_TEXT)]], Field(max_length=MAX_PARAGRAPHS)
 ]
@@ -40,6 +52,13 @@ def _number_or(digits: str, *, least: int) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [number, {"type": "string", "pattern": f"^{digits}$"}]})
 
 
+def _require_json(value: Any) -> Any:
+    """Refuse NaN and infinity, which no answer can say again: who claims the query would get an error for ever."""
+    json.dumps(value, allow_nan=False)  # a ValueError is what pydantic wants
+    return value
+
+
+JsonObject = Annotated[dict[str, Any], AfterValidator(_require_json)]
 HowMany = Annotated[int, Field(ge=1, le=1000), BeforeValidator(_no_text)]
 Distance = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False), BeforeValidator(_no_text)]
 
@@ -59,8 +78,8 @@ class AddQuery(Body):
     Topic: TopicId
     User: Name
     Query: Text
-    Modifiers: dict[str, Any] = Field(default_factory=dict)
-    Model: Annotated[str, StringConstraints(max_length=200)] = "default"
+    Modifiers: JsonObject = Field(default_factory=dict)
+    Model: Annotated[str, StringConstraints(max_length=200, pattern=_NO_NUL)] = "default"
 
 
 class Added(Body):
@@ -104,7 +123,7 @@ class Recommend(Body):
     OnBehalfOf: Name
     Query: Text
     Fragment: Text
-    Comment: Annotated[str, StringConstraints(max_length=MAX_TEXT)] = ""
+    Comment: Remark = ""
     Type: Literal[
         "Suggest Improvement",
         "Promote Answer",
@@ -147,7 +166,7 @@ class GiveAnswer(Body):
     Seq: GivenSeq | None = None
     Think: Paragraphs = Field(default_factory=list)
     Answer: Paragraphs
-    Sources: Annotated[list[dict[str, Any]], Field(max_length=1000)] = Field(default_factory=list)
+    Sources: Annotated[list[JsonObject], Field(max_length=1000)] = Field(default_factory=list)
 
 
 class Problem(Body):

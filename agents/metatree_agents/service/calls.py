@@ -31,9 +31,17 @@ def parameters_of(request: Request) -> dict[str, str]:
     for pair in request.scope["query_string"].decode("latin-1").split("&"):
         name, _, value = pair.partition("=")
         name, value = unquote(name), unquote(value)
+        _require_text(name, value)
         if found.setdefault(name, value) != value:
             raise refused(400, f"{name[:40]} is given twice with different values")
     return found
+
+
+def _require_text(name: str, value: str) -> None:
+    """Raise 400 for what no database keeps as text: NUL, and halves of characters, which JSON can spell."""
+    said = name + value
+    if "\0" in said or (not said.isascii() and any("\ud800" <= each <= "\udfff" for each in said)):
+        raise refused(400, "a parameter has a NUL or half a character in it")
 
 
 async def parameters(request: Request) -> dict[str, str]:
@@ -49,6 +57,7 @@ async def parameters(request: Request) -> dict[str, str]:
     if not isinstance(body, dict):
         raise refused(400, "the body is no JSON object")
     for name, value in body.items():
+        _require_text(name, str(value))
         said = found.setdefault(name, str(value))
         if str(value) not in (said, said.replace("+", " ")):
             raise refused(400, f"{name[:40]} is one thing in the address and another in the body")

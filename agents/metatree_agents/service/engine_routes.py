@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from metatree_agents.service.bodies import Body, Seq, TopicId
+from metatree_agents.service.bodies import Body, JsonObject, Name, Seq, TopicId
 from metatree_agents.service.calls import caller, number, parameters, parameters_of, read, refused
 from metatree_agents.service.recommendations import Recommendation
 from metatree_agents.service.state import Service
@@ -23,7 +23,7 @@ class Held(Body):
     """A topic, and the lease under which an engine has it."""
 
     Topic: TopicId
-    Lease: Annotated[str, Field(max_length=64)]
+    Lease: Name
 
 
 class Steps(Body):
@@ -31,7 +31,7 @@ class Steps(Body):
 
     Topic: TopicId
     Seq: Seq
-    Steps: Annotated[list[dict[str, Any]], Field(max_length=MAX_STEPS)]
+    Steps: Annotated[list[JsonObject], Field(max_length=MAX_STEPS)]
 
 
 @router.post("/renew-lease", responses=described(409, 422), openapi_extra=taking(Held))

@@ -17,6 +17,7 @@ from metatree_agents.service.app import create_app
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.database import Database
 from metatree_agents.service.engine import Engine
+from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import Users
 
@@ -97,7 +98,12 @@ def server_of(app: FastAPI) -> uvicorn.Server:
     """Return the server that runs an application of the service."""
     return uvicorn.Server(
         uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=GRACE_S
+            app,
+            http=ImpatientProtocol,
+            log_level="warning",
+            access_log=False,
+            lifespan="on",
+            timeout_graceful_shutdown=GRACE_S,
         )
     )
 

@@ -38,6 +38,7 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
         401: "Wrong credentials, or a nonce that was used",
         403: "Wrong role, or not yours",
         404: "Nothing there",
+        408: "The request took more than a minute to come in",
         409: "Another answer was given, or it is not clear to which query this one belongs",
         413: "More than 2,000,000 bytes",
         422: "An invalid value",
@@ -45,7 +46,7 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
     return {
         status: {"model": bodies.Problem, "description": meaning[status]}
-        for status in (*statuses, 400, 401, 403, 413, 503)
+        for status in (*statuses, 400, 401, 403, 408, 413, 503)
     }
 
 

@@ -16,6 +16,7 @@ import requests
 import uvicorn
 from metatree_agents.service.app import create_app
 from metatree_agents.service.database import SqliteDatabase
+from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import Users
 
@@ -25,6 +26,7 @@ SECRETS = {
     "Inference_2": ("engine", "g" * 24),
     "User_1": ("user", "u" * 24),
     "User_2": ("user", "v" * 24),
+    "Admin_1": ("admin", "a" * 24),
 }
 
 
@@ -67,7 +69,7 @@ class Served:
     def __init__(self, url: str) -> None:
         self.url = url
         self.frontend, self.engine, self.other_engine, self.user, self.other_user = (
-            Client(url, name, secret) for name, (_, secret) in SECRETS.items()
+            Client(url, name, secret) for name, (_, secret) in list(SECRETS.items())[:5]
         )
 
 
@@ -82,7 +84,13 @@ def served(path: Path | str, settings: Settings) -> Iterator[Served]:
 
     asyncio.run(add_users())
     server = uvicorn.Server(
-        uvicorn.Config(create_app(database, settings), host="127.0.0.1", port=0, log_level="error")
+        uvicorn.Config(
+            create_app(database, settings),
+            host="127.0.0.1",
+            port=0,
+            log_level="error",
+            http=ImpatientProtocol,
+        )
     )
     thread = threading.Thread(target=server.run)
     thread.start()
