@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx2
 import uvicorn
+from fastapi import FastAPI
 
 from metatree import Limits, Tree
 from metatree.errors import UserError
@@ -16,6 +17,7 @@ from metatree_agents.service.app import create_app
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.database import Database
 from metatree_agents.service.engine import Engine
+from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import Role, Users
 
@@ -50,7 +52,7 @@ async def serve_all(
     """
     try:
         await database.start()
-        listening = _listening(host, port)
+        listening = listen(host, port)
     except UserError:
         await database.close()
         raise
@@ -63,11 +65,7 @@ async def serve_all(
         for name, secret in made.items():
             say(f"  {name} ({roles[name]}): {secret}")
     app = create_app(database, settings)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=GRACE_S
-        )
-    )
+    server = server_of(app)
     # The command line stops the server, with all else; two handlers of one signal would get in each other's way.
     server.capture_signals = _no_signals  # type: ignore[method-assign]
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
@@ -98,13 +96,31 @@ async def serve_all(
         await serving
 
 
+def server_of(app: FastAPI) -> uvicorn.Server:
+    """Return the server that runs an application of the service."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http=ImpatientProtocol,
+            log_level="warning",
+            access_log=False,
+            lifespan="on",
+            timeout_graceful_shutdown=GRACE_S,
+        )
+    )
+
+
 def _no_signals() -> Any:
     from contextlib import nullcontext
 
     return nullcontext()
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; raises `UserError` when it cannot.
+
+    Its protocol is named, or else asyncio leaves Nagle's algorithm on: 40 ms for each answer.
+    """
     made = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
