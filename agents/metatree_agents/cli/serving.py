@@ -37,6 +37,12 @@ DatabasePath = Annotated[
 Several = Annotated[
     int, typer.Option("--several", min=1, metavar="N", help="How many topics are answered at the same time.")
 ]
+AskPerson = Annotated[
+    bool,
+    typer.Option(
+        "--ask-person", help="Put what the tree does not answer to the person who asked, in the thread."
+    ),
+]
 
 
 def serve(
@@ -55,6 +61,32 @@ def serve(
     lease: Annotated[
         float, typer.Option("--lease", min=1, metavar="S", help="Seconds that an engine has for a topic.")
     ] = 300.0,
+    attempts: Annotated[
+        int, typer.Option("--attempts", min=1, metavar="N", help="A query fails after N engines had it.")
+    ] = 5,
+    engine_wait: Annotated[
+        float,
+        typer.Option(
+            "--engine-wait", min=0, max=100, metavar="S", help="Seconds that an engine waits for a query."
+        ),
+    ] = 55.0,
+    check_wait: Annotated[
+        float,
+        typer.Option(
+            "--check-wait", min=0, max=60, metavar="S", help="Seconds that `check-query` waits for an answer."
+        ),
+    ] = 55.0,
+    no_sha1: Annotated[bool, typer.Option("--no-sha1", help="Accept proofs by SHA-256 alone.")] = False,
+    newline_hash: Annotated[
+        bool,
+        typer.Option(
+            "--newline-hash",
+            help="Accept hashes of the text with an end of line too, as `echo | sha1sum` makes them.",
+        ),
+    ] = False,
+    ask_person: AskPerson = False,
+    allow: options.Allow = None,
+    web: options.Web = None,
     router: options.Router = None,
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
@@ -67,24 +99,38 @@ def serve(
     The first start makes an administrator, a frontend and an engine, and prints the first two's secrets once; the
     engine runs inside. docs/service.md has the routes.
 
+    A tool that changes something is called when --allow names it, when it was permitted for good, or when the person
+    says yes in the thread.
+
     \b
     Example: metatree serve --source ~/src/requests
     """
     _require_service()
-    from metatree_agents.cli.searching import limits_of, suite_parts, with_hints
+    from metatree_agents.cli.engines import engine_parts
+    from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
     from metatree_agents.service.serving import serve_all
     from metatree_agents.service.state import Settings
+    from metatree_agents.service.users import Proofs
 
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
+    settings = Settings(
+        lease_s=lease,
+        attempts=attempts,
+        engine_wait_s=engine_wait,
+        check_wait_s=check_wait,
+        shared=shared,
+        proofs=Proofs(sha1=not no_sha1, newline=newline_hash),
+    )
     with ready_tree(source, tree) as memory:
+        parts = engine_parts(parts, memory, web=web, ask_person=ask_person, allow=allow)
         kept = _opened(database, source, tree)
         _run(
             lambda stop: serve_all(
                 kept,
-                Settings(lease_s=lease, shared=shared),
+                settings,
                 memory=None if no_engine else memory,
-                parts=with_hints(parts, memory),
+                parts=parts,
                 limits=limits,
                 several=several,
                 host=host,
@@ -105,6 +151,9 @@ def worker(
         str, typer.Option("--user", parser=options.given, metavar="NAME", help="The engine's name there.")
     ],
     several: Several = 1,
+    ask_person: AskPerson = False,
+    allow: options.Allow = None,
+    web: options.Web = None,
     router: options.Router = None,
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
@@ -120,7 +169,8 @@ def worker(
     \b
     Example: METATREE_SECRET=… metatree worker --server http://127.0.0.1:8080 --user Inference_1
     """
-    from metatree_agents.cli.searching import limits_of, suite_parts, with_hints
+    from metatree_agents.cli.engines import engine_parts
+    from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
 
     secret = os.environ.get(SECRET, "")
@@ -128,9 +178,8 @@ def worker(
         raise UserError(f"the secret of {user!r} is missing: put it into {SECRET}")
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
     with ready_tree(source, tree) as memory:
-        _run(
-            lambda stop: _work(server, user, secret, memory, with_hints(parts, memory), limits, several, stop)
-        )
+        parts = engine_parts(parts, memory, web=web, ask_person=ask_person, allow=allow)
+        _run(lambda stop: _work(server, user, secret, memory, parts, limits, several, stop))
     return FOUND
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from metatree_agents.service.problems import problem
 from metatree_agents.service.slow_clients import BODY_S
 
 MAX_BODY_BYTES: Final = 2_000_000
@@ -32,7 +33,7 @@ class BodyLimit:
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         too_large = f"a request may have {self._limit:,} bytes"
         if not length.isdigit() or len(length) > 18 or int(length) > self._limit:
-            await _refuse(413, too_large)(scope, receive, send)
+            await _refusal(scope, 413, too_large)(scope, receive, send)
             return
         came, began, whole = 0, False, False
         deadline = asyncio.get_running_loop().time() + self._seconds
@@ -61,8 +62,8 @@ class BodyLimit:
             await self._app(scope, counted, sending)
         except Refused as exc:
             if not began:
-                await _refuse(*exc.args)(scope, receive, send)
+                await _refusal(scope, *exc.args)(scope, receive, send)
 
 
-def _refuse(status: int, detail: str) -> JSONResponse:
-    return JSONResponse({"detail": detail}, status, headers={"Connection": "close"})
+def _refusal(scope: Scope, status: int, detail: str) -> Response:
+    return problem(scope, status, detail, headers={"Connection": "close"})

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TypeVar
+from typing import Final, TypeVar
 from urllib.parse import unquote
 
 from fastapi import HTTPException, Request
 from pydantic import ValidationError
 
 from metatree_agents.service.bodies import MAX_NUMBER, Body
+from metatree_agents.service.state import Service
 from metatree_agents.service.users import Caller, Users
 
 B = TypeVar("B", bound=Body)
+_TURNS: Final = 6
 
 
 def refused(status: int, detail: str) -> HTTPException:
@@ -77,10 +79,13 @@ async def read(request: Request, body: type[B]) -> B:
 
 
 async def caller(request: Request, users: Users, given: dict[str, str], *roles: str) -> Caller:
-    """Return who calls: 401 without a right and fresh proof, 403 for one who may not use this route."""
+    """Return who calls: 401 without a right and fresh proof, 403 for one who may not use this route, 429 for one who
+    calls too often.
+    """
     found = await users.verified(given.get("User", ""), given.get("Nonce", ""), given.get("Hash", ""))
     if found is None:
         raise refused(401, "wrong User, Nonce or Hash, or the Nonce was used before")
+    Service.of(request).limits.admit(request, found)
     if roles and found.role not in roles:
         raise refused(403, f"{found.name} is a {found.role} and may not use this route")
     return found
@@ -111,3 +116,12 @@ def gone(request: Request) -> asyncio.Future[None]:
             pass
 
     return asyncio.ensure_future(watch())
+
+
+async def heard() -> None:
+    """Let the event loop read what has come over its connections: a client that has gone is known to be, then.
+
+    It reads the end of a connection one turn after the request before it, and tells `gone` some turns later.
+    """
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
