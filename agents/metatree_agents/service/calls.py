@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TypeVar
+from typing import Final, TypeVar
 from urllib.parse import unquote
 
 from fastapi import HTTPException, Request
@@ -15,6 +15,7 @@ from metatree_agents.service.state import Service
 from metatree_agents.service.users import Caller, Users
 
 B = TypeVar("B", bound=Body)
+_TURNS: Final = 6
 
 
 def refused(status: int, detail: str) -> HTTPException:
@@ -119,3 +120,12 @@ def gone(request: Request) -> asyncio.Future[None]:
             pass
 
     return asyncio.ensure_future(watch())
+
+
+async def heard() -> None:
+    """Let the event loop read what has come over its connections: a client that has gone is known to be, then.
+
+    It reads the end of a connection one turn after the request before it, and tells `gone` some turns later.
+    """
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)

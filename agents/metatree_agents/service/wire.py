@@ -14,6 +14,7 @@ from metatree_agents.service.bodies import stamp
 from metatree_agents.service.calls import (
     caller,
     gone,
+    heard,
     number,
     parameters,
     parameters_of,
@@ -260,6 +261,9 @@ async def get_new_queries(request: Request) -> Response:
     try:
         while not left.done():
             async with line.place() as turn:
+                await heard()
+                if left.done():
+                    break
                 claim = await service.queue.claim(who.name)
                 if claim is not None and left.done():
                     await service.queue.hand_back(claim.topic, claim.lease)
