@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from metatree import Limits, Tree, aresume, asearch, load_run
-from metatree.errors import UnknownRun
+from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
 from metatree.result import SearchResult, TraceEntry
 
 NOTHING = "No answer was found in this memory."
+HELD_S = 1.0
+"""How often an engine looks what became of a run that another one holds."""
+AWAY = "TransientError: PostgreSQL"
+"""How the detail of a search begins that lost the database of its journal."""
 _TURNS = 10
 _TURN_CHARS = 1_500
 
@@ -66,12 +71,34 @@ async def answer_query(
         if on_step is not None and (step := step_of(tree, entry)):
             on_step(step)
 
-    run_id, given = run_id_of(asked), {**parts, "on_event": told}
+    given = {**parts, "on_event": told}
+    while True:
+        try:
+            result = await _searched(tree, asked, given, limits)
+            if not _is_cut_off(tree, result):
+                return said_of(tree, result)
+        except (LeaseLost, RunExists):
+            pass  # another engine is at work on it, or its machine died and its hold runs out
+        except TransientError:
+            if tree.shared is None:
+                raise
+        await asyncio.sleep(HELD_S)
+
+
+def _is_cut_off(tree: Tree, result: SearchResult) -> bool:
+    """Say whether a search ended since what it shares with other machines was out of reach: then it goes on later."""
+    return tree.shared is not None and result.ended == "failed" and result.detail.startswith(AWAY)
+
+
+async def _searched(
+    tree: Tree, asked: Asked, given: Mapping[str, Any], limits: Limits | None
+) -> SearchResult:
+    run_id = run_id_of(asked)
     try:
         known = load_run(run_id, tree=tree)
     except UnknownRun:
         start, context = _narrowed(tree, asked)
-        result = await asearch(
+        return await asearch(
             asked.text,
             tree=tree,
             start_node=start,
@@ -80,10 +107,8 @@ async def answer_query(
             limits=limits or Limits(),
             **given,
         )
-    else:
-        done = known.ended in ("answered", "exhausted")
-        result = known if done else await aresume(run_id, tree=tree, limits=limits, **given)
-    return said_of(tree, result)
+    done = known.ended in ("answered", "exhausted")
+    return known if done else await aresume(run_id, tree=tree, limits=limits, **given)
 
 
 def said_of(tree: Tree, result: SearchResult) -> Said:

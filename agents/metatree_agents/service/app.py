@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
 from metatree.errors import TransientError
-from metatree_agents.service import engine_routes, events, wire
+from metatree_agents.service import engine_routes, events, tree_routes, wire
 from metatree_agents.service.body_limit import BodyLimit
 from metatree_agents.service.database import Database
 from metatree_agents.service.state import Service, Settings
@@ -33,7 +33,7 @@ def create_app(database: Database, settings: Settings | None = None) -> FastAPI:
         title="metatree", version=version("metatree"), lifespan=running, docs_url=None, redoc_url=None
     )
     app.state.service = service
-    for part in (wire, engine_routes, events):
+    for part in (wire, engine_routes, events, tree_routes):
         app.include_router(part.router)
     app.add_exception_handler(TransientError, _busy)
     app.add_middleware(BodyLimit)

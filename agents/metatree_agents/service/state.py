@@ -11,6 +11,7 @@ from metatree_agents.service.lookups import Lookups
 from metatree_agents.service.progress import Progress
 from metatree_agents.service.queue import ATTEMPTS, LEASE_S, Queue
 from metatree_agents.service.recommendations import Recommendations
+from metatree_agents.service.trees import Trees
 from metatree_agents.service.users import Proofs, Users
 from metatree_agents.service.waiting import Waiting
 
@@ -49,6 +50,7 @@ class Service:
         self.lookups = Lookups(database)
         self.recommendations = Recommendations(database)
         self.progress = Progress(database)
+        self.trees = Trees(database)
         self.waiting = Waiting(database, self.queue)
 
     @staticmethod
