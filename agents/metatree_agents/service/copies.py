@@ -256,7 +256,7 @@ class TreeCopy:
             if _digest(data) == digest:
                 return data
         assert self._call is not None
-        data = self._call(self._fetched(digest))
+        data: bytes = self._call(self._fetched(digest))
         if _digest(data) != digest:
             raise BrokenStore(f"the file {digest} did not come as it was published", path=str(kept))
         with suppress(OSError):  # a full disk: it is asked for again

@@ -266,7 +266,8 @@ class Trees:
                 "SELECT what, id, body, number FROM tree_memory WHERE number > ? ORDER BY number LIMIT ?",
                 *(after, _PAGE),
             )
-        found, size = [], 0
+        found: list[Kept] = []
+        size = 0
         for what, row_id, body, number in rows:
             size += len(body or "")
             if found and size > PAGE_BYTES:
