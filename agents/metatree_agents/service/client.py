@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ANSWER_S = 75.0
+ANSWER_S = 130.0
 """How long a call may take; the server answers a waiting engine before."""
 
 

@@ -212,11 +212,11 @@ def _is_retry(last: Sequence[Any], retry: str | None, *, again: bool, same: bool
     _, _, _, its_retry, delivered_at, status, *_ = last
     if again or (retry is not None and retry == its_retry):
         return True
-    return same and (status in ("Open", "Pending") or (status == "Done" and delivered_at is None))
+    return same and (status in ("Open", "Pending", "Waiting") or (status == "Done" and delivered_at is None))
 
 
 def _answer(answer: list[str], sources: list[dict[str, Any]]) -> Query:
-    return Query("", 0, "", "Done", answer, None, sources, "", {}, 0.0, 0)
+    return Query("", 0, "", "Done", answer, None, sources, "", {}, 0.0, 0, [])
 
 
 __all__ = ["Conversation", "Conversations", "Place", "Refused", "Turn", "shown"]

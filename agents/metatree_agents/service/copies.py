@@ -252,9 +252,9 @@ class TreeCopy:
         """Return a file by its digest, from this machine's disk or else from the service."""
         kept = self._folder / "files" / digest[:2] / digest
         with suppress(OSError):
-            data = kept.read_bytes()
-            if _digest(data) == digest:
-                return data
+            there = kept.read_bytes()
+            if _digest(there) == digest:
+                return there
         assert self._call is not None
         data: bytes = self._call(self._fetched(digest))
         if _digest(data) != digest:

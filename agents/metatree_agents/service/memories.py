@@ -14,8 +14,10 @@ from metatree_agents.service.engine_memory import learn
 class Memory(Protocol):
     """Gives the tree as it is now, one search at a time."""
 
-    version: int
-    """Of a tree that is published; 0 for any other."""
+    @property
+    def version(self) -> int:
+        """Of a tree that is published; 0 for any other."""
+        ...
 
     def using(self) -> AbstractAsyncContextManager[Tree]:
         """Give the tree for one search; brought up to date before."""

@@ -57,14 +57,20 @@ class MemorySync:
     def _note(self, **said: int) -> None:
         Layer(self._tree.memory).set_fact(self._fact, self._state() | said)
 
-    async def push(self) -> None:
-        """Send what was changed here; waits while the service cannot be reached."""
+    async def push(self, *, everything: bool = False) -> None:
+        """Send what was changed here; waits while the service cannot be reached.
+
+        Args:
+            everything: send all there is: rows that have other names now count as no change of theirs.
+        """
         async with self._turn:
+            if everything:
+                self._note(sent=-1)
             await self._push()
 
     async def _push(self) -> None:
         while self.pending():
-            changes, last = await asyncio.to_thread(changes_since, self._tree, self._state()["sent"])
+            changes, last = await asyncio.to_thread(changes_since, self._tree, max(0, self._state()["sent"]))
             for batch in _batches(changes):
                 try:
                     await patiently(self._client, "POST", "give-memory", body={"Changes": batch})

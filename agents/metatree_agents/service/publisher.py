@@ -1,4 +1,4 @@
-"""The server's own tree, for engines on other machines: published by version, its memory kept in step with theirs."""
+"""What a server shares with other machines: its own tree, published by version, or a copy of what another publishes."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from metatree.shared import Shared
 from metatree.source import digest_bytes, read_inside
 from metatree.sources import disk_root, inner_path, source_of
 from metatree_agents.service.client import ServiceClient
+from metatree_agents.service.copies import TreeCopy
 from metatree_agents.service.engine_memory import learn
 from metatree_agents.service.memory_sync import MemorySync, name_of
 from metatree_agents.service.trees import Trees
@@ -37,14 +38,17 @@ _log = logging.getLogger("metatree.engine")
 
 
 class Published:
-    """The tree of a server, published for engines elsewhere and searched by the engine inside.
+    """The tree of a service, as one of its servers has it; searched by the engine inside.
 
-    Of several servers with one database, one publishes; another goes on when it is gone.
+    Of several servers with one database, one publishes its tree, and the engines of the others search copies of that,
+    as workers do. When it is gone, another one with a tree goes on with its own.
 
     Args:
         client: the service, as an engine.
         trees: where versions are kept.
-        tree: what is published; one that was built from sources, not one in a single file.
+        tree: what is published; one that was built from sources, not one in a single file. None for a server that
+            publishes nothing.
+        copies: where a copy of another server's tree is kept.
         shared: keeps runs and tool calls for all machines.
         refresh_s: how often the tree is brought up to date with its sources; 0 leaves that to `metatree build`.
         say: told what a person may want to know.
@@ -57,17 +61,21 @@ class Published:
         self,
         client: ServiceClient,
         trees: Trees,
-        tree: Tree,
+        tree: Tree | None,
         *,
+        copies: Path,
         shared: Shared | None = None,
         refresh_s: float = 0.0,
         say: Callable[[str], None] = _log.info,
     ) -> None:
-        if tree.index is tree.memory or tree.index.path is None:
+        if tree is not None and (tree.index is tree.memory or tree.index.path is None):
             raise UserError(
                 f"{tree!r} is in one file: only a tree that was built from sources can be published"
             )
-        self.version = 0
+        self._copies = copies
+        self._copy: TreeCopy | None = None
+        self._leads = False
+        self._version = 0
         self._client = client
         self._trees = trees
         self._tree = tree
@@ -77,9 +85,18 @@ class Published:
         self._who = this_process()
         self._sync: MemorySync | None = None
         self._turn = asyncio.Lock()
+        self._started = asyncio.Event()
+
+    @property
+    def version(self) -> int:
+        """The version that searches begin with now."""
+        return self._version if self._leads or self._copy is None else self._copy.version
 
     async def start(self) -> None:
         """Take in what others have remembered, and publish the tree as it is."""
+        if self._tree is None:
+            self._started.set()
+            return
         self._sync = sync = MemorySync(self._client, self._tree, await name_of(self._client))
         if self._shared is not None:
             call = called_from(asyncio.get_running_loop())
@@ -88,6 +105,13 @@ class Published:
             )
         await sync.pull()
         await self.publish()
+        self._started.set()
+
+    async def close(self) -> None:
+        """Let go of the copy, if there is one."""
+        if self._copy is not None:
+            await self._copy.__aexit__()
+            self._copy = None
 
     async def run(self) -> None:
         """Follow the sources, the people who recommend, and the other machines, until this is cancelled."""
@@ -96,6 +120,10 @@ class Published:
         learned -= LEARN_S
         while True:
             try:
+                if not self._started.is_set():
+                    await self.start()
+                if self._tree is None:
+                    return
                 if loop.time() - learned >= LEARN_S:
                     await self._learn()
                     learned = loop.time()
@@ -112,48 +140,69 @@ class Published:
 
     async def _learn(self) -> None:
         """Remember what people recommended: one server does, or each would remember it."""
-        if await self._trees.lead(self._who) is not None:
+        if self._leads and self._tree is not None:
             await self.follow()
             while await learn(self._client, self._tree):
                 await self.follow()
 
     @asynccontextmanager
     async def using(self) -> AsyncIterator[Tree]:
-        await self.follow()
-        yield self._tree
+        await self._started.wait()
+        if self._leads and self._tree is not None:
+            await self.follow()
+            yield self._tree
+            return
+        while not (await self._trees.current()).version:  # another server is about to publish
+            await asyncio.sleep(LOOK_S)
+        async with self._turn:
+            if self._copy is None:
+                copy = TreeCopy(self._client, self._copies, shared=self._shared, say=self._say)
+                self._copy = await copy.__aenter__()
+        async with self._copy.using() as tree:
+            yield tree
 
     async def follow(self) -> None:
-        assert self._sync is not None, "call `start` first"
+        if self._sync is None:
+            return
         await self._sync.push()
         await self._sync.pull((await self._trees.current()).memory)
 
     async def publish(self) -> int | None:
         """Publish the built layer if it changed, and this server is the one to do it; return the new version."""
+        tree, sync = self._tree, self._sync
+        if tree is None or sync is None:
+            return None
         async with self._turn:
             token = await self._trees.lead(self._who)
             if token is None:
+                self._leads = False
                 return None
-            mark = _mark(self._tree)
-            if await self._trees.mark() == mark:
-                self.version = (await self._trees.current()).version
+            mark, before = _mark(tree), await self._trees.mark()
+            if before == mark:
+                self._leads, self._version = True, (await self._trees.current()).version
                 return None
             # Inside the tree's own folder: there is room for a file of this size where the tree is.
-            with tempfile.TemporaryDirectory(prefix=".publishing-", dir=self._tree.path) as folder:
+            with tempfile.TemporaryDirectory(prefix=".publishing-", dir=tree.path) as folder:
                 file = Path(folder) / "index.db"
-                await asyncio.to_thread(_taken, self._tree, file)
+                await asyncio.to_thread(_taken, tree, file)
                 hashes, sent = await self._add_blocks(file)
-                files = await self._add_files()
+                files = await self._add_files(tree)
                 version = await self._trees.publish(
                     token,
                     hashes=hashes,
                     size=file.stat().st_size,
-                    nodes=Layer(self._tree.index).count(),
+                    nodes=Layer(tree.index).count(),
                     files=files,
                     mark=mark,
                 )
+            self._leads = version is not None
             if version is None:
                 return None
-            self.version = version
+            self._version = version
+            if not before or json.loads(before)[2] != json.loads(mark)[2]:
+                await sync.push(
+                    everything=True
+                )  # what was said of a file that was renamed is now said of another id
             self._say(f"published version {version} of the tree: {sent:,} of {len(hashes):,} blocks were new")
             await self._trees.sweep(token)
             return version
@@ -169,13 +218,13 @@ class Published:
             await self._trees.lead(self._who)
         return hashes, len(missing)
 
-    async def _add_files(self) -> list[str]:
+    async def _add_files(self, tree: Tree) -> list[str]:
         """Keep the files that nodes were built from; return the digests of all."""
-        rows = self._tree.index.rows("SELECT path, digest FROM file")
+        rows = tree.index.rows("SELECT path, digest FROM file")
         missing = await self._trees.missing_files({row[1] for row in rows})
-        sources, changed = self._tree.sources(), 0
+        sources, changed = tree.sources(), 0
         for number, (path, digest) in enumerate(row for row in rows if row[1] in missing):
-            data = await asyncio.to_thread(_read, self._tree, path, sources)
+            data = await asyncio.to_thread(_read, tree, path, sources)
             if data is None or digest_bytes(data) != digest:
                 changed += 1  # since the tree was built: the next version has it
                 continue

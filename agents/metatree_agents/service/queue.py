@@ -14,11 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from metatree_agents.service.asking import Ask, asks_of
 from metatree_agents.service.database import Database, Transaction
 
 LEASE_S: Final = 300.0
 ATTEMPTS: Final = 5
-Status = Literal["Open", "Pending", "Done", "Failed"]
+Status = Literal["Open", "Pending", "Done", "Failed", "Waiting"]
 Given = Literal["accepted", "again", "conflict", "unknown"]
 """What becomes of an answer: the first wins, the same again is fine, another or an unclear one is refused."""
 
@@ -38,6 +39,8 @@ class Query:
     modifiers: dict[str, Any]
     at: float
     attempts: int
+    asked: list[Ask]
+    """What its run asks a person, or did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Refused(Exception):
 
 # What has no lease is ready whatever the clock says, which may have gone back.
 _READY = "ready_at IS NOT NULL AND (lease IS NULL OR ready_at <= ?)"
-_COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts"
+_COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked"
 
 
 class Queue:
@@ -282,10 +285,13 @@ class Queue:
         """Prolong the lease of a topic, or end it when nothing of it is being answered any more."""
         left = dict(
             await do.rows(
-                "SELECT status, min(at) FROM query WHERE topic = ? AND status IN ('Open', 'Pending') GROUP BY status",
+                "SELECT status, min(at) FROM query WHERE topic = ? AND status IN ('Open', 'Pending', 'Waiting')"
+                " GROUP BY status",
                 topic,
             )
         )
+        if "Waiting" in left:
+            return  # the topic is parked until a person has answered
         if "Pending" in left:
             until = now + self.lease_s
             await do.execute(
@@ -341,13 +347,13 @@ class Queue:
             rows = await do.rows(
                 "SELECT query.topic, query.seq, query.text, query.status, query.attempts, query.at, query.engine,"
                 " topic.lease_until FROM query JOIN topic ON topic.id = query.topic"
-                " WHERE query.status IN ('Open', 'Pending', 'Failed') ORDER BY query.at LIMIT 1000"
+                " WHERE query.status IN ('Open', 'Pending', 'Failed', 'Waiting') ORDER BY query.at LIMIT 1000"
             )
         return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _query(row: Sequence[Any]) -> Query:
-    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts = row
+    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked = row
     return Query(
         topic,
         int(seq),
@@ -360,4 +366,5 @@ def _query(row: Sequence[Any]) -> Query:
         json.loads(modifiers),
         at,
         int(attempts),
+        asks_of(asked),
     )
