@@ -17,6 +17,8 @@ from metatree_agents.service.app import create_app
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.database import Database
 from metatree_agents.service.engine import Engine
+from metatree_agents.service.publisher import Published
+from metatree_agents.service.sharing import Sharing
 from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import Role, Users
@@ -31,7 +33,7 @@ async def serve_all(
     settings: Settings,
     *,
     memory: Tree | None,
-    parts: Mapping[str, Any],
+    parts: Mapping[str, Any] | Callable[[Tree], Mapping[str, Any]],
     limits: Limits | None,
     several: int,
     host: str,
@@ -39,6 +41,7 @@ async def serve_all(
     stop: asyncio.Event,
     say: Callable[[str], None],
     options: str = "",
+    sharing: Sharing | None = None,
 ) -> None:
     """Serve until `stop` is set.
 
@@ -46,9 +49,10 @@ async def serve_all(
         memory: what the engine inside searches; None for no engine inside.
         say: told what a person should know: the address, and the secrets of the first users, once.
         options: options of the command line that name this database.
+        sharing: what is shared with other machines; None for nothing.
 
     Raises:
-        UserError: the address cannot be listened on.
+        UserError: the address cannot be listened on, or the tree cannot be published.
     """
     try:
         await database.start()
@@ -74,15 +78,22 @@ async def serve_all(
     shown = f"[{host}]" if ":" in host else host
     say(f"listening on http://{shown}:{listening.getsockname()[1]}")
     engine: asyncio.Future[None] | None = None
+    publishing: asyncio.Future[None] | None = None
     inside: Engine | None = None
+    published: Published | None = None
     stopping = asyncio.ensure_future(stop.wait())
     try:
-        if memory is not None:
+        if memory is not None or sharing is not None:
             secret = await users.own(INSIDE, "engine")
             client = ServiceClient("http://inside", INSIDE, secret, transport=httpx2.ASGITransport(app))
             await client.__aenter__()
-            inside = Engine(client, memory, parts=parts, limits=limits, several=several)
-            engine = asyncio.ensure_future(inside.run())
+            if sharing is not None:
+                published = sharing.begin(client, app.state.service.trees, say)
+                publishing = asyncio.ensure_future(published.run())
+            searched = memory if published is None else published if sharing and sharing.engine else None
+            if searched is not None:
+                inside = Engine(client, searched, parts=parts, limits=limits, several=several)
+                engine = asyncio.ensure_future(inside.run())
         waited = {serving, stopping} | ({engine} if engine is not None else set())
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         if engine is not None and engine.done():
@@ -92,6 +103,10 @@ async def serve_all(
         if inside is not None and engine is not None:
             inside.stop()
             await asyncio.gather(engine, return_exceptions=True)
+        if publishing is not None and published is not None:
+            publishing.cancel()
+            await asyncio.gather(publishing, return_exceptions=True)
+            await published.close()
         server.should_exit = True
         await serving
 
