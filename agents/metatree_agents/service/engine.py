@@ -138,7 +138,10 @@ class Engine:
     async def _answer(self, asked: Asked) -> Said | None:
         """Answer one query, or come to where its run asks a person; None when the search was stopped before."""
         topic, seq = asked.topic, asked.seq
-        thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
+        try:
+            thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
+        except ServiceRefused:
+            thread = []  # a service that shows engines no threads: the query stands alone
         asked = replace(asked, earlier=thread)
         steps: list[dict[str, Any]] = []
         telling = asyncio.ensure_future(self._tell(topic, seq, steps))
@@ -219,7 +222,8 @@ class Engine:
 
     async def _learn(self) -> None:
         while not self._stopping.is_set():
-            with suppress(TransientError):
+            # ServiceRefused: a service that has the documented routes alone tells engines no recommendations.
+            with suppress(TransientError, ServiceRefused):
                 while await learn(self._client, self._tree):
                     pass
             await self._until_stopped(asyncio.sleep(LEARN_S))
