@@ -82,6 +82,12 @@ class Waiting:
         if line is not None:
             line.ring_all()
 
+    def removed(self, topic: str) -> None:
+        """Wake those who wait for answers in a topic that is not there any more."""
+        for its, seq in [*self._answers]:
+            if its == topic:
+                self.answered(its, seq)
+
     @asynccontextmanager
     async def answer(self, topic: str, seq: int) -> AsyncIterator[asyncio.Future[None]]:
         """Wait for a change of one query."""
@@ -92,6 +98,10 @@ class Waiting:
         finally:
             if not line and self._answers.get((topic, seq)) is line:
                 del self._answers[topic, seq]
+
+    def callers(self) -> int:
+        """Return how many wait for answers."""
+        return sum(len(line) for line in self._answers.values())
 
     def start(self) -> None:
         """Begin to watch for what other processes do."""

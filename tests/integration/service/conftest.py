@@ -16,6 +16,7 @@ import requests
 import uvicorn
 from metatree_agents.service.app import create_app
 from metatree_agents.service.database import SqliteDatabase
+from metatree_agents.service.keys import Keys
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import Users
 
@@ -65,8 +66,10 @@ class Client:
 class Served:
     """A running service."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, keys: dict[str, str]) -> None:
         self.url = url
+        self.keys = keys
+        """An API key of each user."""
         self.frontend, self.engine, self.other_engine, self.user, self.other_user, self.admin = (
             Client(url, name, secret) for name, (_, secret) in SECRETS.items()
         )
@@ -80,7 +83,9 @@ def served(path: Path | str, settings: Settings) -> Iterator[Served]:
     async def add_users() -> None:
         for name, (role, secret) in SECRETS.items():
             await Users(database).add(name, role, secret=secret)
+            keys[name] = await Keys(database).add(name)
 
+    keys: dict[str, str] = {}
     asyncio.run(add_users())
     server = uvicorn.Server(
         uvicorn.Config(create_app(database, settings), host="127.0.0.1", port=0, log_level="error")
@@ -92,7 +97,7 @@ def served(path: Path | str, settings: Settings) -> Iterator[Served]:
             assert thread.is_alive()
             threading.Event().wait(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
-        yield Served(f"http://127.0.0.1:{port}")
+        yield Served(f"http://127.0.0.1:{port}", keys)
     finally:
         server.should_exit = True
         thread.join(20)

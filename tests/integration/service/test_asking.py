@@ -209,6 +209,45 @@ def test_the_stream_tells_the_question_and_what_was_answered(service: Served) ->
     assert names[-1] == "answer" and "step" in names
 
 
+def test_an_administrator_sees_that_it_waits_and_cannot_take_it_from_nobody(service: Served) -> None:
+    parked(service)
+    overview = service.admin.get("admin/overview").json()
+    assert (overview["WaitingForPerson"], overview["Open"], overview["Leases"]) == (1, 0, [])
+    assert [(one["Status"], one["Engine"]) for one in overview["Queries"]] == [("Waiting", "Inference_1")]
+    assert service.admin.post("admin/release", {"Topic": "T"}).status_code == 404
+    assert thread(service)[0]["Status"] == "Waiting"
+    figures = requests.get(
+        f"{service.url}/metrics", params=proof("Admin_1", SECRETS["Admin_1"][1]), timeout=30
+    )
+    assert 'metatree_queries{state="waiting"} 1.0' in figures.text
+
+
+def test_a_chat_is_told_what_its_answer_waits_for(serve: Serve) -> None:
+    service = serve(chat_wait_s=0.3)
+    key = service.keys["User_1"]
+
+    def chat() -> requests.Response:
+        return requests.post(
+            f"{service.url}/v1/chat/completions",
+            json={"model": "metatree", "messages": [{"role": "user", "content": "How do I switch it on?"}]},
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=30,
+        )
+
+    assert chat().status_code == 503
+    batch = service.engine.get("get-new-queries").json()
+    body = {"Topic": batch["Topic"], "Seq": 1, "Lease": batch["Lease"], "Questions": [LAMP]}
+    service.engine.post("ask-person", body)
+    said = chat()
+    assert said.status_code == 503 and "Which lamp?" in said.json()["error"]["message"]
+    given = {"Topic": batch["Topic"], "Seq": 1, "Answer": "the red one"}
+    assert service.user.post("answer-question", given).status_code == 200
+    assert (
+        service.engine.answer("How do I switch it on?", "press it", topic=batch["Topic"]).status_code == 200
+    )
+    assert chat().json()["choices"][0]["message"]["content"].startswith("press it")
+
+
 def test_a_page_gets_a_form() -> None:
     asks = [Ask("1", "Which lamp?", "question", 0.0, "red", "Ann"), Ask("2", "May it?", "permission", 61.0)]
     (form,) = forms("T", 3, asks)

@@ -11,7 +11,7 @@ from typing import Any
 
 import requests
 
-BASE, USER, TOKEN = sys.argv[1:4]
+BASE, USER, TOKEN = [*sys.argv[1:4], "", "", ""][:3]
 ANSWERS = {
     "What is the meaning of life?": ["It don't mean a thing", "if you ain't got that swing."],
     "What is your favorite color?": ["Blue.", "No, yellow!"],
@@ -94,4 +94,5 @@ def main() -> None:
     say("end", imported=sorted(name for name in sys.modules if name.startswith("metatree")))
 
 
-main()
+if __name__ == "__main__":
+    main()

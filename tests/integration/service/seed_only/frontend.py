@@ -13,7 +13,7 @@ from typing import Any
 
 import requests
 
-BASE, USER, TOKEN = sys.argv[1:4]
+BASE, USER, TOKEN = [*sys.argv[1:4], "", "", ""][:3]
 OWNER = "Calico_Seders"
 FIRST, SECOND = "DGQIn+5troxI", "qSBb7/zYhIN0"
 LIFE, COLOR, MALI = (
@@ -163,5 +163,6 @@ def finish() -> None:
     say("end", imported=sorted(name for name in sys.modules if name.startswith("metatree")))
 
 
-for step in (log_in, ask, read, look_up, recommend, finish):
-    step()
+if __name__ == "__main__":
+    for step in (log_in, ask, read, look_up, recommend, finish):
+        step()
