@@ -15,7 +15,7 @@ from metatree.threads import run_beside
 from metatree_agents.service.answering import Asked, Said, answer_query
 from metatree_agents.service.client import ServiceClient, ServiceRefused, patiently
 from metatree_agents.service.engine_memory import learn
-from metatree_agents.service.matching import matches_of
+from metatree_agents.service.matching import index_of, matches_of
 
 RENEW_S: Final = 60.0
 STEPS_S: Final = 0.25
@@ -205,7 +205,7 @@ class Engine:
     async def _look_up(self) -> None:
         while not self._stopping.is_set():
             try:
-                wish = await self._client.call("GET", "get-new-lookup")
+                wish = await self._client.call("GET", "get-new-lookup", Index=index_of(self._tree))
             except MetatreeError:  # 404: none is wanted
                 await self._until_stopped(asyncio.sleep(IDLE_S))
                 continue

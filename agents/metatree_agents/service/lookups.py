@@ -50,15 +50,22 @@ class Lookups:
         self._clock = clock
 
     async def add(
-        self, topic: str, seq: int, fragment: str, count: int, threshold: float, *, index: str = ""
+        self, topic: str, seq: int, fragment: str, count: int, threshold: float
     ) -> tuple[str, float]:
-        """Wish for a lookup; return its fingerprint and the time. The same wish twice is one lookup.
+        """Wish for a lookup; return its fingerprint and the time.
 
-        Args:
-            index: the version of the index that an earlier result must come from to be good enough.
+        The same wish twice is one lookup, until an engine says that its index has changed: then it is made again, and
+        takes the place of the earlier one.
         """
         now, mark = self._clock(), fingerprint(fragment)
         async with self._database.transaction() as do:
+            versions = await do.rows("SELECT engine, version FROM service_index ORDER BY engine")
+            index = json.dumps([list(row) for row in versions]) if versions else ""
+            await do.execute(
+                "DELETE FROM lookup_wish WHERE topic = ? AND seq = ? AND lookup IN (SELECT number FROM lookup"
+                " WHERE fingerprint = ? AND fragment = ? AND count = ? AND threshold = ? AND key <> ?)",
+                *(topic, seq, mark, fragment, count, threshold, _key(fragment, count, threshold, index)),
+            )
             await do.execute(
                 "INSERT INTO lookup(key, fingerprint, fragment, count, threshold, at) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT(key) DO NOTHING",
@@ -71,10 +78,22 @@ class Lookups:
             )
         return mark, now
 
-    async def claim(self, engine: str) -> Lookup | None:
-        """Give an engine the oldest lookup that is not out, None when there is none."""
+    async def claim(self, engine: str, *, index: str | None = None) -> Lookup | None:
+        """Give an engine the oldest lookup that is not out, None when there is none.
+
+        Args:
+            index: the state of the index that the engine looks in, as it says; None when it does not.
+        """
         now = self._clock()
         async with self._database.transaction() as do:
+            if index is not None:
+                known = await do.row("SELECT version FROM service_index WHERE engine = ?", engine)
+                if known is None or known[0] != index:
+                    await do.execute(
+                        "INSERT INTO service_index(engine, version) VALUES (?, ?)"
+                        " ON CONFLICT(engine) DO UPDATE SET version = excluded.version",
+                        *(engine, index),
+                    )
             row = await do.row(
                 "SELECT number, fragment, fingerprint, count, threshold FROM lookup AS wanted"
                 " WHERE matches IS NULL AND (out_until IS NULL OR out_until <= ?)"

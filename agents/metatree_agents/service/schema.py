@@ -145,7 +145,13 @@ CREATE TABLE chat(
 CREATE INDEX chat_topic ON chat(topic);
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED)
+_INDEXES = """
+-- Which state of its index each engine looks fragments up in; a lookup made in another state is made again when it is
+-- asked for again.
+CREATE TABLE service_index(engine TEXT PRIMARY KEY, version TEXT NOT NULL);
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, _INDEXES)
 
 
 def statements(script: str, *, serial: str) -> Iterator[str]:
