@@ -51,6 +51,7 @@ class Overview(Body):
     Open: int
     Pending: int
     Failed: int
+    WaitingForPerson: int
     OldestOpenSeconds: float
     Queries: list[dict[str, Any]]
     Leases: list[dict[str, Any]]

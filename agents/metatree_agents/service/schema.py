@@ -147,7 +147,13 @@ DROP INDEX query_unsettled;
 CREATE INDEX query_unsettled ON query(status, at) WHERE status IN ('Open', 'Pending', 'Failed', 'Waiting');
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES)
+_INDEXES = """
+-- Which state of its index each engine looks fragments up in; a lookup made in another state is made again when it is
+-- asked for again.
+CREATE TABLE service_index(engine TEXT PRIMARY KEY, version TEXT NOT NULL);
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES)
 
 
 def statements(script: str, *, serial: str, blob: str = "BLOB") -> Iterator[str]:
