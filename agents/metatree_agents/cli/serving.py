@@ -15,6 +15,17 @@ import typer
 from metatree.errors import MissingExtra, UserError
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND
+from metatree_agents.cli.serve_options import (
+    Limit,
+    Log,
+    MetricsAddress,
+    Offer,
+    Proxy,
+    address_of_metrics,
+    form_of,
+    log_line,
+    rates_of,
+)
 from metatree_agents.cli.shapes import UserAddedShape, UserShape, UsersShape
 
 if TYPE_CHECKING:
@@ -55,6 +66,11 @@ def serve(
     lease: Annotated[
         float, typer.Option("--lease", min=1, metavar="S", help="Seconds that an engine has for a topic.")
     ] = 300.0,
+    limit: Limit = None,
+    offer: Offer = None,
+    proxy: Proxy = None,
+    metrics_address: MetricsAddress = None,
+    log: Log = "text",
     router: options.Router = None,
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
@@ -73,16 +89,22 @@ def serve(
     _require_service()
     from metatree_agents.cli.searching import limits_of, suite_parts, with_hints
     from metatree_agents.cli.trees import ready_tree
+    from metatree_agents.service.logs import logging_to
     from metatree_agents.service.serving import serve_all
     from metatree_agents.service.state import Settings
 
+    form, rates, metrics_at = form_of(log), rates_of(limit), address_of_metrics(metrics_address)
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
-    with ready_tree(source, tree) as memory:
+    with (
+        logging_to(form, debug=debug),
+        screen.notes_to(log_line if form == "json" else None),
+        ready_tree(source, tree) as memory,
+    ):
         kept = _opened(database, source, tree)
         _run(
             lambda stop: serve_all(
                 kept,
-                Settings(lease_s=lease, shared=shared),
+                Settings(lease_s=lease, shared=shared, rates=rates, models=tuple(offer or ())),
                 memory=None if no_engine else memory,
                 parts=with_hints(parts, memory),
                 limits=limits,
@@ -91,7 +113,10 @@ def serve(
                 port=port,
                 stop=stop,
                 say=screen.note,
+                show=(lambda line: screen.write([line])) if form == "json" else screen.note,
                 options=again(database, source, tree),
+                proxies=proxy or (),
+                metrics_at=metrics_at,
             )
         )
     return FOUND

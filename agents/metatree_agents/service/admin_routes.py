@@ -10,6 +10,8 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
+from starlette.applications import Starlette
+from starlette.routing import Route
 
 from metatree.errors import TransientError, UserError
 from metatree_agents.service.bodies import Body, Name, TopicId
@@ -141,6 +143,15 @@ async def metrics_response(service: Service) -> Response:
         figures, engines=len(service.waiting.engines), callers=service.waiting.callers()
     )
     return Response(text, media_type=CONTENT_TYPE)
+
+
+def metrics_app(service: Service) -> Starlette:
+    """Return an application that serves the figures alone, to whoever can reach it."""
+
+    async def figures(_: Request) -> Response:
+        return await metrics_response(service)
+
+    return Starlette(routes=[Route("/metrics", figures)])
 
 
 def _from_here(request: Request) -> bool:

@@ -41,6 +41,18 @@ class Database(Protocol):
         """Keep all statements of the block, or none of them."""
         ...
 
+    def snapshot(self) -> AbstractAsyncContextManager[Transaction]:
+        """Read all as it is at one moment, whatever others write meanwhile; nothing can be written."""
+        ...
+
+    async def columns(self, do: Transaction, table: str) -> list[str]:
+        """Return the names of the columns of a table."""
+        ...
+
+    async def recount(self, do: Transaction, tables: Sequence[str]) -> None:
+        """Let the keys that the database counts up go on after the largest that is there."""
+        ...
+
     def changed(self) -> bool:
         """Whether another process may have written since this was last asked; quick."""
         ...
@@ -75,6 +87,27 @@ class SqliteDatabase:
         # Nothing inside suspends, so no other task can get between the statements.
         with self._store.transaction():
             yield _SqliteTransaction(self._store)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Transaction]:
+        # A connection of its own reads in one transaction without keeping writers out, as the write-ahead log allows.
+        if self._store.path is None:
+            async with self.transaction() as do:
+                yield do
+            return
+        with Store.open(self._store.path, create=False) as reader:
+            reader.freeze()
+            reader.execute("BEGIN")
+            try:
+                yield _SqliteTransaction(reader)
+            finally:
+                reader.execute("ROLLBACK")
+
+    async def columns(self, do: Transaction, table: str) -> list[str]:
+        return [row[0] for row in await do.rows("SELECT name FROM pragma_table_info(?) ORDER BY cid", table)]
+
+    async def recount(self, do: Transaction, tables: Sequence[str]) -> None:
+        """Do nothing: SQLite counts what is inserted."""
 
     def changed(self) -> bool:
         before, self._version = self._version, self._store.version()

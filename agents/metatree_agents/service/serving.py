@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import httpx2
 import uvicorn
+from starlette.types import ASGIApp
 
 from metatree import Limits, Tree
 from metatree.errors import UserError
+from metatree_agents.service.admin_routes import metrics_app
 from metatree_agents.service.app import create_app
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.database import Database
@@ -37,6 +39,9 @@ async def serve_all(
     stop: asyncio.Event,
     say: Callable[[str], None],
     options: str = "",
+    show: Callable[[str], None] | None = None,
+    proxies: Sequence[str] = (),
+    metrics_at: tuple[str, int] | None = None,
 ) -> None:
     """Serve until `stop` is set.
 
@@ -44,33 +49,41 @@ async def serve_all(
         memory: what the engine inside searches; None for no engine inside.
         say: told what a person should know: the address, and the secrets of the first users, once.
         options: options of the command line that name this database.
+        show: told the secrets of the first users instead of `say`, where that writes a log.
+        proxies: addresses of proxies whose word is taken for who their callers are; this machine's by default.
+        metrics_at: where figures are served besides, to whoever can reach it.
 
     Raises:
         UserError: the address cannot be listened on.
     """
+    listening, listening_too = None, None
     try:
         listening = _listening(host, port)
+        if metrics_at is not None:
+            listening_too = _listening(*metrics_at, option="--metrics-address")
     except UserError:
+        if listening is not None:
+            listening.close()
         await database.close()
         raise
+    show = show or say
     users = Users(database, settings.proofs)
     if not await users.list():
-        say(
+        show(
             f"first start: these secrets are shown only now; `metatree users add NAME{options}` makes new ones"
         )
         for name, role in (("admin", "admin"), ("Frontend_1", "frontend")):
-            say(f"  {name} ({role}): {await users.add(name, role)}")
+            show(f"  {name} ({role}): {await users.add(name, role)}")
     app = create_app(database, settings)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=GRACE_S
-        )
-    )
-    # The command line stops the server, with all else; two handlers of one signal would get in each other's way.
-    server.capture_signals = _no_signals  # type: ignore[method-assign]
+    server = _server(app, proxies)
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     while not server.started and not serving.done():
         await asyncio.sleep(0.01)
+    figures: asyncio.Future[None] | None = None
+    if listening_too is not None:
+        figures_server = _server(metrics_app(app.state.service), ())
+        figures = asyncio.ensure_future(figures_server.serve(sockets=[listening_too]))
+        say("metrics at http://{}:{}/metrics".format(*listening_too.getsockname()[:2]))
     shown = f"[{host}]" if ":" in host else host
     say(f"listening on http://{shown}:{listening.getsockname()[1]}")
     engine: asyncio.Future[None] | None = None
@@ -94,6 +107,25 @@ async def serve_all(
             await asyncio.gather(engine, return_exceptions=True)
         server.should_exit = True
         await serving
+        if figures is not None:
+            figures_server.should_exit = True
+            await figures
+
+
+def _server(app: ASGIApp, proxies: Sequence[str]) -> uvicorn.Server:
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="auto",
+            timeout_graceful_shutdown=GRACE_S,
+            forwarded_allow_ips=[*proxies] or None,
+        )
+    )
+    # The command line stops the server, with all else; two handlers of one signal would get in each other's way.
+    server.capture_signals = _no_signals  # type: ignore[method-assign]
+    return server
 
 
 def _no_signals() -> Any:
@@ -102,7 +134,7 @@ def _no_signals() -> Any:
     return nullcontext()
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listening(host: str, port: int, *, option: str = "--port") -> socket.socket:
     made = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -113,7 +145,7 @@ def _listening(host: str, port: int) -> socket.socket:
         if made is not None:
             made.close()
         raise UserError(
-            f"cannot listen on {host} port {port}: {exc.strerror or exc}; choose another --port"
+            f"cannot listen on {host} port {port}: {exc.strerror or exc}; choose another {option}"
         ) from exc
     made.listen(2048)
     made.setblocking(False)
