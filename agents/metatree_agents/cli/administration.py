@@ -105,7 +105,8 @@ def release(
 def _lines(found: ServiceShape) -> list[str]:
     waited = f", the oldest for {found['oldest_open_s']:,.0f} s" if found["open"] else ""
     lines = [
-        f"{found['open']:,} open{waited}; {found['pending']:,} being answered; {found['failed']:,} failed"
+        f"{found['open']:,} open{waited}; {found['pending']:,} being answered;"
+        f" {found['waiting']:,} waiting for a person; {found['failed']:,} failed"
     ]
     for query in found["queries"][:_LISTED]:
         held = f" by {query['engine']}" if query["status"] == "Pending" and query["engine"] else ""

@@ -32,6 +32,7 @@ def on_database(
 
     async def do() -> T:
         try:
+            await kept.start()
             return await what(kept)
         finally:
             await kept.close()

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,12 +42,19 @@ DatabasePath = Annotated[
     typer.Option(
         "--database",
         parser=options.given,
-        metavar="FILE",
-        help="Where topics and users are kept; by default service.db beside the tree.",
+        metavar="FILE|URL",
+        help="Where topics and users are kept: a file, by default service.db beside the tree, or an address such as"
+        " postgresql://USER@HOST/NAME, which several servers may share; its password comes best from PGPASSWORD.",
     ),
 ]
 Several = Annotated[
     int, typer.Option("--several", min=1, metavar="N", help="How many topics are answered at the same time.")
+]
+AskPerson = Annotated[
+    bool,
+    typer.Option(
+        "--ask-person", help="Put what the tree does not answer to the person who asked, in the thread."
+    ),
 ]
 
 
@@ -66,6 +74,32 @@ def serve(
     lease: Annotated[
         float, typer.Option("--lease", min=1, metavar="S", help="Seconds that an engine has for a topic.")
     ] = 300.0,
+    attempts: Annotated[
+        int, typer.Option("--attempts", min=1, metavar="N", help="A query fails after N engines had it.")
+    ] = 5,
+    engine_wait: Annotated[
+        float,
+        typer.Option(
+            "--engine-wait", min=0, max=100, metavar="S", help="Seconds that an engine waits for a query."
+        ),
+    ] = 55.0,
+    check_wait: Annotated[
+        float,
+        typer.Option(
+            "--check-wait", min=0, max=60, metavar="S", help="Seconds that `check-query` waits for an answer."
+        ),
+    ] = 55.0,
+    no_sha1: Annotated[bool, typer.Option("--no-sha1", help="Accept proofs by SHA-256 alone.")] = False,
+    newline_hash: Annotated[
+        bool,
+        typer.Option(
+            "--newline-hash",
+            help="Accept hashes of the text with an end of line too, as `echo | sha1sum` makes them.",
+        ),
+    ] = False,
+    ask_person: AskPerson = False,
+    allow: options.Allow = None,
+    web: options.Web = None,
     limit: Limit = None,
     offer: Offer = None,
     proxy: Proxy = None,
@@ -83,30 +117,46 @@ def serve(
     The first start makes an administrator, a frontend and an engine, and prints the first two's secrets once; the
     engine runs inside. docs/service.md has the routes.
 
+    A tool that changes something is called when --allow names it, when it was permitted for good, or when the person
+    says yes in the thread.
+
     \b
     Example: metatree serve --source ~/src/requests
     """
     _require_service()
-    from metatree_agents.cli.searching import limits_of, suite_parts, with_hints
+    from metatree_agents.cli.engines import engine_parts
+    from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
     from metatree_agents.service.logs import logging_to
     from metatree_agents.service.serving import serve_all
     from metatree_agents.service.state import Settings
+    from metatree_agents.service.users import Proofs
 
     form, rates, metrics_at = form_of(log), rates_of(limit), address_of_metrics(metrics_address)
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
+    settings = Settings(
+        lease_s=lease,
+        attempts=attempts,
+        engine_wait_s=engine_wait,
+        check_wait_s=check_wait,
+        shared=shared,
+        proofs=Proofs(sha1=not no_sha1, newline=newline_hash),
+        rates=rates,
+        models=tuple(offer or ()),
+    )
     with (
         logging_to(form, debug=debug),
         screen.notes_to(log_line if form == "json" else None),
         ready_tree(source, tree) as memory,
     ):
+        parts = engine_parts(parts, memory, web=web, ask_person=ask_person, allow=allow)
         kept = _opened(database, source, tree)
         _run(
             lambda stop: serve_all(
                 kept,
-                Settings(lease_s=lease, shared=shared, rates=rates, models=tuple(offer or ())),
+                settings,
                 memory=None if no_engine else memory,
-                parts=with_hints(parts, memory),
+                parts=parts,
                 limits=limits,
                 several=several,
                 host=host,
@@ -130,6 +180,9 @@ def worker(
         str, typer.Option("--user", parser=options.given, metavar="NAME", help="The engine's name there.")
     ],
     several: Several = 1,
+    ask_person: AskPerson = False,
+    allow: options.Allow = None,
+    web: options.Web = None,
     router: options.Router = None,
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
@@ -145,7 +198,8 @@ def worker(
     \b
     Example: METATREE_SECRET=… metatree worker --server http://127.0.0.1:8080 --user Inference_1
     """
-    from metatree_agents.cli.searching import limits_of, suite_parts, with_hints
+    from metatree_agents.cli.engines import engine_parts
+    from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
 
     secret = os.environ.get(SECRET, "")
@@ -153,9 +207,8 @@ def worker(
         raise UserError(f"the secret of {user!r} is missing: put it into {SECRET}")
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
     with ready_tree(source, tree) as memory:
-        _run(
-            lambda stop: _work(server, user, secret, memory, with_hints(parts, memory), limits, several, stop)
-        )
+        parts = engine_parts(parts, memory, web=web, ask_person=ask_person, allow=allow)
+        _run(lambda stop: _work(server, user, secret, memory, parts, limits, several, stop))
     return FOUND
 
 
@@ -278,6 +331,7 @@ def _with_users(
 
     async def do() -> Any:
         try:
+            await kept.start()
             return await what(Users(kept))
         finally:
             await kept.close()
@@ -288,16 +342,26 @@ def _with_users(
 def _opened(
     database: str | None, source: list[str] | None, tree: Path | None, *, create: bool = True
 ) -> Database:
-    """Open the database of the service, readable for nobody else.
+    """Return the database of the service; a file is readable for nobody else.
 
     Raises:
-        UserError: its folder is not there, or `create` is False and it is not.
+        MissingExtra: it is PostgreSQL's, and psycopg is not installed.
+        UserError: its address is none, its folder is not there, or `create` is False and it is not.
     """
     from metatree_agents.cli.trees import FOLDER, place_of
     from metatree_agents.service.database import SqliteDatabase
 
     if database is not None and "://" in database:
-        raise UserError(f"{database.partition('://')[0]}:// databases are not supported yet: name a file")
+        from metatree_agents.service.postgres_address import address_of, is_postgres
+
+        if not is_postgres(database):
+            raise UserError(
+                f"{database.partition('://')[0]!r} is no kind of database: name a file, or postgresql://USER@HOST/NAME"
+            )
+        address = address_of(database)
+        from metatree_agents.service.postgres import PostgresDatabase
+
+        return PostgresDatabase(address, create=create)
     if database is not None:
         file = Path(database).expanduser()
     else:
@@ -325,9 +389,11 @@ def _opened(
 
 
 def again(database: str | None, source: list[str] | None, tree: Path | None) -> str:
-    """Return the options that name the same database in another command."""
+    """Return the options that name the same database in another command, without secrets."""
     if database is not None:
-        return f" --database {database}"
+        from metatree_agents.service.postgres_address import is_postgres, without_secrets
+
+        return f" --database {quote(without_secrets(database) if is_postgres(database) else database)}"
     named = "".join(f" --source {each}" for each in source or ())
     return named + (f" --tree {tree}" if tree is not None else "")
 

@@ -376,7 +376,9 @@ class KeysShape(TypedDict):
 
 
 class QueuedShape(TypedDict):
-    """A query that is not answered; `status` is `Open`, `Pending` or `Failed`, `engine` who has or had it."""
+    """A query that is not answered; `status` is `Open`, `Pending`, `Waiting` (for a person) or `Failed`, `engine` who
+    has or had it.
+    """
 
     topic: str
     seq: int
@@ -414,6 +416,7 @@ class ServiceShape(TypedDict):
     at: str
     open: int
     pending: int
+    waiting: int
     failed: int
     oldest_open_s: float
     queries: list[QueuedShape]
@@ -572,6 +575,7 @@ def service_shape(overview: Mapping[str, Any]) -> ServiceShape:
         at=overview["At"],
         open=overview["Open"],
         pending=overview["Pending"],
+        waiting=overview["Waiting"],
         failed=overview["Failed"],
         oldest_open_s=overview["OldestOpenSeconds"],
         queries=[

@@ -47,17 +47,18 @@ class Removed(Body):
 
 
 class Overview(Body):
-    """What an administrator sees."""
+    """What an administrator sees; `Connected` are those who wait at this server now."""
 
     At: str
     Open: int
     Pending: int
+    Waiting: int
     Failed: int
     OldestOpenSeconds: float
     Queries: list[dict[str, Any]]
     Leases: list[dict[str, Any]]
     Users: list[dict[str, Any]]
-    Waiting: dict[str, int]
+    Connected: dict[str, int]
 
 
 async def administrator(request: Request, given: dict[str, str]) -> Caller:
@@ -81,7 +82,7 @@ async def overview(request: Request) -> Response:
     service = Service.of(request)
     await administrator(request, await parameters(request))
     waiting = {"Engines": len(service.waiting.engines), "Callers": service.waiting.callers()}
-    return JSONResponse({**await service.admin.overview(), "Waiting": waiting})
+    return JSONResponse({**await service.admin.overview(), "Connected": waiting})
 
 
 @router.post("/requeue", responses=described(404, 422), openapi_extra=taking(Requeued))

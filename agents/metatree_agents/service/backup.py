@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import sqlite3
-import time
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -106,7 +105,7 @@ async def _write(archive: zipfile.ZipFile, database: Database, memory: Path | No
         "format": FORMAT,
         "metatree": version("metatree"),
         "schema": len(SCRIPTS),
-        "made_at": stamp(time.time()),
+        "made_at": stamp(database.clock()),
         "files": {},
         "tables": {},
     }

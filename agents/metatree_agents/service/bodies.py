@@ -41,7 +41,7 @@ class Added(Body):
 
 
 class Answered(Body):
-    """A query with its answer, null while there is none; `Status` and `Sources` are more than is documented."""
+    """A query with its answer, null while there is none; `Status`, `Sources` and `Asked` are our own."""
 
     Query: str
     Topic: str
@@ -50,6 +50,7 @@ class Answered(Body):
     Think: list[str] | None
     Status: str
     Sources: list[dict[str, Any]] | None = None
+    Asked: list[dict[str, Any]] = Field(default_factory=list)
 
 
 class AddLookup(Body):
@@ -103,13 +104,14 @@ class GiveMatches(Body):
 
 
 class NewQueries(Body):
-    """A batch of one topic, or null; `Lease`, `Model` and `Modifiers` are more than is documented."""
+    """A batch of one topic, or null; `Lease`, `Model`, `Modifiers` and `Asked` are more than is documented."""
 
     Topic: str | None
     Queries: list[dict[str, str]] | None
     Lease: str | None = None
     Model: dict[str, str] | None = None
     Modifiers: dict[str, dict[str, Any]] | None = None
+    Asked: dict[str, list[dict[str, Any]]] | None = None
 
 
 class GiveAnswer(Body):

@@ -32,6 +32,8 @@ def parameters_of(request: Request) -> dict[str, str]:
     for pair in request.scope["query_string"].decode("latin-1").split("&"):
         name, _, value = pair.partition("=")
         name, value = unquote(name), unquote(value)
+        if "\0" in value:
+            raise refused(400, f"{name[:40]} holds a zero character")
         if found.setdefault(name, value) != value:
             raise refused(400, f"{name[:40]} is given twice with different values")
     return found
@@ -50,6 +52,8 @@ async def parameters(request: Request) -> dict[str, str]:
     if not isinstance(body, dict):
         raise refused(400, "the body is no JSON object")
     for name, value in body.items():
+        if "\0" in str(value):
+            raise refused(400, f"{name[:40]} holds a zero character")
         said = found.setdefault(name, str(value))
         if str(value) not in (said, said.replace("+", " ")):
             raise refused(400, f"{name[:40]} is one thing in the address and another in the body")
@@ -59,7 +63,11 @@ async def parameters(request: Request) -> dict[str, str]:
 async def read(request: Request, body: type[B]) -> B:
     """Return the body of a request: 400 when it is no JSON, 422 when a value is wrong."""
     try:
-        return body.model_validate_json(await request.body())
+        found = body.model_validate_json(await request.body())
+        for name, value in found:
+            if isinstance(value, str) and "\0" in value:  # PostgreSQL cannot keep it
+                raise refused(422, f"{name}: holds a zero character")
+        return found
     except ValidationError as exc:
         wrong = exc.errors(include_url=False, include_input=False, include_context=False)
     if wrong[0]["type"] == "json_invalid":

@@ -40,7 +40,7 @@ CREATE TABLE topic(
 CREATE INDEX topic_ready ON topic(ready_at) WHERE ready_at IS NOT NULL;
 CREATE INDEX topic_owner ON topic(owner, made_at);
 
--- Queries. `status`: Open, Pending, Done or Failed.
+-- Queries. `status`: Open, Pending, Done, Failed or Waiting.
 CREATE TABLE query(
     topic TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -138,7 +138,14 @@ CREATE TABLE chat(
 CREATE INDEX chat_topic ON chat(topic);
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT)
+_ASKED = """
+-- What the run of a query asks a person, as JSON; a query that waits for an answer is Waiting.
+ALTER TABLE query ADD COLUMN asked TEXT;
+DROP INDEX query_unsettled;
+CREATE INDEX query_unsettled ON query(status, at) WHERE status IN ('Open', 'Pending', 'Failed', 'Waiting');
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED)
 
 
 def statements(script: str, *, serial: str) -> Iterator[str]:

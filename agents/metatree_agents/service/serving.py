@@ -19,10 +19,10 @@ from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.database import Database
 from metatree_agents.service.engine import Engine
 from metatree_agents.service.state import Settings
-from metatree_agents.service.users import Users
+from metatree_agents.service.users import Role, Users
 
 INSIDE = "engine-inside"
-"""Name of the engine that runs in the server's own process."""
+"""Name of the engines that run in servers' own processes."""
 GRACE_S = 5
 
 
@@ -58,6 +58,7 @@ async def serve_all(
     """
     listening, listening_too = None, None
     try:
+        await database.start()
         listening = _listening(host, port)
         if metrics_at is not None:
             listening_too = _listening(*metrics_at, option="--metrics-address")
@@ -68,12 +69,13 @@ async def serve_all(
         raise
     show = show or say
     users = Users(database, settings.proofs)
-    if not await users.list():
+    roles: dict[str, Role] = {"admin": "admin", "Frontend_1": "frontend"}
+    if made := await users.first(roles):
         show(
             f"first start: these secrets are shown only now; `metatree users add NAME{options}` makes new ones"
         )
-        for name, role in (("admin", "admin"), ("Frontend_1", "frontend")):
-            show(f"  {name} ({role}): {await users.add(name, role)}")
+        for name, secret in made.items():
+            show(f"  {name} ({roles[name]}): {secret}")
     app = create_app(database, settings)
     server = _server(app, proxies)
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
@@ -91,7 +93,7 @@ async def serve_all(
     stopping = asyncio.ensure_future(stop.wait())
     try:
         if memory is not None:
-            secret = await users.add(INSIDE, "engine")
+            secret = await users.own(INSIDE, "engine")
             client = ServiceClient("http://inside", INSIDE, secret, transport=httpx2.ASGITransport(app))
             await client.__aenter__()
             inside = Engine(client, memory, parts=parts, limits=limits, several=several)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from starlette.requests import HTTPConnection
 
 from metatree_agents.service.admin import Administration
+from metatree_agents.service.asking import Asking
 from metatree_agents.service.conversations import Conversations
 from metatree_agents.service.database import Database
 from metatree_agents.service.keys import Keys
@@ -59,6 +60,7 @@ class Service:
         self.queue = Queue(
             database, lease_s=settings.lease_s, attempts=settings.attempts, shared=settings.shared
         )
+        self.asking = Asking(database)
         self.lookups = Lookups(database)
         self.recommendations = Recommendations(database)
         self.progress = Progress(database)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from metatree_agents.service import bodies
+from metatree_agents.service.asking import on_wire
 from metatree_agents.service.bodies import stamp
 from metatree_agents.service.calls import (
     caller,
@@ -150,6 +151,7 @@ async def check_query(request: Request) -> Response:
     who = await caller(request, service.users, given, *ASKING)
     topic, seq = await topic_of(service, who, given), number(given, "Seq")
     deadline, left = time.monotonic() + service.settings.check_wait_s, gone(request)
+    ending = ["Done", "Failed"]
     try:
         while True:
             async with service.waiting.answer(topic, seq) as turn:
@@ -157,8 +159,12 @@ async def check_query(request: Request) -> Response:
                 if found is None:
                     raise refused(404, f"there is no query {seq} in this topic")
                 wait_s = deadline - time.monotonic()
-                if found.status in ("Done", "Failed") or wait_s <= 0 or left.done():
+                if found.status in ending or wait_s <= 0 or left.done():
                     return JSONResponse(answered(found))
+                # What begins to wait for a person is told at once; a caller that knows it already waits on, or one
+                # that asks again and again would never rest.
+                if found.status != "Waiting" and "Waiting" not in ending:
+                    ending.append("Waiting")
                 await first_of(wait_s, turn, left)
     finally:
         left.cancel()
@@ -373,6 +379,7 @@ def answered(query: Query) -> dict[str, Any]:
         "Think": query.think,
         "Status": query.status,
         "Sources": query.sources,
+        "Asked": on_wire(query.asked),
     }
 
 
@@ -383,4 +390,12 @@ def _batch(claim: Claim) -> dict[str, Any]:
         "Lease": claim.lease,
         "Model": {str(query.seq): query.model for query in claim.queries},
         "Modifiers": {str(query.seq): query.modifiers for query in claim.queries},
+        "Asked": {
+            str(query.seq): [
+                {"Key": ask.key, "Question": ask.question, "Kind": ask.kind, "Answer": ask.answer}
+                for ask in query.asked
+            ]
+            for query in claim.queries
+            if query.asked
+        },
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 import stat
 import threading
 import zipfile
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from metatree_agents.service.backup import LEFT_OUT, TABLES, back_up, restore, verified
 from metatree_agents.service.conversations import Conversation
-from metatree_agents.service.database import SqliteDatabase
+from metatree_agents.service.database import Database, SqliteDatabase
 from metatree_agents.service.keys import Keys
 from metatree_agents.service.queue import Queue
 from metatree_agents.service.schema import SCRIPTS
@@ -22,11 +23,47 @@ from metatree_agents.service.state import Service
 
 from metatree.errors import BrokenStore, UserError
 from metatree.store import Store
+from tests.real.postgres import Server
 
-from .conftest import Served
+from .conftest import Served, opened
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., Served]
+Empty = Callable[[], Database]
+
+
+def _pair(*kinds: str) -> Any:
+    return pytest.param(kinds, id="-".join(kinds), marks=[pytest.mark.real] if "postgresql" in kinds else [])
+
+
+@pytest.fixture(
+    params=[
+        _pair("sqlite", "sqlite"),
+        _pair("sqlite", "postgresql"),
+        _pair("postgresql", "sqlite"),
+        _pair("postgresql", "postgresql"),
+    ]
+)
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Empty:
+    """Return a function that returns databases with nothing in them, of one kind and the other in turn."""
+    made: list[str] = []
+
+    def make() -> Database:
+        kind = request.param[len(made) % 2]
+        made.append(kind)
+        if kind == "sqlite":
+            return opened(tmp_path / f"{len(made)}.db")
+        server: Server = request.getfixturevalue("postgres")
+        return opened(f"{server.address()}&schema=b_{secrets.token_hex(8)}")
+
+    return make
+
+
+async def started(empty: Empty) -> tuple[Database, Database]:
+    one, other = empty(), empty()
+    await one.start()
+    await other.start()
+    return one, other
 
 
 def test_every_table_is_in_a_backup_or_left_out_on_purpose() -> None:
@@ -44,7 +81,7 @@ def test_every_table_is_in_a_backup_or_left_out_on_purpose() -> None:
     assert found == {*TABLES, *LEFT_OUT}, f"{len(SCRIPTS)} scripts"
 
 
-async def fill(database: SqliteDatabase) -> None:
+async def fill(database: Database) -> None:
     service = Service(database)
     await service.users.add("Ann", "user")
     await service.users.add("Inference_1", "engine")
@@ -71,7 +108,7 @@ async def fill(database: SqliteDatabase) -> None:
         await do.execute("INSERT INTO service_session VALUES ('c', 'Ann', 'x', 1.0)")
 
 
-async def contents(database: SqliteDatabase) -> dict[str, list[tuple[Any, ...]]]:
+async def contents(database: Database) -> dict[str, list[tuple[Any, ...]]]:
     async with database.transaction() as do:
         return {
             table: await do.rows(f"SELECT * FROM {table} ORDER BY {', '.join(key)}")
@@ -90,16 +127,15 @@ def colour(path: Path) -> str:
         return str(store.rows("SELECT value FROM meta WHERE key = 'colour'")[0][0])
 
 
-def test_what_comes_back_is_what_was_there(tmp_path: Path) -> None:
+def test_what_comes_back_is_what_was_there(empty: Empty, tmp_path: Path) -> None:
     async def go() -> None:
-        one = SqliteDatabase.open(tmp_path / "one.db")
+        one, other = await started(empty)
         await fill(one)
         file = tmp_path / "a.backup"
         made = await back_up(one, file, memory=memory(tmp_path / "memory.db", '"green"'))
         assert made == verified(file)
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, "secrets are in it"
         assert (made.tables["query"], made.tables["service_nonce"]) == (1_204, 2_500)
-        other = SqliteDatabase.open(tmp_path / "other.db")
         (tmp_path / "new").mkdir()
         await restore(file, other, memory=tmp_path / "new" / "memory.db")
         assert await contents(other) == await contents(one)
@@ -119,9 +155,9 @@ def test_what_comes_back_is_what_was_there(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_nothing_is_overwritten_without_force(tmp_path: Path) -> None:
+def test_nothing_is_overwritten_without_force(empty: Empty, tmp_path: Path) -> None:
     async def go() -> None:
-        one, other = SqliteDatabase.open(tmp_path / "one.db"), SqliteDatabase.open(tmp_path / "other.db")
+        one, other = await started(empty)
         await fill(one)
         await Queue(other).add("mine", "Bob", "q")
         file, kept = tmp_path / "a.backup", memory(tmp_path / "kept.db", '"red"')
@@ -146,9 +182,9 @@ def test_nothing_is_overwritten_without_force(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_damage_anywhere_is_found_and_nothing_changes(tmp_path: Path) -> None:
+def test_damage_anywhere_is_found_and_nothing_changes(empty: Empty, tmp_path: Path) -> None:
     async def go() -> None:
-        one, other = SqliteDatabase.open(tmp_path / "one.db"), SqliteDatabase.open(tmp_path / "other.db")
+        one, other = await started(empty)
         await fill(one)
         await Keys(one).list()
         await Queue(other).add("mine", "Bob", "q")
@@ -217,9 +253,11 @@ def test_a_file_of_another_program_is_no_memory(tmp_path: Path) -> None:
     asyncio.run(go())
 
 
-def test_a_backup_of_a_service_at_work_is_of_one_moment(serve: Serve, tmp_path: Path) -> None:
+def test_a_backup_of_a_service_at_work_is_of_one_moment(
+    serve: Serve, place: Path | str, tmp_path: Path
+) -> None:
     """Numbers of topics agree with their queries in every backup, while others ask and answer."""
-    service = serve(path=tmp_path / "live.db")
+    service = serve()
     stop = threading.Event()
 
     def work(name: str) -> None:
@@ -232,16 +270,16 @@ def test_a_backup_of_a_service_at_work_is_of_one_moment(serve: Serve, tmp_path: 
 
     async def go() -> None:
         for number in range(5):
-            live = SqliteDatabase.open(tmp_path / "live.db")
+            live = opened(place)
+            await live.start()
             made = await back_up(live, tmp_path / f"{number}.backup")
             await live.close()
             back = SqliteDatabase.open(tmp_path / f"{number}.db")
             await restore(made.file, back)
-            async with back.transaction() as do:
-                rows = await do.rows(
-                    "SELECT topic.last_seq, count(*), max(seq) FROM topic JOIN query ON query.topic = topic.id"
-                    " GROUP BY topic.id"
-                )
+            rows = await back.rows(
+                "SELECT topic.last_seq, count(*), max(seq) FROM topic JOIN query ON query.topic = topic.id"
+                " GROUP BY topic.id"
+            )
             assert all(last == count == most for last, count, most in rows)
             await back.close()
 
