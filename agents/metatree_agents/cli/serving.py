@@ -16,6 +16,17 @@ import typer
 from metatree.errors import MissingExtra, UserError
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND
+from metatree_agents.cli.serve_options import (
+    Limit,
+    Log,
+    MetricsAddress,
+    Offer,
+    Proxy,
+    address_of_metrics,
+    form_of,
+    log_line,
+    rates_of,
+)
 from metatree_agents.cli.shapes import UserAddedShape, UserShape, UsersShape
 
 if TYPE_CHECKING:
@@ -108,6 +119,11 @@ def serve(
     ask_person: AskPerson = False,
     allow: options.Allow = None,
     web: options.Web = None,
+    limit: Limit = None,
+    offer: Offer = None,
+    proxy: Proxy = None,
+    metrics_address: MetricsAddress = None,
+    log: Log = "text",
     router: options.Router = None,
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
@@ -132,11 +148,13 @@ def serve(
     from metatree_agents.cli.engines import engine_parts
     from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
+    from metatree_agents.service.logs import logging_to
     from metatree_agents.service.serving import serve_all
     from metatree_agents.service.sharing import Sharing
     from metatree_agents.service.state import Settings
     from metatree_agents.service.users import Proofs
 
+    form, rates, metrics_at = form_of(log), rates_of(limit), address_of_metrics(metrics_address)
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
     settings = Settings(
         lease_s=lease,
@@ -145,6 +163,8 @@ def serve(
         check_wait_s=check_wait,
         shared=shared,
         proofs=Proofs(sha1=not no_sha1, newline=newline_hash),
+        rates=rates,
+        models=tuple(offer or ()),
     )
     several_machines = is_postgres(database)
     copied = several_machines and publish is False and source is None and tree is None
@@ -154,6 +174,8 @@ def serve(
         return engine_parts(parts, searched, web=web, ask_person=ask_person, allow=allow)
 
     with ExitStack() as opened:
+        opened.enter_context(logging_to(form, debug=debug))
+        opened.enter_context(screen.notes_to(log_line if form == "json" else None))
         memory = None if copied else opened.enter_context(ready_tree(source, tree))
         if memory is not None:
             parts_of(memory)  # what is wrong with the options is said now
@@ -174,8 +196,11 @@ def serve(
                 port=port,
                 stop=stop,
                 say=screen.note,
+                show=(lambda line: screen.write([line])) if form == "json" else screen.note,
                 options=again(database, source, tree),
                 sharing=sharing,
+                proxies=proxy or (),
+                metrics_at=metrics_at,
             )
         )
     return FOUND

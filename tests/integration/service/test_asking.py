@@ -212,7 +212,7 @@ def test_the_stream_tells_the_question_and_what_was_answered(service: Served) ->
 def test_an_administrator_sees_that_it_waits_and_cannot_take_it_from_nobody(service: Served) -> None:
     parked(service)
     overview = service.admin.get("admin/overview").json()
-    assert (overview["WaitingForPerson"], overview["Open"], overview["Leases"]) == (1, 0, [])
+    assert (overview["Waiting"], overview["Open"], overview["Leases"]) == (1, 0, [])
     assert [(one["Status"], one["Engine"]) for one in overview["Queries"]] == [("Waiting", "Inference_1")]
     assert service.admin.post("admin/release", {"Topic": "T"}).status_code == 404
     assert thread(service)[0]["Status"] == "Waiting"
