@@ -44,6 +44,7 @@ SHAPES: tuple[type, ...] = (
     shapes.PermissionsShape,
     shapes.DoctorShape,
     shapes.UserAddedShape,
+    shapes.UserLoginShape,
     shapes.UsersShape,
     shapes.RulesShape,
     planner_shapes.PlanShape,

@@ -9,15 +9,23 @@ from importlib.metadata import version
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
+from metatree import Tree
 from metatree.errors import TransientError
 from metatree_agents.service import engine_routes, events, wire
 from metatree_agents.service.body_limit import BodyLimit
 from metatree_agents.service.database import Database
 from metatree_agents.service.state import Service, Settings
+from metatree_agents.service.web.mounting import mount_web
 
 
-def create_app(database: Database, settings: Settings | None = None) -> FastAPI:
-    """Return the service over a database; closing the application closes the database."""
+def create_app(
+    database: Database, settings: Settings | None = None, *, memory: Tree | None = None
+) -> FastAPI:
+    """Return the service over a database; closing the application closes the database.
+
+    Args:
+        memory: the tree that the web page shows; None for none.
+    """
     service = Service(database, settings)
 
     @asynccontextmanager
@@ -35,6 +43,7 @@ def create_app(database: Database, settings: Settings | None = None) -> FastAPI:
     app.state.service = service
     for part in (wire, engine_routes, events):
         app.include_router(part.router)
+    mount_web(app, memory)
     app.add_exception_handler(TransientError, _busy)
     app.add_middleware(BodyLimit)
 

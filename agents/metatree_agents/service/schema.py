@@ -108,7 +108,13 @@ CREATE TABLE recommendation(
 );
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST,)
+_LOGIN = """
+-- One-time codes that log somebody in to the web page, by a hash of the code.
+CREATE TABLE service_login(code TEXT PRIMARY KEY, name TEXT NOT NULL, expires_at DOUBLE PRECISION NOT NULL);
+CREATE INDEX service_session_name ON service_session(name);
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _LOGIN)
 
 
 def statements(script: str, *, serial: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from metatree_agents.service.database import Database
 from metatree_agents.service.engine import Engine
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import Users
+from metatree_agents.service.web.sessions import Sessions
 
 INSIDE = "engine-inside"
 """Name of the engine that runs in the server's own process."""
@@ -29,6 +30,7 @@ async def serve_all(
     settings: Settings,
     *,
     memory: Tree | None,
+    shown: Tree | None = None,
     parts: Mapping[str, Any],
     limits: Limits | None,
     several: int,
@@ -42,6 +44,7 @@ async def serve_all(
 
     Args:
         memory: what the engine inside searches; None for no engine inside.
+        shown: what the web page shows when there is no engine inside.
         say: told what a person should know: the address, and the secrets of the first users, once.
         options: options of the command line that name this database.
 
@@ -54,13 +57,14 @@ async def serve_all(
         await database.close()
         raise
     users = Users(database, settings.proofs)
-    if not await users.list():
+    first = not await users.list()
+    if first:
         say(
             f"first start: these secrets are shown only now; `metatree users add NAME{options}` makes new ones"
         )
         for name, role in (("admin", "admin"), ("Frontend_1", "frontend")):
             say(f"  {name} ({role}): {await users.add(name, role)}")
-    app = create_app(database, settings)
+    app = create_app(database, settings, memory=shown if memory is None else memory)
     server = uvicorn.Server(
         uvicorn.Config(
             app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=GRACE_S
@@ -71,8 +75,12 @@ async def serve_all(
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     while not server.started and not serving.done():
         await asyncio.sleep(0.01)
-    shown = f"[{host}]" if ":" in host else host
-    say(f"listening on http://{shown}:{listening.getsockname()[1]}")
+    address = f"http://{_named(host)}:{listening.getsockname()[1]}"
+    say(f"listening on {address}")
+    if first:
+        say("log in as admin with this link, once, within 15 minutes:")
+        say(f"  {login_link(address, await Sessions(database).make_code('admin'))}")
+        say(f"  (`metatree users login admin{options}` makes another)")
     engine: asyncio.Future[None] | None = None
     inside: Engine | None = None
     stopping = asyncio.ensure_future(stop.wait())
@@ -94,6 +102,21 @@ async def serve_all(
             await asyncio.gather(engine, return_exceptions=True)
         server.should_exit = True
         await serving
+
+
+def login_link(address: str, code: str) -> str:
+    """Return a link that logs somebody in.
+
+    The code is behind a `#`: browsers send that to no server, so no log of a proxy has it.
+    """
+    return f"{address.rstrip('/')}/login#code={code}"
+
+
+def _named(host: str) -> str:
+    """Return how a browser on this machine calls the address that a server listens on."""
+    if host in ("", "0.0.0.0", "::"):
+        return "127.0.0.1" if host != "::" else "[::1]"
+    return f"[{host}]" if ":" in host else host
 
 
 def _no_signals() -> Any:

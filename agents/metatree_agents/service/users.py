@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
-from metatree_agents.service.database import Database
+from metatree_agents.service.database import Database, Transaction
 
 Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
@@ -59,6 +59,12 @@ def proof(name: str, nonce: str, secret: str, *, algorithm: str = "sha256") -> s
     return hashlib.new(algorithm, f"{name} {nonce} {secret}".encode()).hexdigest()
 
 
+async def _log_out(do: Transaction, name: str) -> None:
+    """End what a user's old secret opened: sessions of the web page, and codes for them."""
+    await do.execute("DELETE FROM service_session WHERE name = ?", name)
+    await do.execute("DELETE FROM service_login WHERE name = ?", name)
+
+
 class Users:
     """The table of users, and the nonces that they used."""
 
@@ -87,7 +93,7 @@ class Users:
                 " ON CONFLICT(name) DO UPDATE SET role = excluded.role, secret = excluded.secret",
                 *(name, role, secret, time.time()),
             )
-            await do.execute("DELETE FROM service_session WHERE name = ?", name)
+            await _log_out(do, name)
         return secret
 
     async def remove(self, name: str) -> None:
@@ -99,7 +105,7 @@ class Users:
         async with self._database.transaction() as do:
             if not await do.execute("DELETE FROM service_user WHERE name = ?", name):
                 raise UserError(f"no user {name!r}: `metatree users list` lists them")
-            await do.execute("DELETE FROM service_session WHERE name = ?", name)
+            await _log_out(do, name)
 
     async def list(self) -> list[tuple[str, str, float]]:
         """Return (name, role, when it was added) of each user."""

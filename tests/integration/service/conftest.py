@@ -19,10 +19,13 @@ from metatree_agents.service.database import SqliteDatabase
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import Users
 
+from metatree import Tree
+
 SECRETS = {
     "Frontend_1": ("frontend", "f" * 24),
     "Inference_1": ("engine", "e" * 24),
     "Inference_2": ("engine", "g" * 24),
+    "Root": ("admin", "r" * 24),
     "User_1": ("user", "u" * 24),
     "User_2": ("user", "v" * 24),
 }
@@ -66,13 +69,13 @@ class Served:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.frontend, self.engine, self.other_engine, self.user, self.other_user = (
+        self.frontend, self.engine, self.other_engine, self.admin, self.user, self.other_user = (
             Client(url, name, secret) for name, (_, secret) in SECRETS.items()
         )
 
 
 @contextmanager
-def served(path: Path | str, settings: Settings) -> Iterator[Served]:
+def served(path: Path | str, settings: Settings, memory: Tree | None = None) -> Iterator[Served]:
     """Run the service on a free port of the loopback interface, in a thread with a loop of its own."""
     database = SqliteDatabase.open(path)
 
@@ -82,7 +85,9 @@ def served(path: Path | str, settings: Settings) -> Iterator[Served]:
 
     asyncio.run(add_users())
     server = uvicorn.Server(
-        uvicorn.Config(create_app(database, settings), host="127.0.0.1", port=0, log_level="error")
+        uvicorn.Config(
+            create_app(database, settings, memory=memory), host="127.0.0.1", port=0, log_level="error"
+        )
     )
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -104,9 +109,9 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
 
     with ExitStack() as stack:
 
-        def start(path: Path | None = None, **given: Any) -> Served:
+        def start(path: Path | None = None, *, memory: Tree | None = None, **given: Any) -> Served:
             given = {"engine_wait_s": 0.2, "check_wait_s": 0.2, **given}
-            return stack.enter_context(served(path or tmp_path / "service.db", Settings(**given)))
+            return stack.enter_context(served(path or tmp_path / "service.db", Settings(**given), memory))
 
         yield start
 
