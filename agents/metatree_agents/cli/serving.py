@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,12 +31,19 @@ DatabasePath = Annotated[
     typer.Option(
         "--database",
         parser=options.given,
-        metavar="FILE",
-        help="Where topics and users are kept; by default service.db beside the tree.",
+        metavar="FILE|URL",
+        help="Where topics and users are kept: a file, by default service.db beside the tree, or an address such as"
+        " postgresql://USER@HOST/NAME, which several servers may share; its password comes best from PGPASSWORD.",
     ),
 ]
 Several = Annotated[
     int, typer.Option("--several", min=1, metavar="N", help="How many topics are answered at the same time.")
+]
+AskPerson = Annotated[
+    bool,
+    typer.Option(
+        "--ask-person", help="Put what the tree does not answer to the person who asked, in the thread."
+    ),
 ]
 
 
@@ -55,6 +63,32 @@ def serve(
     lease: Annotated[
         float, typer.Option("--lease", min=1, metavar="S", help="Seconds that an engine has for a topic.")
     ] = 300.0,
+    attempts: Annotated[
+        int, typer.Option("--attempts", min=1, metavar="N", help="A query fails after N engines had it.")
+    ] = 5,
+    engine_wait: Annotated[
+        float,
+        typer.Option(
+            "--engine-wait", min=0, max=100, metavar="S", help="Seconds that an engine waits for a query."
+        ),
+    ] = 55.0,
+    check_wait: Annotated[
+        float,
+        typer.Option(
+            "--check-wait", min=0, max=60, metavar="S", help="Seconds that `check-query` waits for an answer."
+        ),
+    ] = 55.0,
+    no_sha1: Annotated[bool, typer.Option("--no-sha1", help="Accept proofs by SHA-256 alone.")] = False,
+    newline_hash: Annotated[
+        bool,
+        typer.Option(
+            "--newline-hash",
+            help="Accept hashes of the text with an end of line too, as `echo | sha1sum` makes them.",
+        ),
+    ] = False,
+    ask_person: AskPerson = False,
+    allow: options.Allow = None,
+    web: options.Web = None,
     router: options.Router = None,
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
@@ -67,25 +101,39 @@ def serve(
     The first start makes an administrator, a frontend and an engine, prints the first two's secrets once, and a link
     that logs the administrator in; the engine runs inside. docs/service.md has the routes, docs/web-page.md the page.
 
+    A tool that changes something is called when --allow names it, when it was permitted for good, or when the person
+    says yes in the thread.
+
     \b
     Example: metatree serve --source ~/src/requests
     """
     _require_service()
-    from metatree_agents.cli.searching import limits_of, suite_parts, with_hints
+    from metatree_agents.cli.engines import engine_parts
+    from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
     from metatree_agents.service.serving import serve_all
     from metatree_agents.service.state import Settings
+    from metatree_agents.service.users import Proofs
 
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
+    settings = Settings(
+        lease_s=lease,
+        attempts=attempts,
+        engine_wait_s=engine_wait,
+        check_wait_s=check_wait,
+        shared=shared,
+        proofs=Proofs(sha1=not no_sha1, newline=newline_hash),
+    )
     with ready_tree(source, tree) as memory:
+        parts = engine_parts(parts, memory, web=web, ask_person=ask_person, allow=allow)
         kept = _opened(database, source, tree)
         _run(
             lambda stop: serve_all(
                 kept,
-                Settings(lease_s=lease, shared=shared),
+                settings,
                 memory=None if no_engine else memory,
                 shown=memory,
-                parts=with_hints(parts, memory),
+                parts=parts,
                 limits=limits,
                 several=several,
                 host=host,
@@ -106,6 +154,9 @@ def worker(
         str, typer.Option("--user", parser=options.given, metavar="NAME", help="The engine's name there.")
     ],
     several: Several = 1,
+    ask_person: AskPerson = False,
+    allow: options.Allow = None,
+    web: options.Web = None,
     router: options.Router = None,
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
@@ -121,7 +172,8 @@ def worker(
     \b
     Example: METATREE_SECRET=… metatree worker --server http://127.0.0.1:8080 --user Inference_1
     """
-    from metatree_agents.cli.searching import limits_of, suite_parts, with_hints
+    from metatree_agents.cli.engines import engine_parts
+    from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
 
     secret = os.environ.get(SECRET, "")
@@ -129,9 +181,8 @@ def worker(
         raise UserError(f"the secret of {user!r} is missing: put it into {SECRET}")
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
     with ready_tree(source, tree) as memory:
-        _run(
-            lambda stop: _work(server, user, secret, memory, with_hints(parts, memory), limits, several, stop)
-        )
+        parts = engine_parts(parts, memory, web=web, ask_person=ask_person, allow=allow)
+        _run(lambda stop: _work(server, user, secret, memory, parts, limits, several, stop))
     return FOUND
 
 
@@ -297,6 +348,7 @@ def _with_database(
 
     async def do() -> Any:
         try:
+            await kept.start()
             return await what(kept)
         finally:
             await kept.close()
@@ -307,16 +359,26 @@ def _with_database(
 def _opened(
     database: str | None, source: list[str] | None, tree: Path | None, *, create: bool = True
 ) -> Database:
-    """Open the database of the service, readable for nobody else.
+    """Return the database of the service; a file is readable for nobody else.
 
     Raises:
-        UserError: its folder is not there, or `create` is False and it is not.
+        MissingExtra: it is PostgreSQL's, and psycopg is not installed.
+        UserError: its address is none, its folder is not there, or `create` is False and it is not.
     """
     from metatree_agents.cli.trees import FOLDER, place_of
     from metatree_agents.service.database import SqliteDatabase
 
     if database is not None and "://" in database:
-        raise UserError(f"{database.partition('://')[0]}:// databases are not supported yet: name a file")
+        from metatree_agents.service.postgres_address import address_of, is_postgres
+
+        if not is_postgres(database):
+            raise UserError(
+                f"{database.partition('://')[0]!r} is no kind of database: name a file, or postgresql://USER@HOST/NAME"
+            )
+        address = address_of(database)
+        from metatree_agents.service.postgres import PostgresDatabase
+
+        return PostgresDatabase(address, create=create)
     if database is not None:
         file = Path(database).expanduser()
     else:
@@ -344,9 +406,11 @@ def _opened(
 
 
 def again(database: str | None, source: list[str] | None, tree: Path | None) -> str:
-    """Return the options that name the same database in another command."""
+    """Return the options that name the same database in another command, without secrets."""
     if database is not None:
-        return f" --database {database}"
+        from metatree_agents.service.postgres_address import is_postgres, without_secrets
+
+        return f" --database {quote(without_secrets(database) if is_postgres(database) else database)}"
     named = "".join(f" --source {each}" for each in source or ())
     return named + (f" --tree {tree}" if tree is not None else "")
 

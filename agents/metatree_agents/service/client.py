@@ -12,7 +12,7 @@ from metatree_agents.service.users import proof
 if TYPE_CHECKING:
     import httpx2
 
-ANSWER_S = 75.0
+ANSWER_S = 130.0
 """How long a call may take; the server answers a waiting engine before."""
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from metatree import Limits, Tree
@@ -114,9 +115,14 @@ class Engine:
             for item in batch["Queries"]:
                 ((seq, text),) = item.items()
                 modifiers = (batch.get("Modifiers") or {}).get(seq) or {}
-                if self._stopping.is_set() or not await self._answer(topic, int(seq), text, modifiers):
+                told = (batch.get("Asked") or {}).get(seq) or []
+                asked = Asked(topic, int(seq), text, modifiers, told=told)
+                if self._stopping.is_set() or not (said := await self._answer(asked)):
                     with suppress(MetatreeError):
                         await self._client.call("POST", "hand-back", body={"Topic": topic, "Lease": lease})
+                    return
+                if said.asks:
+                    await self._park(asked, said, lease)
                     return
         finally:
             renewing.cancel()
@@ -129,10 +135,11 @@ class Engine:
             except MetatreeError:
                 return  # another engine has it; the first answer wins
 
-    async def _answer(self, topic: str, seq: int, text: str, modifiers: Mapping[str, Any]) -> bool:
-        """Answer one query; False when the search was stopped before its end."""
+    async def _answer(self, asked: Asked) -> Said | None:
+        """Answer one query, or come to where its run asks a person; None when the search was stopped before."""
+        topic, seq = asked.topic, asked.seq
         thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
-        asked = Asked(topic, seq, text, modifiers, thread)
+        asked = replace(asked, earlier=thread)
         steps: list[dict[str, Any]] = []
         telling = asyncio.ensure_future(self._tell(topic, seq, steps))
         try:
@@ -148,12 +155,19 @@ class Engine:
         finally:
             telling.cancel()
         if said is None:
-            return False
+            return None
         await self._send(topic, seq, steps)
+        if not said.asks:
+            await self._give(asked, said)
+        if self._on_answer is not None:
+            self._on_answer(asked, said)
+        return said
+
+    async def _give(self, asked: Asked, said: Said) -> None:
         body = {
-            "Topic": topic,
-            "Seq": seq,
-            "Query": text,
+            "Topic": asked.topic,
+            "Seq": asked.seq,
+            "Query": asked.text,
             "Answer": said.answer,
             "Think": said.think,
             "Sources": said.sources,
@@ -161,10 +175,15 @@ class Engine:
         try:
             await patiently(self._client, "POST", "give-new-answer", body=body)
         except ServiceRefused as exc:
-            _log.warning("the answer to %s %d was not taken: %s", topic, seq, exc)
-        if self._on_answer is not None:
-            self._on_answer(asked, said)
-        return True
+            _log.warning("the answer to %s %d was not taken: %s", asked.topic, asked.seq, exc)
+
+    async def _park(self, asked: Asked, said: Said, lease: str | None) -> None:
+        """Let a topic wait for a person; its run is in the journal, so this engine or another goes on with it."""
+        body = {"Topic": asked.topic, "Seq": asked.seq, "Lease": lease, "Questions": said.asks}
+        try:
+            await patiently(self._client, "POST", "ask-person", body=body)
+        except ServiceRefused as exc:  # the lease has ended: whoever has it now comes to the same question
+            _log.warning("what %s %d asks was not taken: %s", asked.topic, asked.seq, exc)
 
     async def _tell(self, topic: str, seq: int, steps: list[dict[str, Any]]) -> None:
         while True:

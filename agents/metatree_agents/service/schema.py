@@ -40,7 +40,7 @@ CREATE TABLE topic(
 CREATE INDEX topic_ready ON topic(ready_at) WHERE ready_at IS NOT NULL;
 CREATE INDEX topic_owner ON topic(owner, made_at);
 
--- Queries. `status`: Open, Pending, Done or Failed.
+-- Queries. `status`: Open, Pending, Done, Failed or Waiting.
 CREATE TABLE query(
     topic TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -108,13 +108,50 @@ CREATE TABLE recommendation(
 );
 """
 
+_FRONT = """
+-- Since when an engine has a topic; `lease_until` moves on while it works.
+ALTER TABLE topic ADD COLUMN claimed_at DOUBLE PRECISION;
+
+-- When each user was last seen, to the minute.
+CREATE TABLE service_use(name TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL);
+
+-- Keys that are sent as they are (`Authorization: Bearer`), by their SHA-256; several for a user.
+CREATE TABLE service_key(
+    hash TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    made_at DOUBLE PRECISION NOT NULL,
+    used_at DOUBLE PRECISION
+);
+CREATE INDEX service_key_name ON service_key(name);
+
+-- Which query a chat request became. `asked` is a hash of its asker and messages; `number` counts those that were asked
+-- again on purpose. `delivered_at`: when its answer went out, NULL while it did not.
+CREATE TABLE chat(
+    asked TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    topic TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    retry TEXT,
+    delivered_at DOUBLE PRECISION,
+    PRIMARY KEY(asked, number)
+);
+CREATE INDEX chat_topic ON chat(topic);
+"""
+
+_ASKED = """
+-- What the run of a query asks a person, as JSON; a query that waits for an answer is Waiting.
+ALTER TABLE query ADD COLUMN asked TEXT;
+DROP INDEX query_unsettled;
+CREATE INDEX query_unsettled ON query(status, at) WHERE status IN ('Open', 'Pending', 'Failed', 'Waiting');
+"""
+
 _LOGIN = """
 -- One-time codes that log somebody in to the web page, by a hash of the code.
 CREATE TABLE service_login(code TEXT PRIMARY KEY, name TEXT NOT NULL, expires_at DOUBLE PRECISION NOT NULL);
 CREATE INDEX service_session_name ON service_session(name);
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _LOGIN)
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, _LOGIN)
 
 
 def statements(script: str, *, serial: str) -> Iterator[str]:

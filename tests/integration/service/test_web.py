@@ -10,12 +10,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
-from metatree_agents.service.database import SqliteDatabase
 from metatree_agents.service.web.sessions import Sessions
 
 from metatree import Node, Tree
 
-from .conftest import SECRETS, Served
+from .conftest import SECRETS, Served, opened
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., Served]
@@ -143,9 +142,17 @@ def test_logging_out_ends_the_session_and_everywhere_ends_all(service: Served) -
     assert urlsplit(three.get("/topics").url).path == "/login"
 
 
-def test_a_one_time_code_logs_in_once(serve: Serve, tmp_path: Path) -> None:
+def test_a_one_time_code_logs_in_once(serve: Serve, place: Path | str) -> None:
     service = serve()
-    code = asyncio.run(Sessions(SqliteDatabase.open(tmp_path / "service.db")).make_code("User_1"))
+
+    async def made() -> str:
+        database = opened(place)
+        await database.start()
+        code = await Sessions(database).make_code("User_1")
+        await database.close()
+        return code
+
+    code = asyncio.run(made())
     browser, other = Browser(service.url), Browser(service.url)
     assert browser.post("/login", {"code": code}).headers["Location"] == "/"
     assert browser.get("/topics").url == f"{service.url}/topics"
@@ -154,7 +161,7 @@ def test_a_one_time_code_logs_in_once(serve: Serve, tmp_path: Path) -> None:
 
 # forms that come from elsewhere
 
-POSTS = ("/ask", "/recommend", "/topic/delete", "/logout")
+POSTS = ("/ask", "/answer", "/recommend", "/topic/delete", "/logout")
 
 
 def test_a_form_needs_the_token_of_its_session(service: Served) -> None:
@@ -232,7 +239,7 @@ def test_own_files_are_kept_for_long_under_an_address_of_their_content(service: 
 
 def test_the_page_is_no_part_of_the_description_of_the_api(service: Served) -> None:
     paths = requests.get(f"{service.url}/openapi.json", timeout=30).json()["paths"]
-    assert all(path.startswith("/api/") or path == "/healthz" for path in paths)
+    assert not {"/", "/login", "/topics", "/thread", "/node", "/static/{name}"} & set(paths)
 
 
 # topics and threads
@@ -309,12 +316,18 @@ def test_topics_of_others_look_as_if_they_were_not_there(service: Served) -> Non
 
 
 def test_an_administrator_sees_all_topics_the_queue_and_the_users(service: Served) -> None:
-    user, root = entered(service, "User_1"), entered(service, "Root")
+    user, root = entered(service, "User_1"), entered(service, "Admin_1")
     topic = asked(user, "What is <queued>?")
     page = root.get("/admin").text
     assert "What is &lt;queued&gt;?" in page and "Inference_1" in page and ">open<" in page
     service.engine.get("get-new-queries")
-    assert re.search(r"Inference_1, for \d+ s more", root.get("/admin").text)
+    held = root.get("/admin").text
+    assert "<td>Inference_1</td>" in held and "Take away" in held
+    assert root.send("/admin/release", topic=topic).status_code == 303
+    assert "No engine holds a topic" in root.get("/admin").text
+    assert root.send("/admin/release", topic=topic).status_code == 404
+    assert user.send("/admin/release", topic=topic).status_code == 403
+    assert user.send("/admin/requeue", topic=topic, seq="1").status_code == 403
     assert topic in root.get("/topics?of=User_1").text
     assert root.get(f"/thread?topic={topic}").status_code == 200
     asked(root, "And on?", topic=topic)
@@ -351,6 +364,35 @@ def test_a_topic_may_have_any_name(service: Served) -> None:
     assert "&lt;x&gt;" in browser.get(link).text and "<x>" not in browser.get(link).text
     assert browser.send("/topic/delete", topic=name).status_code == 303
     assert "Nothing asked yet" in browser.get("/topics").text
+
+
+def test_what_a_run_asks_is_answered_in_the_thread(service: Served) -> None:
+    browser, other, root = entered(service, "User_1"), entered(service, "User_2"), entered(service, "Admin_1")
+    topic = asked(browser)
+    lease = service.engine.get("get-new-queries").json()["Lease"]
+    questions = [
+        {"Key": "k:1", "Question": "Which <hall>?"},
+        {"Key": "k:2", "Question": "May it call?", "Kind": "permission"},
+    ]
+    parked = {"Topic": topic, "Seq": 1, "Lease": lease, "Questions": questions}
+    assert service.engine.post("ask-person", parked).status_code == 200
+    page = browser.get(f"/thread?topic={topic}").text
+    assert "Which &lt;hall&gt;?" in page and 'value="yes"' in page and 'value="always"' not in page
+    assert 'data-asked="1,2"' in page and "waits for an answer" in page
+    assert 'value="always"' in root.get(f"/thread?topic={topic}").text
+    assert "No engine holds a topic" in root.get("/admin").text
+    assert root.send("/admin/release", topic=topic).status_code == 404, "a person has it, not an engine"
+    said = {"topic": topic, "seq": "1"}
+    assert other.send("/answer", **said, number="1", said="mine").status_code == 404
+    assert browser.send("/answer", **said, number="2", said="always").status_code == 403
+    assert browser.send("/answer", **said, number="2", said="perhaps").status_code == 422
+    assert browser.send("/answer", **said, number="1", said="The upper one").status_code == 303
+    assert service.engine.get("get-new-queries").json()["Topic"] is None, "the other question is open"
+    assert browser.send("/answer", **said, number="2", said="yes").status_code == 303
+    assert browser.send("/answer", **said, number="2", said="no").status_code == 409
+    assert service.engine.get("get-new-queries").json()["Topic"] == topic
+    page = browser.get(f"/thread?topic={topic}").text
+    assert "The upper one" in page and '<textarea id="said' not in page
 
 
 # the memory

@@ -50,6 +50,7 @@ def clock() -> Clock:
 @pytest.fixture
 def database() -> SqliteDatabase:
     made = SqliteDatabase.open(":memory:")
+    wait(made.start())
     for name, role in (("Ann", "user"), ("Root", "admin"), ("Machine", "engine")):
         wait(Users(made).add(name, role))
     return made

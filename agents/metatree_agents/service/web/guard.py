@@ -6,6 +6,7 @@ import hmac
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -59,10 +60,19 @@ async def entered(request: Request) -> Session:
 
     Raises:
         NotLoggedIn: there is none.
+        PageError: this person asks too often, or an address has a NUL in it, which no database keeps.
     """
     session = await session_of(request)
     if session is None:
         raise NotLoggedIn
+    try:
+        Service.of(request).limits.admit(request, session.caller)
+    except HTTPException as exc:
+        raise PageError(
+            exc.status_code, "That was a lot at once: wait a moment, and try again.", exc.headers
+        ) from None
+    if b"%00" in request.scope["query_string"]:
+        raise PageError(400, "This address cannot be read.")
     return session
 
 
@@ -85,6 +95,8 @@ async def posted(request: Request, session: Session | None = None) -> dict[str, 
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
     except ValueError:
         raise PageError(400, "This form cannot be read.") from None
+    if "\0" in text or "%00" in text:
+        raise PageError(400, "This form cannot be read.")
     # Browsers send the ends of lines of a text as two characters.
     found = {name: value.replace("\r\n", "\n") for name, value in pairs}
     if session is not None and not hmac.compare_digest(found.get("csrf", "").encode(), session.csrf.encode()):

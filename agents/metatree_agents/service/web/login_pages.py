@@ -69,6 +69,7 @@ async def log_in(request: Request) -> Response:
     if before is not None:
         await sessions_of(request).end(before)
     cookie = await sessions_of(request).begin(who.name)
+    await Service.of(request).users.seen(who.name)
     return with_cookie(request, gone_to(way_back(wanted)), cookie)
 
 

@@ -6,7 +6,6 @@ Neither a cookie nor a code is kept, only their hashes: who reads the database c
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -36,6 +35,11 @@ class Session:
     expires_at: float
 
     @property
+    def caller(self) -> Caller:
+        """Who this is to the limits and the queue."""
+        return Caller(self.name, self.role)
+
+    @property
     def sees_all(self) -> bool:
         """Whether topics of everybody are shown to this person, as the API shows them to the same role."""
         return self.role in ("frontend", "admin")
@@ -49,9 +53,9 @@ class Sessions:
         clock: seconds since 1970; another one for tests.
     """
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
         self._database = database
-        self._clock = clock
+        self._clock = clock or database.clock
 
     async def begin(self, name: str) -> str:
         """Begin a session of a user and return its cookie, 256 random bits."""
@@ -67,12 +71,11 @@ class Sessions:
     async def find(self, cookie: str) -> Session | None:
         """Return the session of a cookie, None when there is none, it has expired, or its user may not be here."""
         key = hashed(cookie)
-        async with self._database.transaction() as do:
-            row = await do.row(
-                "SELECT service_user.name, service_user.role, csrf, expires_at FROM service_session"
-                " JOIN service_user ON service_user.name = service_session.name WHERE cookie = ? AND expires_at > ?",
-                *(key, self._clock()),
-            )
+        row = await self._database.row(
+            "SELECT service_user.name, service_user.role, csrf, expires_at FROM service_session"
+            " JOIN service_user ON service_user.name = service_session.name WHERE cookie = ? AND expires_at > ?",
+            *(key, self._clock()),
+        )
         if row is None or row[1] not in PEOPLE:
             return None
         return Session(key, *row)

@@ -10,8 +10,10 @@ from typing import Any, Final, get_args, get_type_hints
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import ValidationError
+from starlette.exceptions import HTTPException
 
 from metatree_agents.service import bodies, events
+from metatree_agents.service.asking import Became, forms
 from metatree_agents.service.queue import Query, Refused
 from metatree_agents.service.recommendations import TYPES
 from metatree_agents.service.state import Service
@@ -27,6 +29,12 @@ SAID: Final = {
     "recommended": "Thank you. An engine remembers it within half a minute, and searches will find it.",
     "flagged": "Thank you. It was kept as a negative recommendation.",
     "deleted": "The topic was deleted.",
+}
+_NOT_TAKEN: Final[dict[Became, tuple[int, str]]] = {
+    "unknown": (404, "Nothing is asked there."),
+    "conflict": (409, "This was answered before, or the search does not wait for it any more."),
+    "unclear": (422, "Say yes or no."),
+    "not yours": (403, "Only an administrator may permit a tool for good: say yes or no."),
 }
 _MODIFIERS: Final = ("Category", "Region")
 
@@ -93,9 +101,15 @@ async def ask(request: Request) -> Response:
     # As over the API, a frontend or an administrator asks in another's topic on behalf of its owner.
     user = owner if owner is not None and session.sees_all and not service.queue.shared else session.name
     try:
+        service.limits.admit_open(
+            session.caller, await service.queue.open_of(user) if session.role == "user" else 0
+        )
         seq, _ = await service.queue.add(
             body.Topic, user, body.Query, model=body.Model, modifiers=body.Modifiers
         )
+    except HTTPException:
+        wrong = "Many of your questions are not answered yet: wait for some of the answers first."
+        return await _topics_page(request, session, wrong=wrong, given=given, status=429)
     except Refused:
         wrong = "A topic of this name belongs to somebody else: choose another name."
         return await _topics_page(request, session, wrong=wrong, given=given, status=403)
@@ -129,13 +143,13 @@ async def _thread_page(
         status=status,
         topic=topic,
         owner=owner,
-        questions=[await _question(service, query) for query in queries],
+        questions=[await _question(service, session, query) for query in queries],
         said=SAID.get(request.query_params.get("said", ""), ""),
         said_of=number_of(request.query_params.get("of", "0")),
         wrong=wrong,
         given=given or {},
         kinds=TYPES,
-        live=any(query.status in ("Open", "Pending") for query in queries),
+        live=any(query.status in ("Open", "Pending", "Waiting") for query in queries),
     )
 
 
@@ -149,7 +163,7 @@ async def one_question(request: Request) -> Response:
         "question.html",
         session=session,
         topic=query.topic,
-        question=await _question(service, query),
+        question=await _question(service, session, query),
         kinds=TYPES,
         said="",
         said_of=0,
@@ -177,6 +191,31 @@ async def thread_events(request: Request) -> Response:
         media_type="text/event-stream",
         headers={**HEADERS, **events.HEADERS},
     )
+
+
+@router.post("/answer")
+async def answer(request: Request) -> Response:
+    """Take what a person says to a run that waits for it; the run goes on."""
+    session, service = await entered(request), Service.of(request)
+    given = await posted(request, session)
+    topic, seq = given.get("topic", ""), number_of(given.get("seq", ""))
+    await owner_of(service, session, topic)
+    said = given.get("said", "")
+    if len(said) > bodies.MAX_TEXT:
+        raise PageError(422, f"The answer is too long: at most {bodies.MAX_TEXT:,} characters.")
+    became = await service.asking.answer(
+        topic,
+        seq,
+        said,
+        number=number_of(given.get("number", "")),
+        by=session.name,
+        admin=session.role == "admin",
+    )
+    if became in _NOT_TAKEN:
+        raise PageError(*_NOT_TAKEN[became])
+    service.waiting.answered(topic, seq)
+    service.waiting.engines.ring()
+    return gone_to("/thread", anchor=f"q{seq}", topic=topic)
 
 
 @router.post("/recommend")
@@ -248,7 +287,7 @@ async def _query(request: Request, service: Service, session: Session) -> Query:
     return query
 
 
-async def _question(service: Service, query: Query) -> dict[str, Any]:
+async def _question(service: Service, session: Session, query: Query) -> dict[str, Any]:
     """Return what the template of a question shows."""
     walk, latest = await walk_so_far(service, query.topic, query.seq)
     head, rest = headline(query.text)
@@ -260,8 +299,8 @@ async def _question(service: Service, query: Query) -> dict[str, Any]:
         "latest": latest,
         "quotes": quotes_of(query.sources),
         "sources": _sources(query),
-        # A run that waits for a person: {"id", "text"} of what it asks, for the form in question.html.
-        "person": None,
+        "forms": forms(query.topic, query.seq, query.asked, admin=session.role == "admin"),
+        "told": [ask for ask in query.asked if ask.answer is not None],
     }
 
 

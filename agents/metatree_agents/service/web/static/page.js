@@ -109,15 +109,22 @@ function watch(article) {
     }
     walk();
   });
-  events.addEventListener("answer", async () => {
+  async function replaced(words) {
     events.close();
     const made = await fragment("/thread/question", { topic, seq });
     if (!made) return;
     const within = article.contains(document.activeElement);
     article.replaceWith(made);
     if (within) made.focus();
-    if (told) told.textContent = "The answer is there.";
+    if (told) told.textContent = words;
     next();
+  }
+  events.addEventListener("answer", () => replaced("The answer is there."));
+  // What a run asks the person: a form comes or goes, but what somebody is typing into one stays.
+  const asked = new Set(article.dataset.asked.split(",").filter(Boolean));
+  events.addEventListener("question", (event) => {
+    const { Id, Answer } = JSON.parse(event.data);
+    if ((Answer === null) !== asked.has(String(Id))) replaced(Answer === null ? "The search asks you something." : "");
   });
   events.addEventListener("gone", () => { events.close(); location.reload(); });
 }
