@@ -27,7 +27,7 @@ from metatree_agents.cli.serve_options import (
     log_line,
     rates_of,
 )
-from metatree_agents.cli.shapes import UserAddedShape, UserShape, UsersShape
+from metatree_agents.cli.shapes import UserAddedShape, UserLoginShape, UserShape, UsersShape
 
 if TYPE_CHECKING:
     from metatree import Limits, Tree
@@ -131,10 +131,10 @@ def serve(
     tree: options.TreePath = None,
     debug: options.Debug = False,
 ) -> int:
-    """Serve the memory to many users: they ask in topics over HTTP, and engines answer.
+    """Serve the memory to many users: they ask on a web page or over HTTP, and engines answer.
 
-    The first start makes an administrator, a frontend and an engine, and prints the first two's secrets once; the
-    engine runs inside. docs/service.md has the routes.
+    The first start makes an administrator, a frontend and an engine, prints the first two's secrets once, and a link
+    that logs the administrator in; the engine runs inside. docs/service.md has the routes, docs/web-page.md the page.
 
     A tool that changes something is called when --allow names it, when it was permitted for good, or when the person
     says yes in the thread.
@@ -189,6 +189,7 @@ def serve(
                 kept,
                 settings,
                 memory=None if no_engine else memory,
+                shown=memory,
                 parts=parts_of,
                 limits=limits,
                 several=several,
@@ -379,6 +380,38 @@ def add(
     return FOUND
 
 
+@users_app.command("login")
+def login(
+    name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
+    server: Annotated[
+        str,
+        typer.Option("--server", parser=options.given, metavar="URL", help="Where people reach the service."),
+    ] = "http://127.0.0.1:8080",
+    database: DatabasePath = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Print a link that logs a user in to the web page, once, within 15 minutes.
+
+    \b
+    Example: metatree users login admin --server https://memory.example.org
+    """
+    from metatree_agents.service.web.sessions import CODE_S, Sessions
+
+    if not server.startswith(("http://", "https://")):
+        raise UserError(f"{server!r} is no address of a service: give one such as http://127.0.0.1:8080")
+    code = _with_database(database, source, tree, lambda kept: Sessions(kept).make_code(name))
+    link = f"{server.rstrip('/')}/login#code={code}"
+    if json:
+        screen.write_json(UserLoginShape(name=name, link=link, code=code, seconds=int(CODE_S)))
+    else:
+        screen.write([link])
+        screen.note(f"this logs {screen.visible(name)} in, once, within {int(CODE_S // 60)} minutes")
+    return FOUND
+
+
 @users_app.command("list")
 def list_(
     database: DatabasePath = None,
@@ -428,12 +461,23 @@ def _with_users(
 ) -> Any:
     from metatree_agents.service.users import Users
 
+    return _with_database(database, source, tree, lambda kept: what(Users(kept)), create=create)
+
+
+def _with_database(
+    database: str | None,
+    source: list[str] | None,
+    tree: Path | None,
+    what: Callable[[Database], Coroutine[Any, Any, Any]],
+    *,
+    create: bool = False,
+) -> Any:
     kept = _opened(database, source, tree, create=create)
 
     async def do() -> Any:
         try:
             await kept.start()
-            return await what(Users(kept))
+            return await what(kept)
         finally:
             await kept.close()
 
@@ -502,7 +546,7 @@ def again(database: str | None, source: list[str] | None, tree: Path | None) -> 
 def _require_service() -> None:
     from importlib.util import find_spec
 
-    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+    if any(find_spec(name) is None for name in ("fastapi", "jinja2", "uvicorn")):
         raise MissingExtra("service", what="`metatree serve`")
 
 
