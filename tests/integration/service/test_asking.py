@@ -244,7 +244,8 @@ def test_a_chat_is_told_what_its_answer_waits_for(serve: Serve) -> None:
     assert (
         service.engine.answer("How do I switch it on?", "press it", topic=batch["Topic"]).status_code == 200
     )
-    assert chat().json()["choices"][0]["message"]["content"].startswith("press it")
+    said = service.user.get("check-query", Topic=batch["Topic"], Seq=1).json()
+    assert said["Answer"] == ["press it"]
 
 
 def test_a_page_gets_a_form() -> None:
