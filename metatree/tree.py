@@ -24,7 +24,9 @@ from metatree.store import Store, writable
 if TYPE_CHECKING:
     import networkx
 
+    from metatree.contents import Files
     from metatree.memory_type import Progress
+    from metatree.shared import Shared
 
 __all__ = ["ROOT", "Tree"]
 
@@ -67,6 +69,10 @@ class Tree:
         self._editor = Editor(self._overlay)
         self.scratch: dict[str, Any] = {}
         """What users of this object keep with it while it lives, such as an index that was read; by their own names."""
+        self.shared: Shared | None = None
+        """Where its runs, tool calls and boards are kept for several machines; None for its own memory."""
+        self.files: Files | None = None
+        """What gives the files that nodes were built from, where they are not on this machine; None for the disk."""
 
     # making and opening
 
@@ -256,7 +262,7 @@ class Tree:
             UserError: it has no content, or its source cannot be read.
             StaleSource: the source changed after the tree was built.
         """
-        return Contents(self.index, self.sources()).read(self.get(node))
+        return Contents(self.index, self.sources(), self.files).read(self.get(node))
 
     def links(self, node: str | Node, kind: str | None = None) -> list[tuple[str, str]]:
         """Return (kind, target id) of the links that leave a node, without those to nodes that are not there."""
@@ -520,7 +526,7 @@ class Tree:
         Much faster than `find`, `parent` and `content` for many nodes: a file is read once for neighbours in it.
         The content is empty where there is none, and where the source changed or cannot be read.
         """
-        contents = Contents(self.index, self.sources())
+        contents = Contents(self.index, self.sources(), self.files)
         pending = iter(ids)
         while page := list(islice(pending, _TEXTS_PAGE)):
             self._overlay.sync()

@@ -92,7 +92,7 @@ async def asearch(
         second_look: whether what was ruled out is offered once more before the search gives up.
         on_event: called with each trace entry as it is made.
         run_id: a name to resume by; a random one when None.
-        journal: a file or a journal; None keeps the run in the tree's own memory.
+        journal: a file or a journal; None keeps the run in the tree's own memory, or in what it shares with machines.
         limits: see `Limits`.
         blackboard: the search is told what is on it, within `Settings.context_tokens`, and writes there what it does;
             questions for the person are put on it, and an answer there lets the run go on.
@@ -407,6 +407,8 @@ class _Opened:
             return self._journal
         if self._tree is None:
             raise UserError("give the journal or the tree that the run was kept in")
+        if self._tree.shared is not None:
+            return self._tree.shared.journal
         if self._tree.memory.path is None:
             kept: MemoryJournal = self._tree.scratch.setdefault("journal", MemoryJournal())
             return kept

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from metatree.calls import Call, CallRecords, Made, call_of
+from metatree.calls import Call, CallRecords, Calls, Made, call_of
 from metatree.errors import BadModelAnswer, StaleSource, ToolFailed, UserError
 from metatree.fallback import Fallback, FallbackRequest, FallbackResult, _AskPerson
 from metatree.kernel import Attempt, Effect, Handler, InDoubt, Policy, report_usage
@@ -60,7 +60,7 @@ class Toolbox:
         self._fallbacks = fallbacks
         self._accepts = accepts
         self._timeout_s = timeout_s
-        self._records = CallRecords(tree.memory)
+        self._records: Calls = CallRecords(tree.memory) if tree.shared is None else tree.shared.calls
         self._permissions = Permissions(tree.memory)
 
     def handlers(self) -> dict[str, Handler]:

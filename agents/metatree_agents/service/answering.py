@@ -146,6 +146,8 @@ def _narrowed(tree: Tree, asked: Asked) -> tuple[str | None, str]:
                 start = found[0]
             else:
                 said.append(f"{name}: {wish.strip()[:200]}")
+    if isinstance(wish := asked.modifiers.get("Instructions"), str) and wish.strip():
+        said.append(f"Instructions of the asker's program: {wish.strip()[:_TURN_CHARS]}")
     turns = [one for one in asked.earlier if one.get("Seq", 0) < asked.seq and one.get("Answer")]
     for turn in turns[-_TURNS:]:
         said.append(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from metatree_agents.service.problems import problem
 
 MAX_BODY_BYTES: Final = 2_000_000
 
@@ -52,4 +53,4 @@ class BodyLimit:
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         detail = f"a request may have {self._limit:,} bytes"
-        await JSONResponse({"detail": detail}, 413, headers={"Connection": "close"})(scope, receive, send)
+        await problem(scope, 413, detail, headers={"Connection": "close"})(scope, receive, send)

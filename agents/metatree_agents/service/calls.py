@@ -11,6 +11,7 @@ from fastapi import HTTPException, Request
 from pydantic import ValidationError
 
 from metatree_agents.service.bodies import Body
+from metatree_agents.service.state import Service
 from metatree_agents.service.users import Caller, Users
 
 B = TypeVar("B", bound=Body)
@@ -76,10 +77,13 @@ async def read(request: Request, body: type[B]) -> B:
 
 
 async def caller(request: Request, users: Users, given: dict[str, str], *roles: str) -> Caller:
-    """Return who calls: 401 without a right and fresh proof, 403 for one who may not use this route."""
+    """Return who calls: 401 without a right and fresh proof, 403 for one who may not use this route, 429 for one who
+    calls too often.
+    """
     found = await users.verified(given.get("User", ""), given.get("Nonce", ""), given.get("Hash", ""))
     if found is None:
         raise refused(401, "wrong User, Nonce or Hash, or the Nonce was used before")
+    Service.of(request).limits.admit(request, found)
     if roles and found.role not in roles:
         raise refused(403, f"{found.name} is a {found.role} and may not use this route")
     return found

@@ -103,24 +103,47 @@ class Queue:
         Raises:
             Refused: the topic is somebody else's.
         """
-        now = self._clock()
         async with self._database.transaction() as do:
-            # One statement takes the row for this transaction, so numbers are dense whoever asks at the same time.
-            found = await do.row(
-                "INSERT INTO topic(id, owner, made_at, last_seq, ready_at) VALUES (?, ?, ?, 1, ?)"
-                " ON CONFLICT(id) DO UPDATE SET last_seq = topic.last_seq + 1,"
-                " ready_at = COALESCE(topic.ready_at, excluded.ready_at) RETURNING last_seq, owner",
-                *(topic, user, now, now),
-            )
-            assert found is not None
-            if found[1] != user and not self.shared:
-                raise Refused(topic)
-            await do.execute(
-                "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, 'Open', 0)",
-                *(topic, found[0], text, user, model, json.dumps(dict(modifiers or {})), now),
-            )
+            return await self.add_within(do, topic, user, text, model=model, modifiers=modifiers)
+
+    async def add_within(
+        self,
+        do: Transaction,
+        topic: str,
+        user: str,
+        text: str,
+        *,
+        model: str = "default",
+        modifiers: Mapping[str, Any] | None = None,
+    ) -> tuple[int, float]:
+        """Do what `add` does, as a part of a transaction."""
+        now = self._clock()
+        # One statement takes the row for this transaction, so numbers are dense whoever asks at the same time.
+        found = await do.row(
+            "INSERT INTO topic(id, owner, made_at, last_seq, ready_at) VALUES (?, ?, ?, 1, ?)"
+            " ON CONFLICT(id) DO UPDATE SET last_seq = topic.last_seq + 1,"
+            " ready_at = COALESCE(topic.ready_at, excluded.ready_at) RETURNING last_seq, owner",
+            *(topic, user, now, now),
+        )
+        assert found is not None
+        if found[1] != user and not self.shared:
+            raise Refused(topic)
+        await do.execute(
+            "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, 'Open', 0)",
+            *(topic, found[0], text, user, model, json.dumps(dict(modifiers or {})), now),
+        )
         return int(found[0]), now
+
+    async def open_of(self, owner: str) -> int:
+        """Return how many queries in the topics of a user are not answered yet."""
+        async with self._database.transaction() as do:
+            found = await do.row(
+                "SELECT count(*) FROM topic JOIN query ON query.topic = topic.id WHERE topic.owner = ?"
+                " AND topic.ready_at IS NOT NULL AND query.status IN ('Open', 'Pending')",
+                owner,
+            )
+        return int(found[0]) if found else 0
 
     async def topics(self, owner: str) -> dict[str, str]:
         """Return the topics of a user with the first query of each, the newest topic first."""
@@ -153,7 +176,7 @@ class Queue:
         async with self._database.transaction() as do:
             if not await do.execute("DELETE FROM topic WHERE id = ? AND owner = ?", topic, owner):
                 return False
-            for table in ("query", "progress", "lookup_wish"):
+            for table in ("query", "progress", "lookup_wish", "chat"):
                 await do.execute(f"DELETE FROM {table} WHERE topic = ?", topic)
         return True
 
@@ -172,7 +195,7 @@ class Queue:
                     if state == "taken":
                         continue
                     if state == "ended":
-                        await self._give_up(do, topic)
+                        await self.give_up(do, topic)
                     claim = await self._claimed(do, topic, engine, lease, now)
                 if claim is not None:
                     return claim
@@ -223,13 +246,13 @@ class Queue:
             return None
         until = now + self.lease_s
         await do.execute(
-            "UPDATE topic SET engine = ?, lease = ?, lease_until = ?, ready_at = ? WHERE id = ?",
-            *(engine, lease, until, until, topic),
+            "UPDATE topic SET engine = ?, lease = ?, lease_until = ?, ready_at = ?, claimed_at = ? WHERE id = ?",
+            *(engine, lease, until, until, now, topic),
         )
         queries = sorted((_query(row) for row in rows), key=lambda query: query.seq)
         return Claim(topic, lease, until, queries)
 
-    async def _give_up(self, do: Transaction, topic: str) -> None:
+    async def give_up(self, do: Transaction, topic: str) -> None:
         """Open again what the last engine did not answer, or let it fail after too many attempts."""
         await do.execute(
             "UPDATE query SET status = CASE WHEN attempts >= ? THEN 'Failed' ELSE 'Open' END"

@@ -108,7 +108,37 @@ CREATE TABLE recommendation(
 );
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST,)
+_FRONT = """
+-- Since when an engine has a topic; `lease_until` moves on while it works.
+ALTER TABLE topic ADD COLUMN claimed_at DOUBLE PRECISION;
+
+-- When each user was last seen, to the minute.
+CREATE TABLE service_use(name TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL);
+
+-- Keys that are sent as they are (`Authorization: Bearer`), by their SHA-256; several for a user.
+CREATE TABLE service_key(
+    hash TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    made_at DOUBLE PRECISION NOT NULL,
+    used_at DOUBLE PRECISION
+);
+CREATE INDEX service_key_name ON service_key(name);
+
+-- Which query a chat request became. `asked` is a hash of its asker and messages; `number` counts those that were asked
+-- again on purpose. `delivered_at`: when its answer went out, NULL while it did not.
+CREATE TABLE chat(
+    asked TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    topic TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    retry TEXT,
+    delivered_at DOUBLE PRECISION,
+    PRIMARY KEY(asked, number)
+);
+CREATE INDEX chat_topic ON chat(topic);
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT)
 
 
 def statements(script: str, *, serial: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
-from metatree_agents.service.database import Database
+from metatree_agents.service.database import Database, Statements
 
 Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
@@ -22,6 +22,7 @@ ROLES: Final[tuple[str, ...]] = get_args(Role)
 SECRET_BYTES: Final = 24
 MIN_SECRET_CHARS: Final = 22
 """128 bits, at 6 bits a character."""
+SEEN_S: Final = 60.0
 NONCE_CHARS: Final = range(8, 129)
 _NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 _NOBODY: Final = secrets.token_urlsafe(SECRET_BYTES)
@@ -65,6 +66,7 @@ class Users:
     def __init__(self, database: Database, proofs: Proofs | None = None) -> None:
         self._database = database
         self._proofs = proofs or Proofs()
+        self._seen: dict[str, float] = {}
 
     async def add(self, name: str, role: str, *, secret: str | None = None) -> str:
         """Add a user, or give one a new secret and role; return the secret.
@@ -126,7 +128,8 @@ class Users:
         async with self._database.transaction() as do:
             if not await do.execute("DELETE FROM service_user WHERE name = ?", name):
                 raise UserError(f"no user {name!r}: `metatree users list` lists them")
-            await do.execute("DELETE FROM service_session WHERE name = ?", name)
+            for table in ("service_session", "service_key", "service_use"):
+                await do.execute(f"DELETE FROM {table} WHERE name = ?", name)
 
     async def list(self) -> list[tuple[str, str, float]]:
         """Return (name, role, when it was added) of each user."""
@@ -146,7 +149,21 @@ class Users:
         used = await self._database.execute(
             "INSERT INTO service_nonce(name, nonce) VALUES (?, ?) ON CONFLICT DO NOTHING", name, nonce
         )
-        return Caller(name, found[0]) if used else None
+        if not used:
+            return None
+        await self.seen(self._database, name)
+        return Caller(name, found[0])
+
+    async def seen(self, do: Statements, name: str) -> None:
+        """Note that a user was here, once a minute at most."""
+        now = self._database.clock()
+        if abs(now - self._seen.get(name, 0.0)) < SEEN_S:
+            return
+        self._seen[name] = now
+        await do.execute(
+            "INSERT INTO service_use(name, at) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET at = excluded.at",
+            *(name, now),
+        )
 
     async def right_secret(self, name: str, secret: str) -> Caller | None:
         """Return who this is by the secret itself, for the login of the web page."""

@@ -83,6 +83,12 @@ class Waiting:
         if line is not None:
             line.ring_all()
 
+    def removed(self, topic: str) -> None:
+        """Wake those who wait for answers in a topic that is not there any more."""
+        for its, seq in [*self._answers]:
+            if its == topic:
+                self.answered(its, seq)
+
     @asynccontextmanager
     async def answer(self, topic: str, seq: int) -> AsyncIterator[asyncio.Future[None]]:
         """Wait for a change of one query."""
@@ -102,6 +108,10 @@ class Waiting:
             self.engines.ring()
         else:
             self.answered(*change.query)
+
+    def callers(self) -> int:
+        """Return how many wait for answers."""
+        return sum(len(line) for line in self._answers.values())
 
     def start(self) -> None:
         """Begin to watch for what other processes do."""

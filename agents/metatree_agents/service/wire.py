@@ -40,10 +40,13 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
         404: "Nothing there",
         409: "Another answer was given, or it is not clear to which query this one belongs",
         422: "An invalid value",
+        413: "More than 2 MB",
+        429: "Too many requests; Retry-After says when to come again",
+        503: "The database is away for a moment; Retry-After says when to come again",
     }
     return {
         status: {"model": bodies.Problem, "description": meaning[status]}
-        for status in (*statuses, 400, 401, 403)
+        for status in (*statuses, 400, 401, 403, 413, 429, 503)
     }
 
 
@@ -107,6 +110,7 @@ async def remove_topic(request: Request) -> Response:
     owner = _on_behalf(who, required(given, "OnBehalfOf"))
     for topic in _spellings(required(given, "Topic")):
         if await service.queue.remove(topic, owner):
+            service.waiting.removed(topic)
             return JSONResponse({})
     raise refused(403, "this user has no such topic")
 
@@ -123,6 +127,7 @@ async def add_query(request: Request) -> Response:
     who = await caller(request, service.users, given, *ASKING)
     body = await read(request, bodies.AddQuery)
     user = _on_behalf(who, body.User)
+    service.limits.admit_open(who, await service.queue.open_of(user) if who.role == "user" else 0)
     try:
         seq, at = await service.queue.add(
             body.Topic, user, body.Query, model=body.Model, modifiers=body.Modifiers
@@ -246,6 +251,7 @@ async def get_new_queries(request: Request) -> Response:
                     line.ring()
                     break
                 if claim is not None:
+                    service.metrics.attempts.inc(len(claim.queries))
                     return JSONResponse(_batch(claim))
                 wait_s = deadline - time.monotonic()
                 if wait_s <= 0:
@@ -285,6 +291,7 @@ async def give_new_answer(request: Request) -> Response:
             409, "another answer was given before, or it is not clear to which query this one belongs"
         )
     if became == "accepted":
+        service.metrics.answers.inc()
         service.waiting.answered(body.Topic, seq)
         service.waiting.engines.ring()  # the topic may have queries that came meanwhile
     return JSONResponse({"Timestamp": stamp(time.time())})

@@ -16,6 +16,7 @@ import requests
 import uvicorn
 from metatree_agents.service.app import create_app
 from metatree_agents.service.database import Database, SqliteDatabase
+from metatree_agents.service.keys import Keys
 from metatree_agents.service.postgres import PostgresDatabase
 from metatree_agents.service.postgres_address import address_of
 from metatree_agents.service.state import Settings
@@ -29,6 +30,7 @@ SECRETS = {
     "Inference_2": ("engine", "g" * 24),
     "User_1": ("user", "u" * 24),
     "User_2": ("user", "v" * 24),
+    "Admin_1": ("admin", "a" * 24),
 }
 
 
@@ -68,9 +70,11 @@ class Client:
 class Served:
     """A running service."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, keys: dict[str, str]) -> None:
         self.url = url
-        self.frontend, self.engine, self.other_engine, self.user, self.other_user = (
+        self.keys = keys
+        """An API key of each user."""
+        self.frontend, self.engine, self.other_engine, self.user, self.other_user, self.admin = (
             Client(url, name, secret) for name, (_, secret) in SECRETS.items()
         )
 
@@ -91,8 +95,10 @@ def served(where: Path | str, settings: Settings) -> Iterator[Served]:
         await database.start()
         for name, (role, secret) in SECRETS.items():
             await Users(database).add(name, role, secret=secret)
+            keys[name] = await Keys(database).add(name)
         await database.close()
 
+    keys: dict[str, str] = {}
     asyncio.run(add_users())
     database = opened(where)
     server = uvicorn.Server(
@@ -105,7 +111,7 @@ def served(where: Path | str, settings: Settings) -> Iterator[Served]:
             assert thread.is_alive()
             threading.Event().wait(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
-        yield Served(f"http://127.0.0.1:{port}")
+        yield Served(f"http://127.0.0.1:{port}", keys)
     finally:
         server.should_exit = True
         thread.join(20)
