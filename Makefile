@@ -40,7 +40,7 @@ test-model: $(STAMP) ## run the tests that need a real model: a small one, downl
 
 test-real: $(STAMP) ## run the tests with real programs, servers and files of others; installs what is missing
 	@$(BIN)/python .ci/real "$(REAL)"
-	@$(BIN)/python -m pytest tests/real -m real
+	@$(BIN)/python -m pytest tests/real tests/integration/service -m real
 
 check: $(STAMP) ## format, lint, types, layers, docs; all of them, whatever the first says
 	@failed=; \

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,8 +31,9 @@ DatabasePath = Annotated[
     typer.Option(
         "--database",
         parser=options.given,
-        metavar="FILE",
-        help="Where topics and users are kept; by default service.db beside the tree.",
+        metavar="FILE|URL",
+        help="Where topics and users are kept: a file, by default service.db beside the tree, or an address such as"
+        " postgresql://USER@HOST/NAME, which several servers may share; its password comes best from PGPASSWORD.",
     ),
 ]
 Several = Annotated[
@@ -302,6 +304,7 @@ def _with_users(
 
     async def do() -> Any:
         try:
+            await kept.start()
             return await what(Users(kept))
         finally:
             await kept.close()
@@ -312,16 +315,27 @@ def _with_users(
 def _opened(
     database: str | None, source: list[str] | None, tree: Path | None, *, create: bool = True
 ) -> Database:
-    """Open the database of the service, readable for nobody else.
+    """Return the database of the service; a file is readable for nobody else.
 
     Raises:
-        UserError: its folder is not there, or `create` is False and it is not.
+        MissingExtra: it is PostgreSQL's, and psycopg is not installed.
+        UserError: its address is none, its folder is not there, or `create` is False and it is not.
     """
     from metatree_agents.cli.trees import FOLDER, place_of
     from metatree_agents.service.database import SqliteDatabase
 
     if database is not None and "://" in database:
-        raise UserError(f"{database.partition('://')[0]}:// databases are not supported yet: name a file")
+        from metatree.postgres import is_postgres
+        from metatree_agents.service.postgres_address import address_of
+
+        if not is_postgres(database):
+            raise UserError(
+                f"{database.partition('://')[0]!r} is no kind of database: name a file, or postgresql://USER@HOST/NAME"
+            )
+        address = address_of(database)
+        from metatree_agents.service.postgres import PostgresDatabase
+
+        return PostgresDatabase(address, create=create)
     if database is not None:
         file = Path(database).expanduser()
     else:
@@ -349,9 +363,12 @@ def _opened(
 
 
 def again(database: str | None, source: list[str] | None, tree: Path | None) -> str:
-    """Return the options that name the same database in another command."""
+    """Return the options that name the same database in another command, without secrets."""
     if database is not None:
-        return f" --database {database}"
+        from metatree.postgres import is_postgres
+        from metatree_agents.service.postgres_address import without_secrets
+
+        return f" --database {quote(without_secrets(database) if is_postgres(database) else database)}"
     named = "".join(f" --source {each}" for each in source or ())
     return named + (f" --tree {tree}" if tree is not None else "")
 

@@ -69,7 +69,11 @@ async def parameters(request: Request) -> dict[str, str]:
 async def read(request: Request, body: type[B]) -> B:
     """Return the body of a request: 400 when it is no JSON, 422 when a value is wrong."""
     try:
-        return body.model_validate_json(await request.body())
+        found = body.model_validate_json(await request.body())
+        for name, value in found:
+            if isinstance(value, str) and "\0" in value:  # PostgreSQL cannot keep it
+                raise refused(422, f"{name}: holds a zero character")
+        return found
     except ValidationError as exc:
         wrong = exc.errors(include_url=False, include_input=False, include_context=False)
     if wrong[0]["type"] == "json_invalid":

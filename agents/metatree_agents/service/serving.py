@@ -19,10 +19,10 @@ from metatree_agents.service.database import Database
 from metatree_agents.service.engine import Engine
 from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
-from metatree_agents.service.users import Users
+from metatree_agents.service.users import Role, Users
 
 INSIDE = "engine-inside"
-"""Name of the engine that runs in the server's own process."""
+"""Name of the engines that run in servers' own processes."""
 GRACE_S = 5
 
 
@@ -51,17 +51,19 @@ async def serve_all(
         UserError: the address cannot be listened on.
     """
     try:
+        await database.start()
         listening = listen(host, port)
     except UserError:
         await database.close()
         raise
     users = Users(database, settings.proofs)
-    if not await users.list():
+    roles: dict[str, Role] = {"admin": "admin", "Frontend_1": "frontend"}
+    if made := await users.first(roles):
         say(
             f"first start: these secrets are shown only now; `metatree users add NAME{options}` makes new ones"
         )
-        for name, role in (("admin", "admin"), ("Frontend_1", "frontend")):
-            say(f"  {name} ({role}): {await users.add(name, role)}")
+        for name, secret in made.items():
+            say(f"  {name} ({roles[name]}): {secret}")
     app = create_app(database, settings)
     server = server_of(app)
     # The command line stops the server, with all else; two handlers of one signal would get in each other's way.
@@ -76,7 +78,7 @@ async def serve_all(
     stopping = asyncio.ensure_future(stop.wait())
     try:
         if memory is not None:
-            secret = await users.add(INSIDE, "engine")
+            secret = await users.own(INSIDE, "engine")
             client = ServiceClient("http://inside", INSIDE, secret, transport=httpx2.ASGITransport(app))
             await client.__aenter__()
             inside = Engine(client, memory, parts=parts, limits=limits, several=several)
