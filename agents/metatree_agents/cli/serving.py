@@ -497,7 +497,8 @@ def _opened(
     from metatree_agents.service.database import SqliteDatabase
 
     if database is not None and "://" in database:
-        from metatree_agents.service.postgres_address import address_of, is_postgres
+        from metatree.postgres import is_postgres
+        from metatree_agents.service.postgres_address import address_of
 
         if not is_postgres(database):
             raise UserError(
@@ -536,7 +537,8 @@ def _opened(
 def again(database: str | None, source: list[str] | None, tree: Path | None) -> str:
     """Return the options that name the same database in another command, without secrets."""
     if database is not None:
-        from metatree_agents.service.postgres_address import is_postgres, without_secrets
+        from metatree.postgres import is_postgres
+        from metatree_agents.service.postgres_address import without_secrets
 
         return f" --database {quote(without_secrets(database) if is_postgres(database) else database)}"
     named = "".join(f" --source {each}" for each in source or ())
