@@ -37,6 +37,7 @@ SHAPES: tuple[type, ...] = (
     shapes.QuestionsShape,
     shapes.RememberShape,
     shapes.MemoriesShape,
+    shapes.FlagsShape,
     shapes.ForgetShape,
     shapes.ExportShape,
     shapes.ImportShape,

@@ -262,6 +262,24 @@ class MemoriesShape(TypedDict):
     memories: list[MemoryShape]
 
 
+class FlagShape(TypedDict):
+    """A flag: what a person says against a node for a question."""
+
+    id: str
+    node: str
+    question: str
+    why: str
+    who: str
+    source: str
+    at: str
+
+
+class FlagsShape(TypedDict):
+    """`metatree memories --flags --json`."""
+
+    flags: list[FlagShape]
+
+
 class ForgetShape(TypedDict):
     """`metatree forget --json`; `undo` holds what `metatree remember` needs to bring it back."""
 

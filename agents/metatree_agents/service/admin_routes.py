@@ -54,6 +54,7 @@ class Overview(Body):
     Pending: int
     Waiting: int
     Failed: int
+    WaitingForPerson: int
     OldestOpenSeconds: float
     Queries: list[dict[str, Any]]
     Leases: list[dict[str, Any]]

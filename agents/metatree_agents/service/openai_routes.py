@@ -213,11 +213,18 @@ async def _answer(request: Request, service: Service, place: Place) -> Query | N
                     return query
                 wait_s = deadline - time.monotonic()
                 if wait_s <= 0:
-                    raise Wrong("there is no answer yet: the same request later finds it", status=503)
+                    raise Wrong(_not_yet(query), status=503)
                 await first_of(wait_s, turn, left)
         return None
     finally:
         left.cancel()
+
+
+def _not_yet(query: Query) -> str:
+    asks = [ask.question for ask in query.asked if ask.answer is None]
+    if query.status == "Waiting" and asks:
+        return f"it waits for a person to answer in its thread (docs/service.md): {' '.join(asks)}"
+    return "there is no answer yet: the same request later finds it"
 
 
 async def _stream(
@@ -250,7 +257,7 @@ async def _stream(
                 if query.status in ("Done", "Waiting"):
                     break
                 if time.monotonic() > deadline:
-                    yield event(openai_error(503, "there is no answer yet: the same request later finds it"))
+                    yield event(openai_error(503, _not_yet(query)))
                     return
                 await first_of(BEAT_S, turn, left)
                 if not turn.done():

@@ -18,6 +18,9 @@ from metatree_agents.service.app import create_app
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.database import Database
 from metatree_agents.service.engine import Engine
+from metatree_agents.service.publisher import Published
+from metatree_agents.service.sharing import Sharing
+from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import Role, Users
 
@@ -31,7 +34,7 @@ async def serve_all(
     settings: Settings,
     *,
     memory: Tree | None,
-    parts: Mapping[str, Any],
+    parts: Mapping[str, Any] | Callable[[Tree], Mapping[str, Any]],
     limits: Limits | None,
     several: int,
     host: str,
@@ -42,6 +45,7 @@ async def serve_all(
     show: Callable[[str], None] | None = None,
     proxies: Sequence[str] = (),
     metrics_at: tuple[str, int] | None = None,
+    sharing: Sharing | None = None,
 ) -> None:
     """Serve until `stop` is set.
 
@@ -52,16 +56,17 @@ async def serve_all(
         show: told the secrets of the first users instead of `say`, where that writes a log.
         proxies: addresses of proxies whose word is taken for who their callers are; this machine's by default.
         metrics_at: where figures are served besides, to whoever can reach it.
+        sharing: what is shared with other machines; None for nothing.
 
     Raises:
-        UserError: the address cannot be listened on.
+        UserError: the address cannot be listened on, or the tree cannot be published.
     """
     listening, listening_too = None, None
     try:
         await database.start()
-        listening = _listening(host, port)
+        listening = listen(host, port)
         if metrics_at is not None:
-            listening_too = _listening(*metrics_at, option="--metrics-address")
+            listening_too = listen(*metrics_at, option="--metrics-address")
     except UserError:
         if listening is not None:
             listening.close()
@@ -77,27 +82,37 @@ async def serve_all(
         for name, secret in made.items():
             show(f"  {name} ({roles[name]}): {secret}")
     app = create_app(database, settings)
-    server = _server(app, proxies)
+    server = server_of(app, proxies)
+    # The command line stops the server, with all else; two handlers of one signal would get in each other's way.
+    server.capture_signals = _no_signals  # type: ignore[method-assign]
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     while not server.started and not serving.done():
         await asyncio.sleep(0.01)
     figures: asyncio.Future[None] | None = None
     if listening_too is not None:
-        figures_server = _server(metrics_app(app.state.service), ())
+        figures_server = server_of(metrics_app(app.state.service))
+        figures_server.capture_signals = _no_signals  # type: ignore[method-assign]
         figures = asyncio.ensure_future(figures_server.serve(sockets=[listening_too]))
         say("metrics at http://{}:{}/metrics".format(*listening_too.getsockname()[:2]))
     shown = f"[{host}]" if ":" in host else host
     say(f"listening on http://{shown}:{listening.getsockname()[1]}")
     engine: asyncio.Future[None] | None = None
+    publishing: asyncio.Future[None] | None = None
     inside: Engine | None = None
+    published: Published | None = None
     stopping = asyncio.ensure_future(stop.wait())
     try:
-        if memory is not None:
+        if memory is not None or sharing is not None:
             secret = await users.own(INSIDE, "engine")
             client = ServiceClient("http://inside", INSIDE, secret, transport=httpx2.ASGITransport(app))
             await client.__aenter__()
-            inside = Engine(client, memory, parts=parts, limits=limits, several=several)
-            engine = asyncio.ensure_future(inside.run())
+            if sharing is not None:
+                published = sharing.begin(client, app.state.service.trees, say)
+                publishing = asyncio.ensure_future(published.run())
+            searched = memory if published is None else published if sharing and sharing.engine else None
+            if searched is not None:
+                inside = Engine(client, searched, parts=parts, limits=limits, several=several)
+                engine = asyncio.ensure_future(inside.run())
         waited = {serving, stopping} | ({engine} if engine is not None else set())
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         if engine is not None and engine.done():
@@ -107,6 +122,10 @@ async def serve_all(
         if inside is not None and engine is not None:
             inside.stop()
             await asyncio.gather(engine, return_exceptions=True)
+        if publishing is not None and published is not None:
+            publishing.cancel()
+            await asyncio.gather(publishing, return_exceptions=True)
+            await published.close()
         server.should_exit = True
         await serving
         if figures is not None:
@@ -114,20 +133,20 @@ async def serve_all(
             await figures
 
 
-def _server(app: ASGIApp, proxies: Sequence[str]) -> uvicorn.Server:
-    server = uvicorn.Server(
+def server_of(app: ASGIApp, proxies: Sequence[str] = ()) -> uvicorn.Server:
+    """Return the server that runs an application of the service, and believes proxies who their callers are."""
+    return uvicorn.Server(
         uvicorn.Config(
             app,
+            http=ImpatientProtocol,
             log_config=None,
+            log_level="warning",
             access_log=False,
             lifespan="auto",
             timeout_graceful_shutdown=GRACE_S,
             forwarded_allow_ips=[*proxies] or None,
         )
     )
-    # The command line stops the server, with all else; two handlers of one signal would get in each other's way.
-    server.capture_signals = _no_signals  # type: ignore[method-assign]
-    return server
 
 
 def _no_signals() -> Any:
@@ -136,7 +155,11 @@ def _no_signals() -> Any:
     return nullcontext()
 
 
-def _listening(host: str, port: int, *, option: str = "--port") -> socket.socket:
+def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:
+    """Return a socket that listens; raises `UserError` when it cannot.
+
+    Its protocol is named, or else asyncio leaves Nagle's algorithm on: 40 ms for each answer.
+    """
     made = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
