@@ -173,9 +173,11 @@ def serve(
     def parts_of(searched: Tree) -> dict[str, Any]:
         return engine_parts(parts, searched, web=web, ask_person=ask_person, allow=allow)
 
-    with ExitStack() as opened:
-        opened.enter_context(logging_to(form, debug=debug))
-        opened.enter_context(screen.notes_to(log_line if form == "json" else None))
+    with (
+        logging_to(form, debug=debug),
+        screen.notes_to(log_line if form == "json" else None),
+        ExitStack() as opened,
+    ):
         memory = None if copied else opened.enter_context(ready_tree(source, tree))
         if memory is not None:
             parts_of(memory)  # what is wrong with the options is said now

@@ -155,6 +155,7 @@ def server_of(app: ASGIApp, *, proxies: Sequence[str] = ()) -> uvicorn.Server:
             app,
             http=ImpatientProtocol,
             log_config=None,
+            log_level="warning",
             access_log=False,
             lifespan="auto",
             timeout_graceful_shutdown=GRACE_S,
