@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -32,8 +33,9 @@ DatabasePath = Annotated[
     typer.Option(
         "--database",
         parser=options.given,
-        metavar="FILE",
-        help="Where topics and users are kept; by default service.db beside the tree.",
+        metavar="FILE|URL",
+        help="Where topics and users are kept: a file, by default service.db beside the tree, or an address such as"
+        " postgresql://USER@HOST/NAME, which several servers may share; its password comes best from PGPASSWORD.",
     ),
 ]
 Several = Annotated[
@@ -125,13 +127,12 @@ def serve(
     Example: metatree serve --source ~/src/requests
     """
     _require_service()
-    from metatree.postgres import is_postgres
-    from metatree.shared import Shared
     from metatree_agents.cli.engines import engine_parts
     from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
+    from metatree_agents.service.postgres_address import is_postgres
     from metatree_agents.service.serving import serve_all
-    from metatree_agents.service.sharing import Sharing
+    from metatree_agents.service.sharing import Sharing, shared_at
     from metatree_agents.service.state import Settings
     from metatree_agents.service.users import Proofs
 
@@ -144,7 +145,7 @@ def serve(
         shared=shared,
         proofs=Proofs(sha1=not no_sha1, newline=newline_hash),
     )
-    several_machines = is_postgres(database)
+    several_machines = database is not None and is_postgres(database)
     copied = several_machines and publish is False and source is None and tree is None
     published = several_machines if publish is None else publish
 
@@ -158,7 +159,7 @@ def serve(
         kept = _opened(database, source, tree)
         sharing = None
         if copied or published:
-            shared_runs = opened.enter_context(Shared(str(database))) if several_machines else None
+            shared_runs = opened.enter_context(shared_at(str(database))) if several_machines else None
             sharing = Sharing(memory, not no_engine, shared_runs, refresh_s=refresh)
         _run(
             lambda stop: serve_all(
@@ -226,12 +227,11 @@ def worker(
     \b
     Example: METATREE_SECRET=… metatree worker --server http://127.0.0.1:8080 --user Inference_1
     """
-    from metatree.postgres import is_postgres
-    from metatree.shared import Shared
     from metatree_agents.cli.engines import engine_parts
     from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
-    from metatree_agents.service.sharing import copies_folder
+    from metatree_agents.service.postgres_address import is_postgres
+    from metatree_agents.service.sharing import copies_folder, shared_at
 
     secret = os.environ.get(SECRET, "")
     if not secret:
@@ -251,7 +251,7 @@ def worker(
         memory = opened.enter_context(ready_tree(source, tree)) if own else None
         if memory is not None:
             parts_of(memory)  # what is wrong with the options is said now
-        shared = opened.enter_context(Shared(database)) if database is not None else None
+        shared = opened.enter_context(shared_at(database)) if database is not None else None
         folder = copy or copies_folder()
         _run(
             lambda stop: _work(
@@ -405,6 +405,7 @@ def _with_users(
 
     async def do() -> Any:
         try:
+            await kept.start()
             return await what(Users(kept))
         finally:
             await kept.close()
@@ -415,16 +416,26 @@ def _with_users(
 def _opened(
     database: str | None, source: list[str] | None, tree: Path | None, *, create: bool = True
 ) -> Database:
-    """Open the database of the service, readable for nobody else.
+    """Return the database of the service; a file is readable for nobody else.
 
     Raises:
-        UserError: its folder is not there, or `create` is False and it is not.
+        MissingExtra: it is PostgreSQL's, and psycopg is not installed.
+        UserError: its address is none, its folder is not there, or `create` is False and it is not.
     """
     from metatree_agents.cli.trees import FOLDER, place_of
     from metatree_agents.service.database import SqliteDatabase
 
     if database is not None and "://" in database:
-        raise UserError(f"{database.partition('://')[0]}:// databases are not supported yet: name a file")
+        from metatree_agents.service.postgres_address import address_of, is_postgres
+
+        if not is_postgres(database):
+            raise UserError(
+                f"{database.partition('://')[0]!r} is no kind of database: name a file, or postgresql://USER@HOST/NAME"
+            )
+        address = address_of(database)
+        from metatree_agents.service.postgres import PostgresDatabase
+
+        return PostgresDatabase(address, create=create)
     if database is not None:
         file = Path(database).expanduser()
     else:
@@ -452,9 +463,11 @@ def _opened(
 
 
 def again(database: str | None, source: list[str] | None, tree: Path | None) -> str:
-    """Return the options that name the same database in another command."""
+    """Return the options that name the same database in another command, without secrets."""
     if database is not None:
-        return f" --database {database}"
+        from metatree_agents.service.postgres_address import is_postgres, without_secrets
+
+        return f" --database {quote(without_secrets(database) if is_postgres(database) else database)}"
     named = "".join(f" --source {each}" for each in source or ())
     return named + (f" --tree {tree}" if tree is not None else "")
 

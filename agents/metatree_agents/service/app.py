@@ -36,6 +36,7 @@ def create_app(database: Database, settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
+        await database.start()
         service.waiting.start()
         try:
             yield
@@ -60,8 +61,7 @@ def create_app(database: Database, settings: Settings | None = None) -> FastAPI:
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
         """Say whether the service and its database are at work."""
-        async with database.transaction() as do:
-            await do.row("SELECT 1")
+        await database.row("SELECT 1")
         return {"status": "ok"}
 
     return app

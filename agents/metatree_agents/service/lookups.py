@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +11,12 @@ from typing import Any, Final
 from metatree_agents.service.database import Database
 
 LOOKUP_LEASE_S: Final = 60.0
+_NEXT: Final = (
+    "SELECT number, fragment, fingerprint, count, threshold FROM lookup"
+    " WHERE matches IS NULL AND (out_until IS NULL OR out_until <= ?)"
+    " AND fingerprint NOT IN (SELECT fingerprint FROM lookup WHERE matches IS NULL AND out_until > ?)"
+    " ORDER BY number LIMIT 1"
+)
 
 
 def fingerprint(fragment: str) -> str:
@@ -45,20 +50,25 @@ class Lookups:
     Matches come back with the fingerprint alone, so one lookup of a fingerprint is out at a time.
     """
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
         self._database = database
-        self._clock = clock
+        self._clock = clock or database.clock
 
     async def add(
         self, topic: str, seq: int, fragment: str, count: int, threshold: float, *, index: str = ""
     ) -> tuple[str, float]:
         """Wish for a lookup; return its fingerprint and the time. The same wish twice is one lookup.
 
+        A query that is taken out meanwhile wishes for nothing.
+
         Args:
             index: the version of the index that an earlier result must come from to be good enough.
         """
         now, mark = self._clock(), fingerprint(fragment)
         async with self._database.transaction() as do:
+            sql = "SELECT 1 FROM query WHERE topic = ? AND seq = ?" + self._database.held
+            if await do.row(sql, topic, seq) is None:
+                return mark, now
             await do.execute(
                 "INSERT INTO lookup(key, fingerprint, fragment, count, threshold, at) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT(key) DO NOTHING",
@@ -74,15 +84,11 @@ class Lookups:
     async def claim(self, engine: str) -> Lookup | None:
         """Give an engine the oldest lookup that is not out, None when there is none."""
         now = self._clock()
+        if await self._database.row(_NEXT, now, now) is None:  # what most calls find, without a transaction
+            return None
         async with self._database.transaction() as do:
-            row = await do.row(
-                "SELECT number, fragment, fingerprint, count, threshold FROM lookup AS wanted"
-                " WHERE matches IS NULL AND (out_until IS NULL OR out_until <= ?)"
-                " AND NOT EXISTS (SELECT 1 FROM lookup AS other WHERE other.fingerprint = wanted.fingerprint"
-                " AND other.number <> wanted.number AND other.matches IS NULL AND other.out_until > ?)"
-                " ORDER BY number LIMIT 1" + self._database.skip_locked,
-                *(now, now),
-            )
+            await do.alone("lookups")
+            row = await do.row(_NEXT + self._database.held, now, now)
             if row is None:
                 return None
             await do.execute(
@@ -96,7 +102,7 @@ class Lookups:
         async with self._database.transaction() as do:
             row = await do.row(
                 "SELECT number FROM lookup WHERE fingerprint = ? AND matches IS NULL AND out_until IS NOT NULL"
-                " ORDER BY out_until DESC LIMIT 1",
+                " ORDER BY out_until DESC LIMIT 1" + self._database.held,
                 mark,
             )
             if row is None:

@@ -203,7 +203,9 @@ class Published:
                 await sync.push(
                     everything=True
                 )  # what was said of a file that was renamed is now said of another id
-            self._say(f"published version {version} of the tree: {sent:,} of {len(set(hashes)):,} blocks were new")
+            self._say(
+                f"published version {version} of the tree: {sent:,} of {len(set(hashes)):,} blocks were new"
+            )
             await self._trees.sweep(token)
             return version
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx2
 import uvicorn
+from fastapi import FastAPI
 
 from metatree import Limits, Tree
 from metatree.errors import UserError
@@ -18,11 +19,12 @@ from metatree_agents.service.database import Database
 from metatree_agents.service.engine import Engine
 from metatree_agents.service.publisher import Published
 from metatree_agents.service.sharing import Sharing
+from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
-from metatree_agents.service.users import Users
+from metatree_agents.service.users import Role, Users
 
 INSIDE = "engine-inside"
-"""Name of the engine that runs in the server's own process."""
+"""Name of the engines that run in servers' own processes."""
 GRACE_S = 5
 
 
@@ -53,23 +55,21 @@ async def serve_all(
         UserError: the address cannot be listened on, or the tree cannot be published.
     """
     try:
-        listening = _listening(host, port)
+        await database.start()
+        listening = listen(host, port)
     except UserError:
         await database.close()
         raise
     users = Users(database, settings.proofs)
-    if not await users.list():
+    roles: dict[str, Role] = {"admin": "admin", "Frontend_1": "frontend"}
+    if made := await users.first(roles):
         say(
             f"first start: these secrets are shown only now; `metatree users add NAME{options}` makes new ones"
         )
-        for name, role in (("admin", "admin"), ("Frontend_1", "frontend")):
-            say(f"  {name} ({role}): {await users.add(name, role)}")
+        for name, secret in made.items():
+            say(f"  {name} ({roles[name]}): {secret}")
     app = create_app(database, settings)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=GRACE_S
-        )
-    )
+    server = server_of(app)
     # The command line stops the server, with all else; two handlers of one signal would get in each other's way.
     server.capture_signals = _no_signals  # type: ignore[method-assign]
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
@@ -84,7 +84,7 @@ async def serve_all(
     stopping = asyncio.ensure_future(stop.wait())
     try:
         if memory is not None or sharing is not None:
-            secret = await users.add(INSIDE, "engine")
+            secret = await users.own(INSIDE, "engine")
             client = ServiceClient("http://inside", INSIDE, secret, transport=httpx2.ASGITransport(app))
             await client.__aenter__()
             if sharing is not None:
@@ -111,13 +111,31 @@ async def serve_all(
         await serving
 
 
+def server_of(app: FastAPI) -> uvicorn.Server:
+    """Return the server that runs an application of the service."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http=ImpatientProtocol,
+            log_level="warning",
+            access_log=False,
+            lifespan="on",
+            timeout_graceful_shutdown=GRACE_S,
+        )
+    )
+
+
 def _no_signals() -> Any:
     from contextlib import nullcontext
 
     return nullcontext()
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; raises `UserError` when it cannot.
+
+    Its protocol is named, or else asyncio leaves Nagle's algorithm on: 40 ms for each answer.
+    """
     made = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

@@ -10,6 +10,7 @@ from metatree import Tree
 from metatree.cache_folder import cache_folder
 from metatree.shared import Shared
 from metatree_agents.service.client import ServiceClient
+from metatree_agents.service.postgres_address import address_of
 from metatree_agents.service.publisher import Published
 from metatree_agents.service.trees import Trees
 
@@ -47,6 +48,19 @@ class Sharing:
             refresh_s=self.refresh_s,
             say=say,
         )
+
+
+def shared_at(database: str) -> Shared:
+    """Return what the machines of a service share, in the database of the service, beside its own tables.
+
+    Raises:
+        MissingExtra: psycopg is not installed.
+        UserError: it is no address of PostgreSQL, or the database cannot be reached.
+    """
+    address = address_of(database)
+    from psycopg.conninfo import make_conninfo
+
+    return Shared(make_conninfo("", **address.arguments), space=f"{address.schema}_runs")
 
 
 def copies_folder() -> Path:
