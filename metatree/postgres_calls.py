@@ -46,6 +46,7 @@ class PostgresCalls:
     Args:
         address: `postgresql://…`.
         owner: a name for this process.
+        space: the schema of the database that they are in; None for the default.
         patience_s: for how long a statement is tried again while the server cannot be reached.
 
     Raises:
@@ -53,9 +54,11 @@ class PostgresCalls:
         UserError: the database cannot be reached.
     """
 
-    def __init__(self, address: str, *, owner: str | None = None, patience_s: float = 0.0) -> None:
+    def __init__(
+        self, address: str, *, owner: str | None = None, patience_s: float = 0.0, space: str | None = None
+    ) -> None:
         self._database = PostgresConnection(
-            address, schema=_SCHEMA, what="tool calls in PostgreSQL", patience_s=patience_s
+            address, schema=_SCHEMA, what="tool calls in PostgreSQL", patience_s=patience_s, space=space
         )
         self._owner = owner or this_process()
 

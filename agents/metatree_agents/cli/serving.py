@@ -144,13 +144,12 @@ def serve(
     """
     _require_service()
     from metatree.postgres import is_postgres
-    from metatree.shared import Shared
     from metatree_agents.cli.engines import engine_parts
     from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
     from metatree_agents.service.logs import logging_to
     from metatree_agents.service.serving import serve_all
-    from metatree_agents.service.sharing import Sharing
+    from metatree_agents.service.sharing import Sharing, shared_at
     from metatree_agents.service.state import Settings
     from metatree_agents.service.users import Proofs
 
@@ -166,7 +165,7 @@ def serve(
         rates=rates,
         models=tuple(offer or ()),
     )
-    several_machines = is_postgres(database)
+    several_machines = database is not None and is_postgres(database)
     copied = several_machines and publish is False and source is None and tree is None
     published = several_machines if publish is None else publish
 
@@ -184,7 +183,7 @@ def serve(
         kept = _opened(database, source, tree)
         sharing = None
         if copied or published:
-            shared_runs = opened.enter_context(Shared(str(database))) if several_machines else None
+            shared_runs = opened.enter_context(shared_at(str(database))) if several_machines else None
             sharing = Sharing(memory, not no_engine, shared_runs, refresh_s=refresh)
         _run(
             lambda stop: serve_all(
@@ -257,11 +256,10 @@ def worker(
     Example: METATREE_SECRET=… metatree worker --server http://127.0.0.1:8080 --user Inference_1
     """
     from metatree.postgres import is_postgres
-    from metatree.shared import Shared
     from metatree_agents.cli.engines import engine_parts
     from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
-    from metatree_agents.service.sharing import copies_folder
+    from metatree_agents.service.sharing import copies_folder, shared_at
 
     secret = os.environ.get(SECRET, "")
     if not secret:
@@ -281,7 +279,7 @@ def worker(
         memory = opened.enter_context(ready_tree(source, tree)) if own else None
         if memory is not None:
             parts_of(memory)  # what is wrong with the options is said now
-        shared = opened.enter_context(Shared(database)) if database is not None else None
+        shared = opened.enter_context(shared_at(database)) if database is not None else None
         folder = copy or copies_folder()
         _run(
             lambda stop: _work(
