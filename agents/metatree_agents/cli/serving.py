@@ -6,9 +6,10 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -19,9 +20,11 @@ from metatree_agents.cli.shapes import UserAddedShape, UserShape, UsersShape
 
 if TYPE_CHECKING:
     from metatree import Limits, Tree
+    from metatree.shared import Shared
     from metatree_agents.service.database import Database
     from metatree_agents.service.users import Users
 
+T = TypeVar("T")
 SECRET = "METATREE_SECRET"
 DATABASE = "service.db"
 
@@ -30,8 +33,9 @@ DatabasePath = Annotated[
     typer.Option(
         "--database",
         parser=options.given,
-        metavar="FILE",
-        help="Where topics and users are kept; by default service.db beside the tree.",
+        metavar="FILE|URL",
+        help="Where topics and users are kept: a file, by default service.db beside the tree, or an address such as"
+        " postgresql://USER@HOST/NAME, which several servers may share; its password comes best from PGPASSWORD.",
     ),
 ]
 Several = Annotated[
@@ -84,6 +88,23 @@ def serve(
             help="Accept hashes of the text with an end of line too, as `echo | sha1sum` makes them.",
         ),
     ] = False,
+    publish: Annotated[
+        bool | None,
+        typer.Option(
+            "--publish/--no-publish",
+            help="Publish the tree for engines on other machines; the default with a PostgreSQL database. With one and"
+            " --no-publish, the engine inside searches a copy of what another server publishes.",
+        ),
+    ] = None,
+    refresh: Annotated[
+        float,
+        typer.Option(
+            "--refresh",
+            min=0,
+            metavar="S",
+            help="Bring a published tree up to date every S seconds; 0 for never.",
+        ),
+    ] = 0.0,
     ask_person: AskPerson = False,
     allow: options.Allow = None,
     web: options.Web = None,
@@ -106,10 +127,13 @@ def serve(
     Example: metatree serve --source ~/src/requests
     """
     _require_service()
+    from metatree.postgres import is_postgres
+    from metatree.shared import Shared
     from metatree_agents.cli.engines import engine_parts
     from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
     from metatree_agents.service.serving import serve_all
+    from metatree_agents.service.sharing import Sharing
     from metatree_agents.service.state import Settings
     from metatree_agents.service.users import Proofs
 
@@ -122,15 +146,28 @@ def serve(
         shared=shared,
         proofs=Proofs(sha1=not no_sha1, newline=newline_hash),
     )
-    with ready_tree(source, tree) as memory:
-        parts = engine_parts(parts, memory, web=web, ask_person=ask_person, allow=allow)
+    several_machines = is_postgres(database)
+    copied = several_machines and publish is False and source is None and tree is None
+    published = several_machines if publish is None else publish
+
+    def parts_of(searched: Tree) -> dict[str, Any]:
+        return engine_parts(parts, searched, web=web, ask_person=ask_person, allow=allow)
+
+    with ExitStack() as opened:
+        memory = None if copied else opened.enter_context(ready_tree(source, tree))
+        if memory is not None:
+            parts_of(memory)  # what is wrong with the options is said now
         kept = _opened(database, source, tree)
+        sharing = None
+        if copied or published:
+            shared_runs = opened.enter_context(Shared(str(database))) if several_machines else None
+            sharing = Sharing(memory, not no_engine, shared_runs, refresh_s=refresh)
         _run(
             lambda stop: serve_all(
                 kept,
                 settings,
                 memory=None if no_engine else memory,
-                parts=parts,
+                parts=parts_of,
                 limits=limits,
                 several=several,
                 host=host,
@@ -138,6 +175,7 @@ def serve(
                 stop=stop,
                 say=screen.note,
                 options=again(database, source, tree),
+                sharing=sharing,
             )
         )
     return FOUND
@@ -151,6 +189,25 @@ def worker(
         str, typer.Option("--user", parser=options.given, metavar="NAME", help="The engine's name there.")
     ],
     several: Several = 1,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            parser=options.given,
+            metavar="URL",
+            help="The service's postgresql:// address: runs and tool calls are then shared with all its engines, and"
+            " a run that died with its machine goes on on another.",
+        ),
+    ] = None,
+    copy: Annotated[
+        Path | None,
+        typer.Option(
+            "--copy",
+            parser=options.path,
+            metavar="FOLDER",
+            help="Where the copy of the service's tree is kept; by default in the user's cache folder.",
+        ),
+    ] = None,
     ask_person: AskPerson = False,
     allow: options.Allow = None,
     web: options.Web = None,
@@ -163,23 +220,46 @@ def worker(
 ) -> int:
     """Run an engine: claim topics of a service, search the tree for answers, and post them.
 
+    Without --source and --tree it searches a copy of the tree that the service publishes, kept in step with it.
+
     The engine's secret is read from METATREE_SECRET, so that no list of processes shows it. Ctrl-C, or a TERM signal,
     stops it gracefully: what it has not answered goes back to the queue.
 
     \b
     Example: METATREE_SECRET=… metatree worker --server http://127.0.0.1:8080 --user Inference_1
     """
+    from metatree.postgres import is_postgres
+    from metatree.shared import Shared
     from metatree_agents.cli.engines import engine_parts
     from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
+    from metatree_agents.service.sharing import copies_folder
 
     secret = os.environ.get(SECRET, "")
     if not secret:
         raise UserError(f"the secret of {user!r} is missing: put it into {SECRET}")
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
-    with ready_tree(source, tree) as memory:
-        parts = engine_parts(parts, memory, web=web, ask_person=ask_person, allow=allow)
-        _run(lambda stop: _work(server, user, secret, memory, parts, limits, several, stop))
+    own = source is not None or tree is not None
+    if database is not None and (own or not is_postgres(database)):
+        raise UserError(
+            "--database is the service's own postgresql:// address, for engines that search a copy of its tree:"
+            f" {'leave out --source and --tree' if own else 'a file is of one machine'}"
+        )
+
+    def parts_of(searched: Tree) -> dict[str, Any]:
+        return engine_parts(parts, searched, web=web, ask_person=ask_person, allow=allow)
+
+    with ExitStack() as opened:
+        memory = opened.enter_context(ready_tree(source, tree)) if own else None
+        if memory is not None:
+            parts_of(memory)  # what is wrong with the options is said now
+        shared = opened.enter_context(Shared(database)) if database is not None else None
+        folder = copy or copies_folder()
+        _run(
+            lambda stop: _work(
+                server, user, secret, memory, parts_of, limits, several, stop, folder=folder, shared=shared
+            )
+        )
     return FOUND
 
 
@@ -187,19 +267,30 @@ async def _work(
     server: str,
     user: str,
     secret: str,
-    memory: Tree,
-    parts: dict[str, Any],
+    memory: Tree | None,
+    parts: Callable[[Tree], dict[str, Any]],
     limits: Limits | None,
     several: int,
     stop: asyncio.Event,
+    *,
+    folder: Path,
+    shared: Shared | None,
 ) -> None:
     from metatree_agents.service.client import ServiceClient
+    from metatree_agents.service.copies import TreeCopy
     from metatree_agents.service.engine import Engine
 
-    async with ServiceClient(server, user, secret) as client:
+    async with AsyncExitStack() as opened:
+        client = await opened.enter_async_context(ServiceClient(server, user, secret))
+        searched: Tree | TreeCopy | None = memory
+        if searched is None:
+            copy = TreeCopy(client, folder, shared=shared, say=screen.note)
+            searched = await _unless(stop, opened.enter_async_context(copy))
+            if searched is None:
+                return
         engine = Engine(
             client,
-            memory,
+            searched,
             parts=parts,
             limits=limits,
             several=several,
@@ -213,6 +304,20 @@ async def _work(
             await engine.run()
         finally:
             stopping.cancel()
+
+
+async def _unless(stop: asyncio.Event, what: Coroutine[Any, Any, T]) -> T | None:
+    """Await something that may take long, or give it up and return None when it is time to stop."""
+    task, stopped = asyncio.ensure_future(what), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return None
+    finally:
+        stopped.cancel()
 
 
 async def _then(stop: asyncio.Event, what: Callable[[], None]) -> None:
@@ -302,6 +407,7 @@ def _with_users(
 
     async def do() -> Any:
         try:
+            await kept.start()
             return await what(Users(kept))
         finally:
             await kept.close()
@@ -312,16 +418,26 @@ def _with_users(
 def _opened(
     database: str | None, source: list[str] | None, tree: Path | None, *, create: bool = True
 ) -> Database:
-    """Open the database of the service, readable for nobody else.
+    """Return the database of the service; a file is readable for nobody else.
 
     Raises:
-        UserError: its folder is not there, or `create` is False and it is not.
+        MissingExtra: it is PostgreSQL's, and psycopg is not installed.
+        UserError: its address is none, its folder is not there, or `create` is False and it is not.
     """
     from metatree_agents.cli.trees import FOLDER, place_of
     from metatree_agents.service.database import SqliteDatabase
 
     if database is not None and "://" in database:
-        raise UserError(f"{database.partition('://')[0]}:// databases are not supported yet: name a file")
+        from metatree_agents.service.postgres_address import address_of, is_postgres
+
+        if not is_postgres(database):
+            raise UserError(
+                f"{database.partition('://')[0]!r} is no kind of database: name a file, or postgresql://USER@HOST/NAME"
+            )
+        address = address_of(database)
+        from metatree_agents.service.postgres import PostgresDatabase
+
+        return PostgresDatabase(address, create=create)
     if database is not None:
         file = Path(database).expanduser()
     else:
@@ -349,9 +465,11 @@ def _opened(
 
 
 def again(database: str | None, source: list[str] | None, tree: Path | None) -> str:
-    """Return the options that name the same database in another command."""
+    """Return the options that name the same database in another command, without secrets."""
     if database is not None:
-        return f" --database {database}"
+        from metatree_agents.service.postgres_address import is_postgres, without_secrets
+
+        return f" --database {quote(without_secrets(database) if is_postgres(database) else database)}"
     named = "".join(f" --source {each}" for each in source or ())
     return named + (f" --tree {tree}" if tree is not None else "")
 

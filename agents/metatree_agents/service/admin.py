@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -35,12 +34,12 @@ class Administration:
     """The administrator's view of one service."""
 
     def __init__(
-        self, database: Database, queue: Queue, users: Users, *, clock: Callable[[], float] = time.time
+        self, database: Database, queue: Queue, users: Users, *, clock: Callable[[], float] | None = None
     ) -> None:
         self._database = database
         self._queue = queue
         self._users = users
-        self._clock = clock
+        self._clock = clock or database.clock
 
     async def figures(self) -> Figures:
         """Return how full the queue is."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -91,12 +90,12 @@ class Conversations:
         queue: Queue,
         *,
         content: Callable[[Query], str],
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._database = database
         self._queue = queue
         self._content = content
-        self._clock = clock
+        self._clock = clock or database.clock
 
     async def place(
         self,

@@ -24,7 +24,15 @@ BEAT_S: Final = 15.0
 """How often a comment is sent while nothing happens, so that proxies keep the connection."""
 
 
-@router.get("/events", responses=described(404, 422), openapi_extra=said("Topic", "Seq"))
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={
+        **described(404, 422),
+        200: {"description": "The steps, then the answer", "content": {"text/event-stream": {}}},
+    },
+    openapi_extra=said("Topic", "Seq"),
+)
 async def events(request: Request) -> Response:
     """Stream the steps of a query, what it asks a person (again when that is answered), and its answer at the end."""
     service, given = Service.of(request), await parameters(request)

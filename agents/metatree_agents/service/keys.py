@@ -7,7 +7,6 @@ guess from (NIST SP 800-63B, section 5.1.2.2 asks for salt and stretching below 
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -37,9 +36,9 @@ class KnownKey:
 class Keys:
     """The API keys of all users."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
         self._database = database
-        self._clock = clock
+        self._clock = clock or database.clock
 
     async def add(self, name: str) -> str:
         """Make one more key for a user and return it; it cannot be read again.

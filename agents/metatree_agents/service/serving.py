@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx2
 import uvicorn
+from fastapi import FastAPI
 
 from metatree import Limits, Tree
 from metatree.errors import UserError
@@ -16,11 +17,14 @@ from metatree_agents.service.app import create_app
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.database import Database
 from metatree_agents.service.engine import Engine
+from metatree_agents.service.publisher import Published
+from metatree_agents.service.sharing import Sharing
+from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
-from metatree_agents.service.users import Users
+from metatree_agents.service.users import Role, Users
 
 INSIDE = "engine-inside"
-"""Name of the engine that runs in the server's own process."""
+"""Name of the engines that run in servers' own processes."""
 GRACE_S = 5
 
 
@@ -29,7 +33,7 @@ async def serve_all(
     settings: Settings,
     *,
     memory: Tree | None,
-    parts: Mapping[str, Any],
+    parts: Mapping[str, Any] | Callable[[Tree], Mapping[str, Any]],
     limits: Limits | None,
     several: int,
     host: str,
@@ -37,6 +41,7 @@ async def serve_all(
     stop: asyncio.Event,
     say: Callable[[str], None],
     options: str = "",
+    sharing: Sharing | None = None,
 ) -> None:
     """Serve until `stop` is set.
 
@@ -44,28 +49,27 @@ async def serve_all(
         memory: what the engine inside searches; None for no engine inside.
         say: told what a person should know: the address, and the secrets of the first users, once.
         options: options of the command line that name this database.
+        sharing: what is shared with other machines; None for nothing.
 
     Raises:
-        UserError: the address cannot be listened on.
+        UserError: the address cannot be listened on, or the tree cannot be published.
     """
     try:
-        listening = _listening(host, port)
+        await database.start()
+        listening = listen(host, port)
     except UserError:
         await database.close()
         raise
     users = Users(database, settings.proofs)
-    if not await users.list():
+    roles: dict[str, Role] = {"admin": "admin", "Frontend_1": "frontend"}
+    if made := await users.first(roles):
         say(
             f"first start: these secrets are shown only now; `metatree users add NAME{options}` makes new ones"
         )
-        for name, role in (("admin", "admin"), ("Frontend_1", "frontend")):
-            say(f"  {name} ({role}): {await users.add(name, role)}")
+        for name, secret in made.items():
+            say(f"  {name} ({roles[name]}): {secret}")
     app = create_app(database, settings)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=GRACE_S
-        )
-    )
+    server = server_of(app)
     # The command line stops the server, with all else; two handlers of one signal would get in each other's way.
     server.capture_signals = _no_signals  # type: ignore[method-assign]
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
@@ -74,15 +78,22 @@ async def serve_all(
     shown = f"[{host}]" if ":" in host else host
     say(f"listening on http://{shown}:{listening.getsockname()[1]}")
     engine: asyncio.Future[None] | None = None
+    publishing: asyncio.Future[None] | None = None
     inside: Engine | None = None
+    published: Published | None = None
     stopping = asyncio.ensure_future(stop.wait())
     try:
-        if memory is not None:
-            secret = await users.add(INSIDE, "engine")
+        if memory is not None or sharing is not None:
+            secret = await users.own(INSIDE, "engine")
             client = ServiceClient("http://inside", INSIDE, secret, transport=httpx2.ASGITransport(app))
             await client.__aenter__()
-            inside = Engine(client, memory, parts=parts, limits=limits, several=several)
-            engine = asyncio.ensure_future(inside.run())
+            if sharing is not None:
+                published = sharing.begin(client, app.state.service.trees, say)
+                publishing = asyncio.ensure_future(published.run())
+            searched = memory if published is None else published if sharing and sharing.engine else None
+            if searched is not None:
+                inside = Engine(client, searched, parts=parts, limits=limits, several=several)
+                engine = asyncio.ensure_future(inside.run())
         waited = {serving, stopping} | ({engine} if engine is not None else set())
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         if engine is not None and engine.done():
@@ -92,8 +103,26 @@ async def serve_all(
         if inside is not None and engine is not None:
             inside.stop()
             await asyncio.gather(engine, return_exceptions=True)
+        if publishing is not None and published is not None:
+            publishing.cancel()
+            await asyncio.gather(publishing, return_exceptions=True)
+            await published.close()
         server.should_exit = True
         await serving
+
+
+def server_of(app: FastAPI) -> uvicorn.Server:
+    """Return the server that runs an application of the service."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http=ImpatientProtocol,
+            log_level="warning",
+            access_log=False,
+            lifespan="on",
+            timeout_graceful_shutdown=GRACE_S,
+        )
+    )
 
 
 def _no_signals() -> Any:
@@ -102,7 +131,11 @@ def _no_signals() -> Any:
     return nullcontext()
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; raises `UserError` when it cannot.
+
+    Its protocol is named, or else asyncio leaves Nagle's algorithm on: 40 ms for each answer.
+    """
     made = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

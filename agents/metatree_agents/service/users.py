@@ -9,12 +9,12 @@ import hashlib
 import hmac
 import re
 import secrets
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
-from metatree_agents.service.database import Database, Transaction
+from metatree_agents.service.database import Database
 
 Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
@@ -87,10 +87,37 @@ class Users:
             await do.execute(
                 "INSERT INTO service_user(name, role, secret, made_at) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT(name) DO UPDATE SET role = excluded.role, secret = excluded.secret",
-                *(name, role, secret, time.time()),
+                *(name, role, secret, self._database.clock()),
             )
             await do.execute("DELETE FROM service_session WHERE name = ?", name)
         return secret
+
+    async def first(self, names: Mapping[str, Role]) -> dict[str, str]:
+        """Add the first users, where there are none; return their secrets.
+
+        Of several servers that start at the same time, one adds them, and the others return nothing.
+        """
+        made = {name: secrets.token_urlsafe(SECRET_BYTES) for name in names}
+        async with self._database.transaction() as do:
+            await do.alone("first users")
+            if await do.row("SELECT 1 FROM service_user LIMIT 1") is not None:
+                return {}
+            for name, role in names.items():
+                await do.execute(
+                    "INSERT INTO service_user(name, role, secret, made_at) VALUES (?, ?, ?, ?)",
+                    *(name, role, made[name], self._database.clock()),
+                )
+        return made
+
+    async def own(self, name: str, role: Role) -> str:
+        """Return the secret of a user of the service itself, the same for all its servers; the first makes it."""
+        found = await self._database.row(
+            "INSERT INTO service_user(name, role, secret, made_at) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT(name) DO UPDATE SET role = excluded.role RETURNING secret",
+            *(name, role, secrets.token_urlsafe(SECRET_BYTES), self._database.clock()),
+        )
+        assert found is not None
+        return str(found[0])
 
     async def remove(self, name: str) -> None:
         """Take a user out; what was asked and answered stays.
@@ -106,9 +133,8 @@ class Users:
 
     async def list(self) -> list[tuple[str, str, float]]:
         """Return (name, role, when it was added) of each user."""
-        async with self._database.transaction() as do:
-            found = await do.rows("SELECT name, role, made_at FROM service_user ORDER BY name")
-            return [(name, role, made_at) for name, role, made_at in found]
+        found = await self._database.rows("SELECT name, role, made_at FROM service_user ORDER BY name")
+        return [(name, role, made_at) for name, role, made_at in found]
 
     async def verified(self, name: str, nonce: str, digest: str) -> Caller | None:
         """Return who this is, None when the proof is wrong or its nonce was used before.
@@ -116,33 +142,31 @@ class Users:
         A nonce is used up only by a right hash, so that nobody can burn another's; an unknown user takes as long as
         a wrong hash.
         """
-        async with self._database.transaction() as do:
-            found = await do.row("SELECT role, secret FROM service_user WHERE name = ?", name)
-            right = self._matches(name, nonce, found[1] if found else _NOBODY, digest)
-            if not (right and found) or len(nonce) not in NONCE_CHARS:
-                return None
-            used = await do.execute(
-                "INSERT INTO service_nonce(name, nonce) VALUES (?, ?) ON CONFLICT DO NOTHING", name, nonce
-            )
-            if used:
-                await self.seen(do, name)
-            return Caller(name, found[0]) if used else None
+        found = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
+        right = self._matches(name, nonce, found[1] if found else _NOBODY, digest)
+        if not (right and found) or len(nonce) not in NONCE_CHARS:
+            return None
+        used = await self._database.execute(
+            "INSERT INTO service_nonce(name, nonce) VALUES (?, ?) ON CONFLICT DO NOTHING", name, nonce
+        )
+        if used:
+            await self.seen(name)
+        return Caller(name, found[0]) if used else None
 
-    async def seen(self, do: Transaction, name: str) -> None:
+    async def seen(self, name: str) -> None:
         """Note that a user was here, once a minute at most."""
-        now = time.time()
+        now = self._database.clock()
         if abs(now - self._seen.get(name, 0.0)) < SEEN_S:
             return
         self._seen[name] = now
-        await do.execute(
+        await self._database.execute(
             "INSERT INTO service_use(name, at) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET at = excluded.at",
             *(name, now),
         )
 
     async def right_secret(self, name: str, secret: str) -> Caller | None:
         """Return who this is by the secret itself, for the login of the web page."""
-        async with self._database.transaction() as do:
-            found = await do.row("SELECT role, secret FROM service_user WHERE name = ?", name)
+        found = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
         right = hmac.compare_digest((found[1] if found else _NOBODY).encode(), secret.encode())
         return Caller(name, found[0]) if right and found else None
 

@@ -14,6 +14,7 @@ from metatree_agents.service.bodies import stamp
 from metatree_agents.service.calls import (
     caller,
     gone,
+    heard,
     number,
     parameters,
     parameters_of,
@@ -40,15 +41,16 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
         401: "Wrong credentials, or a nonce that was used",
         403: "Wrong role, or not yours",
         404: "Nothing there",
+        408: "The request took more than a minute to come in",
         409: "Another answer was given, or it is not clear to which query this one belongs",
+        413: "More than 2,000,000 bytes",
         422: "An invalid value",
-        413: "More than 2 MB",
         429: "Too many requests; Retry-After says when to come again",
         503: "The database is away for a moment; Retry-After says when to come again",
     }
     return {
         status: {"model": bodies.Problem, "description": meaning[status]}
-        for status in (*statuses, 400, 401, 403, 413, 429, 503)
+        for status in (*statuses, 400, 401, 403, 408, 413, 429, 503)
     }
 
 
@@ -64,9 +66,17 @@ _PROOF = [
 
 def said(*names: str) -> dict[str, Any]:
     """Return the parameters of a route as its description has them."""
-    kinds = {"Seq": "integer"}
+    kinds: dict[str, dict[str, Any]] = {
+        "Seq": {"type": "integer", "minimum": 1, "maximum": bodies.MAX_NUMBER},
+        "After": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
+    }
     more = [
-        {"name": name, "in": "query", "required": True, "schema": {"type": kinds.get(name, "string")}}
+        {
+            "name": name,
+            "in": "query",
+            "required": "default" not in (schema := kinds.get(name, {"type": "string", "minLength": 1})),
+            "schema": schema,
+        }
         for name in names
     ]
     return {"parameters": [*_PROOF, *more]}
@@ -252,6 +262,9 @@ async def get_new_queries(request: Request) -> Response:
     try:
         while not left.done():
             async with line.place() as turn:
+                await heard()
+                if left.done():
+                    break
                 claim = await service.queue.claim(who.name)
                 if claim is not None and left.done():
                     await service.queue.hand_back(claim.topic, claim.lease)

@@ -216,7 +216,19 @@ def test_users_come_before_the_tree_and_are_where_the_service_looks(
         (["users", "add", "a b"], "'a b' is no name"),
         (["worker", "--server", "http://127.0.0.1:1", "--user", "x"], "METATREE_SECRET"),
         (["serve", "--port", "1", "--host", "203.0.113.1"], "cannot listen on 203.0.113.1 port 1"),
-        (["serve", "--database", "postgresql://x/y"], "not supported yet"),
+        (["serve", "--database", "mysql://x/y"], "'mysql' is no kind of database"),
+        (
+            ["serve", "--database", "postgresql://u:s3c/ret@x/y"],
+            "this is no address of a PostgreSQL database",
+        ),
+        (
+            ["serve", "--database", "postgresql://u:s3c@ret@x/y"],
+            "this is no address of a PostgreSQL database",
+        ),
+        (
+            ["users", "list", "--database", "postgresql://u:s3cret@127.0.0.1:1/y"],
+            "postgresql://u@127.0.0.1:1/y",
+        ),
         (["serve", "--database", "/nowhere/at/all.db"], "no folder '/nowhere/at'"),
     ],
 )
@@ -228,3 +240,4 @@ def test_wrong_use_is_one_line(
     assert run([*arguments, "--source", str(source)]) == 2
     error = capfd.readouterr().err
     assert said in error and "Traceback" not in error
+    assert "s3c" not in error and error.count("\n") == 1

@@ -223,6 +223,9 @@ def test_get_with_a_body(service: Served) -> None:
         (b'{"Topic": "T", "User": "U"}', 422),
         (b'{"Topic": "", "User": "U", "Query": "q"}', 422),
         (b'{"Topic": 5, "User": "U", "Query": "q"}', 422),
+        (b'{"Topic": "T", "User": "U", "Query": "\\u0000"}', 422),
+        (b'{"Topic": "T\\u0000", "User": "U", "Query": "q"}', 422),
+        (b'{"Topic": "T", "User": "U", "Query": "\\ud800"}', 400),
         (b'{"Topic": "T", "User": "U", "Query": "' + b"q" * 100_001 + b'"}', 422),
         (b'{"Topic": "T", "User": "U", "Query": "' + b"q" * 2_000_001 + b'"}', 413),
     ],
@@ -251,6 +254,15 @@ def test_a_number_that_is_none(service: Served, seq: str) -> None:
     assert service.frontend.get("check-query", Topic="T", Seq=seq).status_code == 422
     assert service.frontend.get("check-query", Topic="T", Seq=9).status_code == 404
     assert service.frontend.get("check-query", Topic="other", Seq=1).status_code == 404
+
+
+def test_a_zero_character_is_refused_and_kept_where_it_is_escaped(service: Served) -> None:
+    service.frontend.ask("q")
+    assert service.frontend.get("get-topic-thread", Topic="T\0").status_code == 400
+    assert service.frontend.call("GET", "get-topic-thread", json={"Topic": "T\0"}).status_code == 400
+    assert service.engine.answer("q", "zero \0", "all \x01 \ufffe").status_code == 200
+    thread = service.frontend.get("get-topic-thread", Topic="T").json()
+    assert thread[0]["Answer"] == ["zero \0", "all \x01 \ufffe"]
 
 
 # answers

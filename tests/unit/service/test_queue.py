@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 from metatree_agents.service.asking import FOR_EVER, Ask, Asking
-from metatree_agents.service.database import SqliteDatabase
+from metatree_agents.service.database import Database, SqliteDatabase
 from metatree_agents.service.queue import Claim, Query, Queue, Refused
 
 T = TypeVar("T")
@@ -26,7 +26,8 @@ class QueueMachine(RuleBasedStateMachine):
         super().__init__()
         self.now = 1_000.0
         self.loop = asyncio.new_event_loop()
-        self.database = SqliteDatabase.open(":memory:")
+        self.database = self.open_database()
+        self.do(self.database.start())
         self.queue = Queue(self.database, lease_s=LEASE_S, attempts=ATTEMPTS, clock=lambda: self.now)
         self.texts: dict[str, list[str]] = {}
         self.answers: dict[tuple[str, int], str] = {}
@@ -36,6 +37,10 @@ class QueueMachine(RuleBasedStateMachine):
         self.asking = Asking(self.database, clock=lambda: self.now)
         self.waiting: dict[str, int] = {}
         """topic -> the query that waits for a person."""
+
+    def open_database(self) -> Database:
+        """Return an empty database."""
+        return SqliteDatabase.open(":memory:")
 
     def teardown(self) -> None:
         self.do(self.database.close())
