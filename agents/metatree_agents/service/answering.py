@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from metatree import Limits, Tree, aresume, asearch, load_run
 from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
@@ -15,6 +16,12 @@ from metatree.layer import Layer
 from metatree.result import PersonQuestion, SearchResult, TraceEntry
 
 NOTHING = "No answer was found in this memory."
+_CUT_OFF: Final = {
+    "failed": "The search failed before an answer was found; the log of the engine says why.",
+    "limit": "No answer was found before the search reached its limit.",
+}
+"""What an asker is told of a search that was cut off: what failed may name servers that are not theirs to know."""
+_log = logging.getLogger("metatree.engine")
 HELD_S = 1.0
 """How often an engine looks what became of a run that another one holds."""
 AWAY = "TransientError: PostgreSQL"
@@ -156,8 +163,16 @@ def _key(tree: Tree, ask: PersonQuestion) -> str:
 def said_of(tree: Tree, result: SearchResult) -> Said:
     """Return a result in paragraphs, with the thinking of its search and where each answer comes from."""
     answer = [part.strip() for part in result.answer.split("\n\n") if part.strip()]
+    if not answer and result.ended in _CUT_OFF:
+        _log.warning("run %s ended early: %s", result.run_id, result.detail)
+        answer = [_CUT_OFF[result.ended]]
     sources = [
-        {"Node": quote.node, "Title": quote.title, "Quote": quote.quote, "Path": _path(tree, quote.node)}
+        {
+            "Node": quote.node or None,
+            "Title": quote.title,
+            "Quote": quote.quote,
+            "Path": _path(tree, quote.node),
+        }
         for each in result.answers
         for quote in each.sources
     ]
