@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
@@ -94,9 +93,9 @@ def _choices(kind: Kind, *, admin: bool = False) -> tuple[str, ...]:
 class Asking:
     """Parks topics with what their runs ask, and takes the answers."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
         self._database = database
-        self._clock = clock
+        self._clock = clock or database.clock
 
     async def park(self, topic: str, seq: int, lease: str, asked: Sequence[Ask]) -> bool:
         """Let a topic wait for a person; False when the lease is not its lease, or the query is not being answered.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from metatree_agents.service.problems import problem
@@ -65,5 +64,5 @@ class BodyLimit:
                 await _refusal(scope, *exc.args)(scope, receive, send)
 
 
-def _refusal(scope: Scope, status: int, detail: str) -> Response:
+def _refusal(scope: Scope, status: int, detail: str) -> ASGIApp:
     return problem(scope, status, detail, headers={"Connection": "close"})

@@ -143,7 +143,7 @@ class Queue:
         async with self._database.transaction() as do:
             found = await do.row(
                 "SELECT count(*) FROM topic JOIN query ON query.topic = topic.id WHERE topic.owner = ?"
-                " AND topic.ready_at IS NOT NULL AND query.status IN ('Open', 'Pending')",
+                " AND topic.ready_at IS NOT NULL AND query.status IN ('Open', 'Pending', 'Waiting')",
                 owner,
             )
         return int(found[0]) if found else 0

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
-from metatree_agents.service.database import Database, Statements
+from metatree_agents.service.database import Database, Transaction
 
 Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
@@ -61,6 +61,12 @@ def proof(name: str, nonce: str, secret: str, *, algorithm: str = "sha256") -> s
     return hashlib.new(algorithm, f"{name} {nonce} {secret}".encode()).hexdigest()
 
 
+async def _log_out(do: Transaction, name: str) -> None:
+    """End what a user's old secret opened: sessions of the web page, and codes for them."""
+    await do.execute("DELETE FROM service_session WHERE name = ?", name)
+    await do.execute("DELETE FROM service_login WHERE name = ?", name)
+
+
 class Users:
     """The table of users, and the nonces that they used."""
 
@@ -92,7 +98,7 @@ class Users:
                 " ON CONFLICT(name) DO UPDATE SET role = excluded.role, secret = excluded.secret",
                 *(name, role, secret, self._database.clock()),
             )
-            await do.execute("DELETE FROM service_session WHERE name = ?", name)
+            await _log_out(do, name)
         return secret
 
     async def first(self, names: Mapping[str, Role]) -> dict[str, str]:
@@ -131,7 +137,8 @@ class Users:
         async with self._database.transaction() as do:
             if not await do.execute("DELETE FROM service_user WHERE name = ?", name):
                 raise UserError(f"no user {name!r}: `metatree users list` lists them")
-            for table in ("service_session", "service_key", "service_use"):
+            await _log_out(do, name)
+            for table in ("service_key", "service_use"):
                 await do.execute(f"DELETE FROM {table} WHERE name = ?", name)
 
     async def list(self) -> list[tuple[str, str, float]]:
@@ -168,16 +175,16 @@ class Users:
             *(nonce, name, *known),
         ):
             return False
-        await self.seen(self._database, name)
+        await self.seen(name)
         return True
 
-    async def seen(self, do: Statements, name: str) -> None:
+    async def seen(self, name: str) -> None:
         """Note that a user was here, once a minute at most."""
         now = self._database.clock()
         if abs(now - self._seen.get(name, 0.0)) < SEEN_S:
             return
         self._seen[name] = now
-        await do.execute(
+        await self._database.execute(
             "INSERT INTO service_use(name, at) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET at = excluded.at",
             *(name, now),
         )
