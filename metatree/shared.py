@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
+from metatree.calls import Calls
+from metatree.kernel import Journal
 from metatree.kernel.postgres_journal import LEASE_S, PostgresJournal
 from metatree.postgres_calls import PostgresCalls
 
 if TYPE_CHECKING:
-    from metatree.postgres_store import PostgresStore
+    from metatree.store import Store
 
 PATIENCE_S: Final = 30.0
 """For how long a run waits for a database that is away, such as one that is started again."""
+
+
+class Sharing(Protocol):
+    """What a tree needs of it."""
+
+    @property
+    def journal(self) -> Journal:
+        """Where its runs are kept."""
+        ...
+
+    @property
+    def calls(self) -> Calls:
+        """Where its tool calls are recorded."""
+        ...
+
+    @property
+    def boards(self) -> Store:
+        """The store of its blackboards."""
+        ...
 
 
 class Shared:
@@ -43,7 +64,7 @@ class Shared:
             raise
 
     @cached_property
-    def boards(self) -> PostgresStore:
+    def boards(self) -> Store:
         """The store of the blackboards."""
         from metatree.postgres_store import PostgresStore
 

@@ -371,15 +371,18 @@ def load_run(
         machine = SearchMachine()
         folded = fold(machine, records)
         ended = machine.ended(folded.state)
-        detail = ""
+        detail, waiting = "", list[Effect]()
         if ended is None:
             last = records[-1]
             ended, detail = "failed", "not finished: resume it"
             if last.kind == "stop":
                 ended, detail = last.body["ended"], last.body["detail"]
             if ended == "waiting":
-                detail = waited_for(folded.pending.values())
-        return result_of(folded.state, folded.used, ended=ended, detail=detail, run_id=run_id)
+                waiting = list(folded.pending.values())
+                detail = waited_for(waiting)
+        return result_of(
+            folded.state, folded.used, ended=ended, detail=detail, run_id=run_id, waiting=waiting
+        )
 
 
 def cancel(run_id: str, *, journal: str | Path | Journal | None = None, tree: Tree | None = None) -> None:

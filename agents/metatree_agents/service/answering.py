@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
 from metatree import Limits, Tree, aresume, asearch, load_run
-from metatree.errors import UnknownRun
-from metatree.result import SearchResult, TraceEntry
+from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
+from metatree.layer import Layer
+from metatree.result import PersonQuestion, SearchResult, TraceEntry
 
 NOTHING = "No answer was found in this memory."
+HELD_S = 1.0
+"""How often an engine looks what became of a run that another one holds."""
+AWAY = "TransientError: PostgreSQL"
+"""How the detail of a search begins that lost the database of its journal."""
 _TURNS = 10
+_JOURNAL_FACT = "journal-name"
 _TURN_CHARS = 1_500
 
 
@@ -26,6 +34,8 @@ class Asked:
     modifiers: Mapping[str, Any]
     earlier: Sequence[Mapping[str, Any]] = ()
     """The queries of the topic with their answers, as the wire has them."""
+    told: Sequence[Mapping[str, Any]] = ()
+    """What its run asked a person, with the answers, as the wire has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,8 @@ class Said:
     sources: list[dict[str, Any]]
     ended: str
     detail: str = ""
+    asks: list[dict[str, str]] = field(default_factory=list)
+    """What a person is asked before the run goes on, as the wire has it; there is no answer yet then."""
 
 
 def run_id_of(asked: Asked) -> str:
@@ -66,9 +78,31 @@ async def answer_query(
         if on_step is not None and (step := step_of(tree, entry)):
             on_step(step)
 
-    run_id, given = run_id_of(asked), {**parts, "on_event": told}
+    given = {**parts, "on_event": told}
+    while True:
+        try:
+            result = await _searched(tree, asked, given, limits)
+            if not _is_cut_off(tree, result):
+                return said_of(tree, result)
+        except (LeaseLost, RunExists):
+            pass  # another engine is at work on it, or its machine died and its hold runs out
+        except TransientError:
+            if tree.shared is None:
+                raise
+        await asyncio.sleep(HELD_S)
+
+
+def _is_cut_off(tree: Tree, result: SearchResult) -> bool:
+    """Say whether a search ended since what it shares with other machines was out of reach: then it goes on later."""
+    return tree.shared is not None and result.ended == "failed" and result.detail.startswith(AWAY)
+
+
+async def _searched(
+    tree: Tree, asked: Asked, given: Mapping[str, Any], limits: Limits | None
+) -> SearchResult:
+    run_id, left = run_id_of(asked), list(asked.told)
     try:
-        known = load_run(run_id, tree=tree)
+        result = load_run(run_id, tree=tree)
     except UnknownRun:
         start, context = _narrowed(tree, asked)
         result = await asearch(
@@ -81,9 +115,40 @@ async def answer_query(
             **given,
         )
     else:
-        done = known.ended in ("answered", "exhausted")
-        result = known if done else await aresume(run_id, tree=tree, limits=limits, **given)
-    return said_of(tree, result)
+        if result.ended not in ("answered", "exhausted", "waiting"):
+            result = await aresume(run_id, tree=tree, limits=limits, **given)
+    while result.ended == "waiting" and (answers := _told(tree, result.asks, left)):
+        result = await aresume(run_id, tree=tree, limits=limits, answers=answers, **given)
+    return result
+
+
+def _told(tree: Tree, asks: Sequence[PersonQuestion], left: list[Mapping[str, Any]]) -> dict[str, str]:
+    """Return what a person has said to these questions, and take it out of what is left.
+
+    What a person knows is taken by whatever run asks for it. A permission is for the very call that was asked for, so
+    it counts only in the journal that asked.
+    """
+    answers: dict[str, str] = {}
+    for ask in asks:
+        for one in left:
+            same = one["Question"] == ask.question and one.get("Answer") is not None
+            if same and (ask.about == "question" or one["Key"] == _key(tree, ask)):
+                answers[ask.question] = one["Answer"]
+                left.remove(one)
+                break
+    return answers
+
+
+def _key(tree: Tree, ask: PersonQuestion) -> str:
+    """Return what a question of a run goes by: the journal that it is in, and its number there."""
+    if tree.shared is not None:
+        return f"shared:{ask.id}"  # the journal of all machines of this service
+    layer = Layer(tree.memory)
+    with tree.memory.transaction():
+        name = layer.fact(_JOURNAL_FACT)
+        if name is None:
+            layer.set_fact(_JOURNAL_FACT, name := secrets.token_hex(8))
+    return f"{name}:{ask.id}"
 
 
 def said_of(tree: Tree, result: SearchResult) -> Said:
@@ -95,7 +160,8 @@ def said_of(tree: Tree, result: SearchResult) -> Said:
         for quote in each.sources
     ]
     think = [step["Text"] for entry in result.trace if (step := step_of(tree, entry))]
-    return Said(answer or [NOTHING], think[:500], sources, result.ended, result.detail)
+    asks = [{"Key": _key(tree, ask), "Question": ask.question, "Kind": ask.about} for ask in result.asks]
+    return Said(answer or [NOTHING], think[:500], sources, result.ended, result.detail, asks)
 
 
 def step_of(tree: Tree, entry: TraceEntry) -> dict[str, Any] | None:

@@ -12,7 +12,15 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from metatree.errors import TransientError
-from metatree_agents.service import admin_routes, engine_routes, events, openai_routes, wire
+from metatree_agents.service import (
+    admin_routes,
+    asking_routes,
+    engine_routes,
+    events,
+    openai_routes,
+    tree_routes,
+    wire,
+)
 from metatree_agents.service.body_limit import BodyLimit
 from metatree_agents.service.database import Database
 from metatree_agents.service.limits import AddressLimit
@@ -40,7 +48,7 @@ def create_app(database: Database, settings: Settings | None = None) -> FastAPI:
         title="metatree", version=version("metatree"), lifespan=running, docs_url=None, redoc_url=None
     )
     app.state.service = service
-    for part in (wire, engine_routes, events, admin_routes, openai_routes):
+    for part in (wire, engine_routes, asking_routes, tree_routes, events, admin_routes, openai_routes):
         app.include_router(part.router)
     app.include_router(admin_routes.figures_router)
     app.add_exception_handler(TransientError, _busy)

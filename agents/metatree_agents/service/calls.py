@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TypeVar
+from typing import Final, TypeVar
 from urllib.parse import unquote
 
 from fastapi import HTTPException, Request
 from pydantic import ValidationError
 
-from metatree_agents.service.bodies import Body
+from metatree_agents.service.bodies import MAX_NUMBER, Body
 from metatree_agents.service.state import Service
 from metatree_agents.service.users import Caller, Users
 
 B = TypeVar("B", bound=Body)
+_TURNS: Final = 6
 
 
 def refused(status: int, detail: str) -> HTTPException:
@@ -32,11 +33,17 @@ def parameters_of(request: Request) -> dict[str, str]:
     for pair in request.scope["query_string"].decode("latin-1").split("&"):
         name, _, value = pair.partition("=")
         name, value = unquote(name), unquote(value)
-        if "\0" in value:
-            raise refused(400, f"{name[:40]} holds a zero character")
+        _require_text(name, value)
         if found.setdefault(name, value) != value:
             raise refused(400, f"{name[:40]} is given twice with different values")
     return found
+
+
+def _require_text(name: str, value: str) -> None:
+    """Raise 400 for what no database keeps as text: NUL, and halves of characters, which JSON can spell."""
+    said = name + value
+    if "\0" in said or (not said.isascii() and any("\ud800" <= each <= "\udfff" for each in said)):
+        raise refused(400, "a parameter has a NUL or half a character in it")
 
 
 async def parameters(request: Request) -> dict[str, str]:
@@ -52,8 +59,7 @@ async def parameters(request: Request) -> dict[str, str]:
     if not isinstance(body, dict):
         raise refused(400, "the body is no JSON object")
     for name, value in body.items():
-        if "\0" in str(value):
-            raise refused(400, f"{name[:40]} holds a zero character")
+        _require_text(name, str(value))
         said = found.setdefault(name, str(value))
         if str(value) not in (said, said.replace("+", " ")):
             raise refused(400, f"{name[:40]} is one thing in the address and another in the body")
@@ -97,11 +103,12 @@ def required(given: dict[str, str], name: str) -> str:
     return value
 
 
-def number(given: dict[str, str], name: str) -> int:
-    """Return a parameter that is a whole number from 1, or 422."""
+def number(given: dict[str, str], name: str, *, least: int = 1) -> int:
+    """Return a parameter that is a whole number from `least`, or 422."""
     value = required(given, name)
-    if not (value.isascii() and value.isdigit() and 0 < int(value) < 2**53):
-        raise refused(422, f"{name} must be a whole number from 1, not {value[:40]!r}")
+    # Python reads no number of more than some thousand digits.
+    if not (value.isascii() and value.isdigit() and len(value) < 20 and least <= int(value) <= MAX_NUMBER):
+        raise refused(422, f"{name} must be a whole number from {least} to 2^53, not {value[:40]!r}")
     return int(value)
 
 
@@ -113,3 +120,12 @@ def gone(request: Request) -> asyncio.Future[None]:
             pass
 
     return asyncio.ensure_future(watch())
+
+
+async def heard() -> None:
+    """Let the event loop read what has come over its connections: a client that has gone is known to be, then.
+
+    It reads the end of a connection one turn after the request before it, and tells `gone` some turns later.
+    """
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
+from metatree_agents.service.asking import on_wire
 from metatree_agents.service.calls import caller, gone, number, parameters, refused
 from metatree_agents.service.state import Service
 from metatree_agents.service.waiting import first_of
@@ -23,9 +24,17 @@ BEAT_S: Final = 15.0
 """How often a comment is sent while nothing happens, so that proxies keep the connection."""
 
 
-@router.get("/events", responses=described(404, 422), openapi_extra=said("Topic", "Seq"))
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={
+        **described(404, 422),
+        200: {"description": "The steps, then the answer", "content": {"text/event-stream": {}}},
+    },
+    openapi_extra=said("Topic", "Seq"),
+)
 async def events(request: Request) -> Response:
-    """Stream the steps of a query, and its answer as the last event."""
+    """Stream the steps of a query, what it asks a person (again when that is answered), and its answer at the end."""
     service, given = Service.of(request), await parameters(request)
     who = await caller(request, service.users, given, *ASKING)
     topic, seq = await topic_of(service, who, given), number(given, "Seq")
@@ -41,6 +50,7 @@ async def events(request: Request) -> Response:
 
 async def _stream(request: Request, service: Service, topic: str, seq: int, after: int) -> AsyncIterator[str]:
     left = gone(request)
+    told: dict[int, dict[str, Any]] = {}
     yield "retry: 2000\n\n"
     try:
         while not left.done():
@@ -50,6 +60,10 @@ async def _stream(request: Request, service: Service, topic: str, seq: int, afte
                 for step, data in await service.progress.after(topic, seq, after):
                     after = step
                     yield f"id: {step}\nevent: step\ndata: {data}\n\n"
+                for asked in on_wire(query.asked) if query is not None else ():
+                    if told.get(asked["Id"]) != asked:
+                        told[asked["Id"]] = asked
+                        yield f"event: question\ndata: {json.dumps(asked)}\n\n"
                 if query is None:
                     yield "event: gone\ndata: {}\n\n"
                     return

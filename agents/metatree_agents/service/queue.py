@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from metatree.errors import TransientError
+from metatree_agents.service.asking import Ask, asks_of
 from metatree_agents.service.database import Database, Transaction
 
 LEASE_S: Final = 300.0
 ATTEMPTS: Final = 5
-Status = Literal["Open", "Pending", "Done", "Failed"]
+Status = Literal["Open", "Pending", "Done", "Failed", "Waiting"]
 Given = Literal["accepted", "again", "conflict", "unknown"]
 """What becomes of an answer: the first wins, the same again is fine, another or an unclear one is refused."""
 
@@ -40,6 +41,8 @@ class Query:
     modifiers: dict[str, Any]
     at: float
     attempts: int
+    asked: list[Ask]
+    """What its run asks a person, or did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class Refused(Exception):
 
 # What has no lease is ready whatever the clock says, which may have gone back.
 _READY = "ready_at IS NOT NULL AND (lease IS NULL OR ready_at <= ?)"
-_COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts"
+_COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked"
 
 
 class Queue:
@@ -140,7 +143,7 @@ class Queue:
         async with self._database.transaction() as do:
             found = await do.row(
                 "SELECT count(*) FROM topic JOIN query ON query.topic = topic.id WHERE topic.owner = ?"
-                " AND topic.ready_at IS NOT NULL AND query.status IN ('Open', 'Pending')",
+                " AND topic.ready_at IS NOT NULL AND query.status IN ('Open', 'Pending', 'Waiting')",
                 owner,
             )
         return int(found[0]) if found else 0
@@ -317,10 +320,13 @@ class Queue:
         """Prolong the lease of a topic, or end it when nothing of it is being answered any more."""
         left = dict(
             await do.rows(
-                "SELECT status, min(at) FROM query WHERE topic = ? AND status IN ('Open', 'Pending') GROUP BY status",
+                "SELECT status, min(at) FROM query WHERE topic = ? AND status IN ('Open', 'Pending', 'Waiting')"
+                " GROUP BY status",
                 topic,
             )
         )
+        if "Waiting" in left:
+            return  # the topic is parked until a person has answered
         if "Pending" in left:
             until = now + self.lease_s
             await do.execute(
@@ -378,13 +384,13 @@ class Queue:
         rows = await self._database.rows(
             "SELECT query.topic, query.seq, query.text, query.status, query.attempts, query.at, query.engine,"
             " topic.lease_until FROM query JOIN topic ON topic.id = query.topic"
-            " WHERE query.status IN ('Open', 'Pending', 'Failed') ORDER BY query.at LIMIT 1000"
+            " WHERE query.status IN ('Open', 'Pending', 'Failed', 'Waiting') ORDER BY query.at LIMIT 1000"
         )
         return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _query(row: Sequence[Any]) -> Query:
-    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts = row
+    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked = row
     return Query(
         topic,
         int(seq),
@@ -397,4 +403,5 @@ def _query(row: Sequence[Any]) -> Query:
         json.loads(modifiers),
         at,
         int(attempts),
+        asks_of(asked),
     )

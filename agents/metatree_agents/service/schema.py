@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from metatree_agents.service.tree_schema import TREES
+
 _FIRST = """
 -- Who may call. The secret itself is needed: callers prove that they have it by a hash of it with a nonce.
 CREATE TABLE service_user(
@@ -40,7 +42,7 @@ CREATE TABLE topic(
 CREATE INDEX topic_ready ON topic(ready_at) WHERE ready_at IS NOT NULL;
 CREATE INDEX topic_owner ON topic(owner, made_at);
 
--- Queries. `status`: Open, Pending, Done or Failed.
+-- Queries. `status`: Open, Pending, Done, Failed or Waiting.
 CREATE TABLE query(
     topic TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -138,12 +140,30 @@ CREATE TABLE chat(
 CREATE INDEX chat_topic ON chat(topic);
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT)
+_ASKED = """
+-- What the run of a query asks a person, as JSON; a query that waits for an answer is Waiting.
+ALTER TABLE query ADD COLUMN asked TEXT;
+DROP INDEX query_unsettled;
+CREATE INDEX query_unsettled ON query(status, at) WHERE status IN ('Open', 'Pending', 'Failed', 'Waiting');
+"""
+
+_INDEXES = """
+-- Which state of its index each engine looks fragments up in; a lookup made in another state is made again when it is
+-- asked for again.
+CREATE TABLE service_index(engine TEXT PRIMARY KEY, version TEXT NOT NULL);
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES)
 
 
-def statements(script: str, *, serial: str) -> Iterator[str]:
-    """Yield the statements of a script; `serial` is the type of a key that the database counts up."""
+def statements(script: str, *, serial: str, blob: str = "BLOB") -> Iterator[str]:
+    """Yield the statements of a script.
+
+    Args:
+        serial: the type of a key that the database counts up.
+        blob: the type of bytes.
+    """
     lines = (line for line in script.splitlines() if not line.startswith("--"))
     for statement in "\n".join(lines).split(";"):
         if statement.strip():
-            yield statement.replace("{serial}", serial)
+            yield statement.replace("{serial}", serial).replace("{blob}", blob)

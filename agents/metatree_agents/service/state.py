@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from starlette.requests import HTTPConnection
 
 from metatree_agents.service.admin import Administration
+from metatree_agents.service.asking import Asking
 from metatree_agents.service.conversations import Conversations
 from metatree_agents.service.database import Database
 from metatree_agents.service.keys import Keys
@@ -18,6 +19,7 @@ from metatree_agents.service.openai_shapes import content_of
 from metatree_agents.service.progress import Progress
 from metatree_agents.service.queue import ATTEMPTS, LEASE_S, Queue
 from metatree_agents.service.recommendations import Recommendations
+from metatree_agents.service.trees import Trees
 from metatree_agents.service.users import Proofs, Users
 from metatree_agents.service.waiting import Waiting
 
@@ -59,9 +61,11 @@ class Service:
         self.queue = Queue(
             database, lease_s=settings.lease_s, attempts=settings.attempts, shared=settings.shared
         )
+        self.asking = Asking(database)
         self.lookups = Lookups(database)
         self.recommendations = Recommendations(database)
         self.progress = Progress(database)
+        self.trees = Trees(database)
         self.waiting = Waiting(database, self.queue)
         self.keys = Keys(database)
         self.conversations = Conversations(database, self.queue, content=content_of)

@@ -100,6 +100,10 @@ class Waiting:
             if not line and self._answers.get((topic, seq)) is line:
                 del self._answers[topic, seq]
 
+    def callers(self) -> int:
+        """Return how many wait for answers."""
+        return sum(len(line) for line in self._answers.values())
+
     def heard(self, change: Change | None) -> None:
         """Wake those who wait for what another process did; None is looked for."""
         if change is None:
@@ -108,10 +112,6 @@ class Waiting:
             self.engines.ring()
         else:
             self.answered(*change.query)
-
-    def callers(self) -> int:
-        """Return how many wait for answers."""
-        return sum(len(line) for line in self._answers.values())
 
     def start(self) -> None:
         """Begin to watch for what other processes do."""

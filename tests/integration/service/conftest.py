@@ -19,6 +19,7 @@ from metatree_agents.service.database import Database, SqliteDatabase
 from metatree_agents.service.keys import Keys
 from metatree_agents.service.postgres import PostgresDatabase
 from metatree_agents.service.postgres_address import address_of
+from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import Users
 
@@ -102,7 +103,13 @@ def served(where: Path | str, settings: Settings) -> Iterator[Served]:
     asyncio.run(add_users())
     database = opened(where)
     server = uvicorn.Server(
-        uvicorn.Config(create_app(database, settings), host="127.0.0.1", port=0, log_level="error")
+        uvicorn.Config(
+            create_app(database, settings),
+            host="127.0.0.1",
+            port=0,
+            log_level="error",
+            http=ImpatientProtocol,
+        )
     )
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 import requests
@@ -44,8 +44,15 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
         yield made
 
 
+class HasUrl(Protocol):
+    """A service, ours or another."""
+
+    @property
+    def url(self) -> str: ...
+
+
 @contextmanager
-def working(service: Served, tree: Tree, *, name: str = "Inference_1", **given: Any) -> Iterator[Engine]:
+def working(service: HasUrl, tree: Tree, *, name: str = "Inference_1", **given: Any) -> Iterator[Engine]:
     """Run an engine in a thread of its own, and stop it gracefully."""
     made: list[tuple[Engine, asyncio.AbstractEventLoop]] = []
     ready = threading.Event()
