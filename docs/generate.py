@@ -45,6 +45,7 @@ SHAPES: tuple[type, ...] = (
     shapes.PermissionsShape,
     shapes.DoctorShape,
     shapes.UserAddedShape,
+    shapes.UserLoginShape,
     shapes.UsersShape,
     shapes.KeyAddedShape,
     shapes.KeysShape,

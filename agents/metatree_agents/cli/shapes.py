@@ -358,6 +358,15 @@ class UserAddedShape(TypedDict):
     secret: str
 
 
+class UserLoginShape(TypedDict):
+    """`metatree users login --json`; `code` is what the link has behind `#code=`, for so many seconds, once."""
+
+    name: str
+    link: str
+    code: str
+    seconds: int
+
+
 class UserShape(TypedDict):
     """Somebody who may call the service; `role` is `frontend`, `engine`, `user` or `admin`."""
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import sqlite3
 import zipfile
 import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -41,12 +43,20 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "lookup_wish": ("topic", "seq", "lookup"),
     "recommendation": ("number",),
     "chat": ("asked", "number"),
+    "service_index": ("engine",),
+    "tree_state": ("one",),
+    "tree_version": ("version",),
+    "tree_block": ("hash",),
+    "tree_file": ("digest", "part"),
+    "tree_memory": ("what", "id"),
 }
 """The tables of a backup with their keys, in whose order they are read."""
 LEFT_OUT: Final = ("service_session",)
 MEMORY: Final = "memory.db"
 _MANIFEST, _SUM = "manifest.json", "manifest.sha256"
 _PAGE: Final = 1_000
+_LARGE: Final = {"tree_version": 1, "tree_block": 20, "tree_file": 4}
+"""How many rows of tables of large rows are read at once."""
 _BATCH: Final = 100
 _CHUNK: Final = 1 << 20
 
@@ -136,16 +146,17 @@ async def _write_table(
     named, at = ", ".join(columns), [columns.index(name) for name in key]
     keys, marks = ", ".join(key), ", ".join("?" for _ in key)
     after: list[Any] = []
+    most = _LARGE.get(table, _PAGE)
     with archive.open(f"{table}.jsonl", "w", force_zip64=True) as stream:
         while True:
             behind = f" WHERE ({keys}) > ({marks})" if after else ""
-            page = await do.rows(f"SELECT {named} FROM {table}{behind} ORDER BY {keys} LIMIT {_PAGE}", *after)
+            page = await do.rows(f"SELECT {named} FROM {table}{behind} ORDER BY {keys} LIMIT {most}", *after)
             for row in page:
-                line = json.dumps(list(row), ensure_ascii=False).encode() + b"\n"
+                line = json.dumps([_plain(value) for value in row], ensure_ascii=False).encode() + b"\n"
                 digest.update(line)
                 stream.write(line)
             rows += len(page)
-            if len(page) < _PAGE:
+            if len(page) < most:
                 return digest.hexdigest(), rows
             after = [page[-1][each] for each in at]
 
@@ -246,6 +257,10 @@ async def restore(
                 await do.execute(f"DELETE FROM {table}")
             for table, known in said["tables"].items():
                 await _fill(do, archive, table, known["columns"], await database.columns(do, table))
+            # Copies of the tree elsewhere may be ahead of this one: by another name it is copied anew.
+            await do.execute(
+                "UPDATE tree_state SET name = ?, publisher = NULL, publisher_until = 0", secrets.token_hex(8)
+            )
             await database.recount(do, [table for table, key in TABLES.items() if key == ("number",)])
     return found
 
@@ -266,12 +281,20 @@ async def _fill(
 def _batches(stream: IO[bytes]) -> Iterator[list[list[Any]]]:
     batch: list[list[Any]] = []
     for line in stream:
-        batch.append(json.loads(line))
+        batch.append([_kept(value) for value in json.loads(line)])
         if len(batch) == _BATCH:
             yield batch
             batch = []
     if batch:
         yield batch
+
+
+def _plain(value: Any) -> Any:
+    return {"base64": b64encode(value).decode()} if isinstance(value, bytes | memoryview) else value
+
+
+def _kept(value: Any) -> Any:
+    return b64decode(value["base64"]) if isinstance(value, dict) else value
 
 
 def _restore_memory(archive: zipfile.ZipFile, target: Path) -> None:

@@ -212,7 +212,7 @@ def _bring_up_to_date(store: Store) -> None:
 VERSION_TABLE: Final = "CREATE TABLE IF NOT EXISTS service_schema(version BIGINT NOT NULL)"
 
 
-def missing(version: int, *, serial: str, place: str) -> Iterator[str]:
+def missing(version: int, *, serial: str, place: str, blob: str = "BLOB") -> Iterator[str]:
     """Yield what brings tables of one version to this one.
 
     Raises:
@@ -225,7 +225,7 @@ def missing(version: int, *, serial: str, place: str) -> Iterator[str]:
             reason="newer",
         )
     for script in SCRIPTS[version:]:
-        yield from statements(script, serial=serial)
+        yield from statements(script, serial=serial, blob=blob)
 
 
 def placeholders(values: Sequence[object]) -> str:

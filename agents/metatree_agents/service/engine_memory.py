@@ -80,7 +80,8 @@ def named(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> list[st
     for turn in thread:
         if _said(turn, fragment):
             sources = _sources(turn)
-            quoted = [each["Node"] for each in turn.get("Sources") or () if _meet(each["Quote"], fragment)]
+            quotes = [(each.get("Node"), each.get("Quote") or "") for each in turn.get("Sources") or ()]
+            quoted = [node for node, quote in quotes if node and _meet(quote, fragment)]
             found += quoted or [node for node in sources if _says(tree, node, fragment)] or sources
     if not found and len(_plain(fragment)) >= _LEAST_CHARS:
         near = text_evidence(tree).rank([fragment], k=_LOOKED_AT)
@@ -110,7 +111,7 @@ def _remember(tree: Tree, one: Mapping[str, str], *texts: str) -> str | None:
 
 
 def _sources(turn: Turn) -> list[str]:
-    return [each["Node"] for each in turn.get("Sources") or ()]
+    return [each["Node"] for each in turn.get("Sources") or () if each.get("Node")]
 
 
 def _said(turn: Turn, fragment: str) -> bool:

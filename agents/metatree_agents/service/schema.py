@@ -153,7 +153,13 @@ _INDEXES = """
 CREATE TABLE service_index(engine TEXT PRIMARY KEY, version TEXT NOT NULL);
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES)
+_LOGIN = """
+-- One-time codes that log somebody in to the web page, by a hash of the code.
+CREATE TABLE service_login(code TEXT PRIMARY KEY, name TEXT NOT NULL, expires_at DOUBLE PRECISION NOT NULL);
+CREATE INDEX service_session_name ON service_session(name);
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES, _LOGIN)
 
 
 def statements(script: str, *, serial: str, blob: str = "BLOB") -> Iterator[str]:

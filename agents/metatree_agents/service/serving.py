@@ -23,6 +23,7 @@ from metatree_agents.service.sharing import Sharing
 from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import Role, Users
+from metatree_agents.service.web.sessions import Sessions
 
 INSIDE = "engine-inside"
 """Name of the engines that run in servers' own processes."""
@@ -34,6 +35,7 @@ async def serve_all(
     settings: Settings,
     *,
     memory: Tree | None,
+    shown: Tree | None = None,
     parts: Mapping[str, Any] | Callable[[Tree], Mapping[str, Any]],
     limits: Limits | None,
     several: int,
@@ -51,6 +53,7 @@ async def serve_all(
 
     Args:
         memory: what the engine inside searches; None for no engine inside.
+        shown: what the web page shows when there is no engine inside.
         say: told what a person should know: the address, and the secrets of the first users, once.
         options: options of the command line that name this database.
         sharing: what is shared with other machines; None for nothing.
@@ -81,7 +84,7 @@ async def serve_all(
         )
         for name, secret in made.items():
             show(f"  {name} ({roles[name]}): {secret}")
-    app = create_app(database, settings)
+    app = create_app(database, settings, memory=shown if memory is None else memory)
     server = _server(app, proxies)
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     while not server.started and not serving.done():
@@ -91,8 +94,12 @@ async def serve_all(
         figures_server = _server(metrics_app(app.state.service), ())
         figures = asyncio.ensure_future(figures_server.serve(sockets=[listening_too]))
         say("metrics at http://{}:{}/metrics".format(*listening_too.getsockname()[:2]))
-    shown = f"[{host}]" if ":" in host else host
-    say(f"listening on http://{shown}:{listening.getsockname()[1]}")
+    address = f"http://{_named(host)}:{listening.getsockname()[1]}"
+    say(f"listening on {address}")
+    if made:
+        say("log in as admin with this link, once, within 15 minutes:")
+        show(f"  {login_link(address, await Sessions(database).make_code('admin'))}")
+        say(f"  (`metatree users login admin{options}` makes another)")
     engine: asyncio.Future[None] | None = None
     publishing: asyncio.Future[None] | None = None
     inside: Engine | None = None
@@ -148,12 +155,28 @@ def server_of(app: ASGIApp, *, proxies: Sequence[str] = ()) -> uvicorn.Server:
             app,
             http=ImpatientProtocol,
             log_config=None,
+            log_level="warning",
             access_log=False,
             lifespan="auto",
             timeout_graceful_shutdown=GRACE_S,
             forwarded_allow_ips=[*proxies] or None,
         )
     )
+
+
+def login_link(address: str, code: str) -> str:
+    """Return a link that logs somebody in.
+
+    The code is behind a `#`: browsers send that to no server, so no log of a proxy has it.
+    """
+    return f"{address.rstrip('/')}/login#code={code}"
+
+
+def _named(host: str) -> str:
+    """Return how a browser on this machine calls the address that a server listens on."""
+    if host in ("", "0.0.0.0", "::"):
+        return "127.0.0.1" if host != "::" else "[::1]"
+    return f"[{host}]" if ":" in host else host
 
 
 def _no_signals() -> Any:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from metatree import Tree
 from metatree.cache_folder import cache_folder
+from metatree.kernel.postgres_journal import LEASE_S
 from metatree.shared import Shared
 from metatree_agents.service.client import ServiceClient
+from metatree_agents.service.postgres_address import address_of
 from metatree_agents.service.publisher import Published
 from metatree_agents.service.trees import Trees
 
@@ -47,6 +49,23 @@ class Sharing:
             refresh_s=self.refresh_s,
             say=say,
         )
+
+
+def shared_at(database: str, *, lease_s: float = LEASE_S) -> Shared:
+    """Return what the machines of a service share, in the database of the service, beside its own tables.
+
+    Args:
+        database: the address that `metatree serve` has as --database.
+        lease_s: how long a run stays held after its machine was last heard of.
+
+    Raises:
+        MissingExtra: psycopg is not installed.
+        UserError: it is no address of PostgreSQL, or the database cannot be reached.
+    """
+    address = address_of(database)
+    from psycopg.conninfo import make_conninfo
+
+    return Shared(make_conninfo("", **address.arguments), lease_s=lease_s, space=f"{address.schema}_runs")
 
 
 def copies_folder() -> Path:

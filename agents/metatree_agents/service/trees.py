@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,9 +52,9 @@ class Kept:
 class Trees:
     """Reads and writes the tree of a service."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
         self._database = database
-        self._clock = clock
+        self._clock = clock or database.clock
 
     async def current(self) -> Current:
         """Return what there is to copy."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
-from metatree_agents.service.database import Database
+from metatree_agents.service.database import Database, Transaction
 
 Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
@@ -60,6 +60,12 @@ def proof(name: str, nonce: str, secret: str, *, algorithm: str = "sha256") -> s
     return hashlib.new(algorithm, f"{name} {nonce} {secret}".encode()).hexdigest()
 
 
+async def _log_out(do: Transaction, name: str) -> None:
+    """End what a user's old secret opened: sessions of the web page, and codes for them."""
+    await do.execute("DELETE FROM service_session WHERE name = ?", name)
+    await do.execute("DELETE FROM service_login WHERE name = ?", name)
+
+
 class Users:
     """The table of users, and the nonces that they used."""
 
@@ -91,7 +97,7 @@ class Users:
                 " ON CONFLICT(name) DO UPDATE SET role = excluded.role, secret = excluded.secret",
                 *(name, role, secret, self._database.clock()),
             )
-            await do.execute("DELETE FROM service_session WHERE name = ?", name)
+            await _log_out(do, name)
         return secret
 
     async def first(self, names: Mapping[str, Role]) -> dict[str, str]:
@@ -130,7 +136,8 @@ class Users:
         async with self._database.transaction() as do:
             if not await do.execute("DELETE FROM service_user WHERE name = ?", name):
                 raise UserError(f"no user {name!r}: `metatree users list` lists them")
-            for table in ("service_session", "service_key", "service_use"):
+            await _log_out(do, name)
+            for table in ("service_key", "service_use"):
                 await do.execute(f"DELETE FROM {table} WHERE name = ?", name)
 
     async def list(self) -> list[tuple[str, str, float]]:
@@ -150,7 +157,9 @@ class Users:
             and self._matches(name, nonce, known[1], digest)
             and await self._use_up(name, nonce, known)
         ):
-            return Caller(name, known[0])  # in one statement, which asks whether this is still their role and secret
+            return Caller(
+                name, known[0]
+            )  # in one statement, which asks whether this is still their role and secret
         row = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
         found: tuple[Role, str] | None = None if row is None else (row[0], row[1])
         if found is not None and found == known:

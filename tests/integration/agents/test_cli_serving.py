@@ -241,3 +241,33 @@ def test_wrong_use_is_one_line(
     error = capfd.readouterr().err
     assert said in error and "Traceback" not in error
     assert "s3c" not in error and error.count("\n") == 1
+
+
+def test_a_link_logs_a_user_in_once(
+    source: Path, capfd: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
+) -> None:
+    server = start("serve", "--source", str(source), "--port", "0", "--no-engine")
+    try:
+        url = until(server, r"listening on (http://127\.0\.0\.1:\d+)")[1]
+        first = until(server, r"(http://\S+)/login#code=(\S+)")
+        assert first[1] == url
+        assert run(["users", "login", "admin", "--source", str(source), "--server", f"{url}/", "--json"]) == 0
+        made = json.loads(capfd.readouterr().out)
+        conforms(made, shapes.UserLoginShape)
+        assert made["link"] == f"{url}/login#code={made['code']}" and made["seconds"] == 900
+        for code in (first[2], made["code"]):
+            for status in (303, 401):
+                sent = requests.post(
+                    f"{url}/login",
+                    data={"code": code},
+                    headers={"Origin": url},
+                    timeout=30,
+                    allow_redirects=False,
+                )
+                assert sent.status_code == status
+    finally:
+        assert ended(server) == 0
+    assert run(["users", "login", "Nobody", "--source", str(source)]) == 2
+    assert run(["users", "login", "admin", "--source", str(source), "--server", "memory.example.org"]) == 2
+    said = capfd.readouterr().err
+    assert "no user 'Nobody'" in said and "'memory.example.org' is no address" in said

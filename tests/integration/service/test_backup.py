@@ -105,7 +105,18 @@ async def fill(database: Database) -> None:
     async with database.transaction() as do:
         for number in range(2_500):
             await do.execute("INSERT INTO service_nonce VALUES (?, ?)", "Ann", f"nonce-{number}")
-        await do.execute("INSERT INTO service_session VALUES ('c', 'Ann', 'x', 1.0)")
+        await do.execute(
+            "INSERT INTO service_session(cookie, name, csrf, expires_at) VALUES ('c', 'Ann', 'x', 1.0)"
+        )
+        await do.execute("INSERT INTO service_index VALUES ('Inference_1', 'v1')")
+        await do.execute(
+            "INSERT INTO tree_state(one, name, version, memory, publisher, publisher_until, token)"
+            " VALUES (1, 'once', 3, 2, 'Inference_1', 9e18, 4)"
+        )
+        for number in range(50):
+            data = bytes(range(256)) * number
+            await do.execute("INSERT INTO tree_block(hash, data) VALUES (?, ?)", f"h{number}", data)
+            await do.execute("INSERT INTO tree_file(digest, part, data) VALUES ('d', ?, ?)", number, data)
 
 
 async def contents(database: Database) -> dict[str, list[tuple[Any, ...]]]:
@@ -113,6 +124,7 @@ async def contents(database: Database) -> dict[str, list[tuple[Any, ...]]]:
         return {
             table: await do.rows(f"SELECT * FROM {table} ORDER BY {', '.join(key)}")
             for table, key in TABLES.items()
+            if table != "tree_state"
         }
 
 
@@ -139,6 +151,9 @@ def test_what_comes_back_is_what_was_there(empty: Empty, tmp_path: Path) -> None
         (tmp_path / "new").mkdir()
         await restore(file, other, memory=tmp_path / "new" / "memory.db")
         assert await contents(other) == await contents(one)
+        state = await other.row("SELECT name, publisher, version, token FROM tree_state")
+        assert state is not None and state[0] != "once", "copies of it elsewhere begin anew"
+        assert state[1:] == (None, 3, 4)
         assert colour(tmp_path / "new" / "memory.db") == '"green"'
         async with other.transaction() as do:
             assert await do.rows("SELECT * FROM service_session") == []

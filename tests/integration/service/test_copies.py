@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.copies import TreeCopy
-from metatree_agents.service.database import SqliteDatabase
 from metatree_agents.service.publisher import Published
 from metatree_agents.service.trees import Trees
 from metatree_memory_tools import build_tree
@@ -22,7 +21,7 @@ from metatree import Node, Tree
 from metatree.errors import UserError
 from metatree.remembering import forget, memories, remember
 
-from .conftest import SECRETS, Served
+from .conftest import SECRETS, Served, opened
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., Served]
@@ -50,13 +49,14 @@ def tree(source: Path) -> Iterator[Tree]:
 class Shop:
     """A service with a tree that is published, and copies of it."""
 
-    def __init__(self, served: Served, database: Path, tree: Tree, folder: Path) -> None:
+    def __init__(self, served: Served, database: Path | str, tree: Tree, folder: Path) -> None:
         self.served, self.database, self.tree, self.folder = served, database, tree, folder
         self.said: list[str] = []
 
     def run(self, what: Callable[[Shop, Published], Awaitable[None]]) -> None:
         async def all_of_it() -> None:
-            kept = SqliteDatabase.open(self.database)
+            kept = opened(self.database)
+            await kept.start()
             async with self.client("Inference_1") as client:
                 published = Published(
                     client, Trees(kept), self.tree, copies=self.folder / "server", say=self.said.append
@@ -75,8 +75,8 @@ class Shop:
 
 
 @pytest.fixture
-def shop(serve: Serve, tree: Tree, tmp_path: Path) -> Shop:
-    return Shop(serve(tmp_path / "service.db"), tmp_path / "service.db", tree, tmp_path / "machines")
+def shop(serve: Serve, place: Path | str, tree: Tree, tmp_path: Path) -> Shop:
+    return Shop(serve(), place, tree, tmp_path / "machines")
 
 
 def all_of(tree: Tree) -> list[Any]:
@@ -177,7 +177,8 @@ def test_memories_and_what_is_forgotten_reach_all_machines(shop: Shop) -> None:
 
 
 async def _bodies(shop: Shop) -> list[Any]:
-    kept = SqliteDatabase.open(shop.database)
+    kept = opened(shop.database)
+    await kept.start()
     async with kept.transaction() as do:
         found = await do.rows("SELECT id, body FROM tree_memory")
     await kept.close()

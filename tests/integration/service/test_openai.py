@@ -69,14 +69,16 @@ def answering(service: Served, times: int = 1, **given: Any) -> Iterator[list[st
     asked: list[str] = []
 
     def work() -> None:
-        for _ in range(times):
+        while len(asked) < times and not stop.is_set():
             asked.extend(answer_next(service, **given))
 
+    stop = threading.Event()
     thread = threading.Thread(target=work)
     thread.start()
     try:
         yield asked
     finally:
+        stop.set()
         thread.join(30)
 
 
