@@ -8,6 +8,7 @@ import logging
 from typing import Any, Final
 
 from metatree import Tree
+from metatree.archive.form import SHARED_FACTS
 from metatree.copying import Change, apply_changes, changes_since
 from metatree.errors import MetatreeError
 from metatree.layer import Layer
@@ -16,7 +17,6 @@ from metatree_agents.service.client import ServiceClient, ServiceRefused, patien
 MOST_BYTES: Final = 1_000_000
 """Of one request; the service takes twice as much."""
 MOST_CHANGES: Final = 500
-FACT: Final = "shared-memory:"
 _log = logging.getLogger("metatree.engine")
 
 
@@ -35,7 +35,7 @@ class MemorySync:
     def __init__(self, client: ServiceClient, tree: Tree, name: str) -> None:
         self._client = client
         self._tree = tree
-        self._fact = FACT + name
+        self._fact = SHARED_FACTS + name
         self._turn = asyncio.Lock()
 
     def use(self, tree: Tree) -> None:
@@ -52,7 +52,8 @@ class MemorySync:
         return bool(Layer(self._tree.memory).last_seq() != self._state()["sent"])
 
     def _state(self) -> dict[str, Any]:
-        return Layer(self._tree.memory).fact(self._fact) or {"number": 0, "sent": 0}
+        """Return the numbers of the latest change received, of the latest here that was sent, and the highest seen."""
+        return Layer(self._tree.memory).fact(self._fact) or {"number": 0, "sent": 0, "seen": 0}
 
     def _note(self, **said: int) -> None:
         Layer(self._tree.memory).set_fact(self._fact, self._state() | said)
@@ -73,7 +74,8 @@ class MemorySync:
             changes, last = await asyncio.to_thread(changes_since, self._tree, max(0, self._state()["sent"]))
             for batch in _batches(changes):
                 try:
-                    await patiently(self._client, "POST", "give-memory", body={"Changes": batch})
+                    said = await patiently(self._client, "POST", "give-memory", body={"Changes": batch})
+                    self._note(seen=int(said["Latest"]))
                 except ServiceRefused as exc:
                     if exc.status not in (413, 422):
                         raise
@@ -90,8 +92,8 @@ class MemorySync:
         """
         async with self._turn:
             done = 0
-            if latest is not None and latest < self.number:  # an earlier state of the database was put back
-                self._note(number=0, sent=0)
+            if latest is not None and latest < self._state()["seen"]:  # an earlier state was put back there
+                self._note(number=0, sent=0, seen=latest)
             while latest is None or self.number < latest:
                 said = await patiently(self._client, "GET", "get-memory", After=self.number)
                 if not said["Changes"]:
@@ -111,6 +113,8 @@ class MemorySync:
                 return None
             done = apply_changes(self._tree, changes)
             self._note(number=number, sent=Layer(self._tree.memory).last_seq())
+            if number > self._state()["seen"]:
+                self._note(seen=number)
             return done
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from metatree import Tree
 from metatree.cache_folder import cache_folder
-from metatree.shared import LEASE_S, Shared
+from metatree.kernel.postgres_journal import LEASE_S
+from metatree.shared import Shared
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.postgres_address import address_of
 from metatree_agents.service.publisher import Published
