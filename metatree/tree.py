@@ -216,6 +216,22 @@ class Tree:
         self._require(node)
         return self._overlay.child_count(_id(node))
 
+    def child_page(self, node: str | Node = ROOT, *, start: int = 0, count: int = 100) -> list[Node]:
+        """Return `count` children of a node from number `start` on, as `children` has them, without reading the rest.
+
+        Raises:
+            UnknownNode: the node is not in the tree.
+        """
+        self._require(node)
+        ids = self._overlay.child_page(_id(node), max(0, start), max(0, count))
+        found = self._overlay.nodes(ids)
+        return [_listed(found[node_id][0]) for node_id in ids if node_id in found]
+
+    def child_number(self, node: str | Node) -> int:
+        """Return how many siblings come before a node, 0 for the root; raises `UnknownNode`."""
+        parent = self.parent(node)
+        return 0 if parent is None else self._overlay.child_number(parent, _id(node))
+
     def parent(self, node: str | Node) -> str | None:
         """Return the id of the parent, None for the root; raises `UnknownNode`."""
         chain = self._chain(node)
@@ -552,6 +568,11 @@ class Tree:
 
     def __repr__(self) -> str:
         return f"Tree({':memory:' if self.path is None else str(self.path)!r})"
+
+
+def _listed(node: Node) -> Node:
+    """Return a node as a listing has it: without the content that the tree keeps."""
+    return node if node.content is None else replace(node, content=None, content_kept=True)
 
 
 def _id(node: str | Node) -> str:

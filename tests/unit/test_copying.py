@@ -6,8 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from metatree import Node, Tree
-from metatree.copying import Change, apply_changes, changes_since
+from metatree.copying import Change, apply_changes, changes_since, flag_changes
 from metatree.editing import plant
+from metatree.flags import flag, flags, take_back
 from metatree.layer import ROOT, Layer
 from metatree.remembering import forget, memories, remember
 from metatree.store import Store
@@ -119,6 +120,21 @@ def test_a_change_of_a_node_below_one_that_is_missing_waits_for_it() -> None:
     with other.tree.memory.transaction():
         apply_changes(other.tree, changes[::-1])
     assert other.tree.ancestors("c") == [ROOT, "a", "p"]
+
+
+def test_flags_go_along_and_are_taken_back() -> None:
+    mine, other = Machine(), Machine()
+    made = flag(mine.tree, "a/one.py", "Which bulb fits?", who="ann")
+    changes = flag_changes(mine.tree, ())
+    for _ in range(2):
+        with other.tree.memory.transaction():
+            apply_changes(other.tree, changes)
+        assert flags(other.tree.memory) == [made]
+    take_back(mine.tree, made.id)
+    assert flag_changes(mine.tree, [made.id]) == [Change("flag", made.id, None)]
+    with other.tree.memory.transaction():
+        assert apply_changes(other.tree, flag_changes(mine.tree, [made.id])) == 1
+    assert not flags(other.tree.memory)
 
 
 def test_what_is_forgotten_leaves_no_word_behind() -> None:

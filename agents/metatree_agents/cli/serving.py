@@ -16,7 +16,18 @@ import typer
 from metatree.errors import MissingExtra, UserError
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND
-from metatree_agents.cli.shapes import UserAddedShape, UserShape, UsersShape
+from metatree_agents.cli.serve_options import (
+    Limit,
+    Log,
+    MetricsAddress,
+    Offer,
+    Proxy,
+    address_of_metrics,
+    form_of,
+    log_line,
+    rates_of,
+)
+from metatree_agents.cli.shapes import UserAddedShape, UserLoginShape, UserShape, UsersShape
 
 if TYPE_CHECKING:
     from metatree import Limits, Tree
@@ -108,6 +119,11 @@ def serve(
     ask_person: AskPerson = False,
     allow: options.Allow = None,
     web: options.Web = None,
+    limit: Limit = None,
+    offer: Offer = None,
+    proxy: Proxy = None,
+    metrics_address: MetricsAddress = None,
+    log: Log = "text",
     router: options.Router = None,
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
@@ -115,10 +131,10 @@ def serve(
     tree: options.TreePath = None,
     debug: options.Debug = False,
 ) -> int:
-    """Serve the memory to many users: they ask in topics over HTTP, and engines answer.
+    """Serve the memory to many users: they ask on a web page or over HTTP, and engines answer.
 
-    The first start makes an administrator, a frontend and an engine, and prints the first two's secrets once; the
-    engine runs inside. docs/service.md has the routes.
+    The first start makes an administrator, a frontend and an engine, prints the first two's secrets once, and a link
+    that logs the administrator in; the engine runs inside. docs/service.md has the routes, docs/web-page.md the page.
 
     A tool that changes something is called when --allow names it, when it was permitted for good, or when the person
     says yes in the thread.
@@ -127,15 +143,17 @@ def serve(
     Example: metatree serve --source ~/src/requests
     """
     _require_service()
+    from metatree.postgres import is_postgres
     from metatree_agents.cli.engines import engine_parts
     from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
-    from metatree_agents.service.postgres_address import is_postgres
+    from metatree_agents.service.logs import logging_to
     from metatree_agents.service.serving import serve_all
     from metatree_agents.service.sharing import Sharing, shared_at
     from metatree_agents.service.state import Settings
     from metatree_agents.service.users import Proofs
 
+    form, rates, metrics_at = form_of(log), rates_of(limit), address_of_metrics(metrics_address)
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
     settings = Settings(
         lease_s=lease,
@@ -144,6 +162,8 @@ def serve(
         check_wait_s=check_wait,
         shared=shared,
         proofs=Proofs(sha1=not no_sha1, newline=newline_hash),
+        rates=rates,
+        models=tuple(offer or ()),
     )
     several_machines = database is not None and is_postgres(database)
     copied = several_machines and publish is False and source is None and tree is None
@@ -152,7 +172,11 @@ def serve(
     def parts_of(searched: Tree) -> dict[str, Any]:
         return engine_parts(parts, searched, web=web, ask_person=ask_person, allow=allow)
 
-    with ExitStack() as opened:
+    with (
+        logging_to(form, debug=debug),
+        screen.notes_to(log_line if form == "json" else None),
+        ExitStack() as opened,
+    ):
         memory = None if copied else opened.enter_context(ready_tree(source, tree))
         if memory is not None:
             parts_of(memory)  # what is wrong with the options is said now
@@ -166,6 +190,7 @@ def serve(
                 kept,
                 settings,
                 memory=None if no_engine else memory,
+                shown=memory,
                 parts=parts_of,
                 limits=limits,
                 several=several,
@@ -173,8 +198,11 @@ def serve(
                 port=port,
                 stop=stop,
                 say=screen.note,
+                show=(lambda line: screen.write([line])) if form == "json" else screen.note,
                 options=again(database, source, tree),
                 sharing=sharing,
+                proxies=proxy or (),
+                metrics_at=metrics_at,
             )
         )
     return FOUND
@@ -227,10 +255,10 @@ def worker(
     \b
     Example: METATREE_SECRET=… metatree worker --server http://127.0.0.1:8080 --user Inference_1
     """
+    from metatree.postgres import is_postgres
     from metatree_agents.cli.engines import engine_parts
     from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
-    from metatree_agents.service.postgres_address import is_postgres
     from metatree_agents.service.sharing import copies_folder, shared_at
 
     secret = os.environ.get(SECRET, "")
@@ -352,6 +380,38 @@ def add(
     return FOUND
 
 
+@users_app.command("login")
+def login(
+    name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
+    server: Annotated[
+        str,
+        typer.Option("--server", parser=options.given, metavar="URL", help="Where people reach the service."),
+    ] = "http://127.0.0.1:8080",
+    database: DatabasePath = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Print a link that logs a user in to the web page, once, within 15 minutes.
+
+    \b
+    Example: metatree users login admin --server https://memory.example.org
+    """
+    from metatree_agents.service.web.sessions import CODE_S, Sessions
+
+    if not server.startswith(("http://", "https://")):
+        raise UserError(f"{server!r} is no address of a service: give one such as http://127.0.0.1:8080")
+    code = _with_database(database, source, tree, lambda kept: Sessions(kept).make_code(name))
+    link = f"{server.rstrip('/')}/login#code={code}"
+    if json:
+        screen.write_json(UserLoginShape(name=name, link=link, code=code, seconds=int(CODE_S)))
+    else:
+        screen.write([link])
+        screen.note(f"this logs {screen.visible(name)} in, once, within {int(CODE_S // 60)} minutes")
+    return FOUND
+
+
 @users_app.command("list")
 def list_(
     database: DatabasePath = None,
@@ -401,12 +461,23 @@ def _with_users(
 ) -> Any:
     from metatree_agents.service.users import Users
 
+    return _with_database(database, source, tree, lambda kept: what(Users(kept)), create=create)
+
+
+def _with_database(
+    database: str | None,
+    source: list[str] | None,
+    tree: Path | None,
+    what: Callable[[Database], Coroutine[Any, Any, Any]],
+    *,
+    create: bool = False,
+) -> Any:
     kept = _opened(database, source, tree, create=create)
 
     async def do() -> Any:
         try:
             await kept.start()
-            return await what(Users(kept))
+            return await what(kept)
         finally:
             await kept.close()
 
@@ -426,7 +497,8 @@ def _opened(
     from metatree_agents.service.database import SqliteDatabase
 
     if database is not None and "://" in database:
-        from metatree_agents.service.postgres_address import address_of, is_postgres
+        from metatree.postgres import is_postgres
+        from metatree_agents.service.postgres_address import address_of
 
         if not is_postgres(database):
             raise UserError(
@@ -465,7 +537,8 @@ def _opened(
 def again(database: str | None, source: list[str] | None, tree: Path | None) -> str:
     """Return the options that name the same database in another command, without secrets."""
     if database is not None:
-        from metatree_agents.service.postgres_address import is_postgres, without_secrets
+        from metatree.postgres import is_postgres
+        from metatree_agents.service.postgres_address import without_secrets
 
         return f" --database {quote(without_secrets(database) if is_postgres(database) else database)}"
     named = "".join(f" --source {each}" for each in source or ())
@@ -475,7 +548,7 @@ def again(database: str | None, source: list[str] | None, tree: Path | None) -> 
 def _require_service() -> None:
     from importlib.util import find_spec
 
-    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+    if any(find_spec(name) is None for name in ("fastapi", "jinja2", "uvicorn")):
         raise MissingExtra("service", what="`metatree serve`")
 
 

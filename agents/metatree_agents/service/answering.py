@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from metatree import Limits, Tree, aresume, asearch, load_run
 from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
@@ -15,10 +16,18 @@ from metatree.layer import Layer
 from metatree.result import PersonQuestion, SearchResult, TraceEntry
 
 NOTHING = "No answer was found in this memory."
+_CUT_OFF: Final = {
+    "failed": "The search failed before an answer was found; the log of the engine says why.",
+    "limit": "No answer was found before the search reached its limit.",
+}
+"""What an asker is told of a search that was cut off: what failed may name servers that are not theirs to know."""
+_log = logging.getLogger("metatree.engine")
 HELD_S = 1.0
 """How often an engine looks what became of a run that another one holds."""
 AWAY = "TransientError: PostgreSQL"
 """How the detail of a search begins that lost the database of its journal."""
+RULED_OUT = 12
+"""How many of the branches that were ruled out at one node are told to those who watch."""
 _TURNS = 10
 _JOURNAL_FACT = "journal-name"
 _TURN_CHARS = 1_500
@@ -154,8 +163,16 @@ def _key(tree: Tree, ask: PersonQuestion) -> str:
 def said_of(tree: Tree, result: SearchResult) -> Said:
     """Return a result in paragraphs, with the thinking of its search and where each answer comes from."""
     answer = [part.strip() for part in result.answer.split("\n\n") if part.strip()]
+    if not answer and result.ended in _CUT_OFF:
+        _log.warning("run %s ended early: %s", result.run_id, result.detail)
+        answer = [_CUT_OFF[result.ended]]
     sources = [
-        {"Node": quote.node, "Title": quote.title, "Quote": quote.quote, "Path": _path(tree, quote.node)}
+        {
+            "Node": quote.node or None,
+            "Title": quote.title,
+            "Quote": quote.quote,
+            "Path": _path(tree, quote.node),
+        }
         for each in result.answers
         for quote in each.sources
     ]
@@ -164,19 +181,38 @@ def said_of(tree: Tree, result: SearchResult) -> Said:
     return Said(answer or [NOTHING], think[:500], sources, result.ended, result.detail, asks)
 
 
-def step_of(tree: Tree, entry: TraceEntry) -> dict[str, Any] | None:
-    """Return one step of a search for people who watch, None for one that says nothing of its own."""
-    title = _title(tree, entry.node)
+def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT) -> dict[str, Any] | None:
+    """Return one step of a search for people who watch, None for one that says nothing of its own.
+
+    Args:
+        tree: the memory that was searched; says the titles of nodes.
+        entry: the step, as the trace has it.
+        ruled_out: how many of those that were ruled out are told; None for all.
+    """
+    title, more = _title(tree, entry.node), dict[str, Any]()
     match entry.event:
         case "route":
-            chosen = entry.data.get("choice")
-            out = len(entry.data.get("unviable") or ())
+            chosen, offered = entry.data.get("choice"), entry.data.get("offered") or ()
+            unviable = entry.data.get("unviable") or {}
             text = f"chose {_title(tree, chosen)}" if chosen else "chose nothing here"
-            text += f" of {len(entry.data.get('offered') or ())}" + (f", ruled out {out}" if out else "")
+            text += f" of {len(offered)}" + (f", ruled out {len(unviable)}" if unviable else "")
             text += f": {entry.reason}" if entry.reason else ""
+            told = list(unviable.items())[:ruled_out]
+            more = {
+                "Chosen": _title(tree, chosen),
+                "Trail": _between(tree, entry.node, chosen),
+                "Offered": len(offered),
+                "By": entry.data.get("by", "router"),
+                "RuledOut": [
+                    {"Node": node, "Title": _title(tree, node), "Reason": str(why)[:300]}
+                    for node, why in told
+                ],
+                "RuledOutCount": len(unviable),
+            }
         case "read":
             found = len(entry.data.get("answers") or ())
             text = f"read {title}: " + (f"{found} answer{'s' * (found != 1)}" if found else "nothing of use")
+            more = {"Answers": found}
         case "ask":
             text = f"asks first: {entry.reason}"
         case "tool" | "create" | "fallback" | "restart" | "second_look" | "person":
@@ -188,6 +224,12 @@ def step_of(tree: Tree, entry: TraceEntry) -> dict[str, Any] | None:
         "Node": entry.node,
         "Choice": entry.data.get("choice"),
         "Text": text[:1_000],
+        "Title": title,
+        "Above": tree.ancestors(entry.node) if entry.node and entry.node in tree else [],
+        "Frame": entry.frame,
+        "Step": entry.step,
+        "Reason": entry.reason[:500],
+        **more,
     }
 
 
@@ -225,6 +267,15 @@ def _narrowed(tree: Tree, asked: Asked) -> tuple[str | None, str]:
 def _title(tree: Tree, node: str | None) -> str:
     found = tree.find(node) if node else None
     return found.title if found is not None else str(node or "")
+
+
+def _between(tree: Tree, node: str | None, below: str | None) -> list[str]:
+    """Return the titles that lie between a node and one below it, which a search may choose at once."""
+    if not node or not below or tree.find(below) is None:
+        return []
+    above = tree.ancestors(below)
+    passed = above[above.index(node) + 1 :] if node in above else []
+    return [_title(tree, each) for each in passed]
 
 
 def _path(tree: Tree, node: str) -> str | None:

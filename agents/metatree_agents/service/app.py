@@ -11,6 +11,7 @@ from fastapi.exception_handlers import http_exception_handler
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from metatree import Tree
 from metatree.errors import TransientError
 from metatree_agents.service import (
     admin_routes,
@@ -28,10 +29,17 @@ from metatree_agents.service.observing import Observed
 from metatree_agents.service.openai_bodies import Wrong
 from metatree_agents.service.problems import problem
 from metatree_agents.service.state import Service, Settings
+from metatree_agents.service.web.mounting import mount_web
 
 
-def create_app(database: Database, settings: Settings | None = None) -> FastAPI:
-    """Return the service over a database; closing the application closes the database."""
+def create_app(
+    database: Database, settings: Settings | None = None, *, memory: Tree | None = None
+) -> FastAPI:
+    """Return the service over a database; closing the application closes the database.
+
+    Args:
+        memory: the tree that the web page shows; None for none.
+    """
     service = Service(database, settings)
 
     @asynccontextmanager
@@ -51,6 +59,7 @@ def create_app(database: Database, settings: Settings | None = None) -> FastAPI:
     for part in (wire, engine_routes, asking_routes, tree_routes, events, admin_routes, openai_routes):
         app.include_router(part.router)
     app.include_router(admin_routes.figures_router)
+    mount_web(app, memory)
     app.add_exception_handler(TransientError, _busy)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(Wrong, _wrong)

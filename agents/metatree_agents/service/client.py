@@ -98,7 +98,7 @@ class ServiceClient:
                 f"the service at {self.url} does not accept {self.name!r} with this secret; `metatree users add"
                 f" {self.name} --role engine` on its machine prints a new one"
             )
-        if answer.status_code in (429, 502, 503, 504):
+        if answer.status_code == 429 or answer.status_code >= 500:
             raise TransientError(f"the service at {self.url} is busy ({answer.status_code})")
         if answer.status_code != 200:
             try:

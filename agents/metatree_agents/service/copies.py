@@ -22,6 +22,7 @@ from metatree.shared import Shared
 from metatree.sources import FILES
 from metatree.store import Store
 from metatree_agents.service.client import ServiceClient, ServiceRefused, patiently, with_patience
+from metatree_agents.service.matching import index_of
 from metatree_agents.service.memory_sync import MemorySync
 from metatree_agents.service.write_through import WriteThrough, called_from
 
@@ -105,6 +106,10 @@ class TreeCopy:
         """The tree as it is now."""
         assert self._now is not None, "use it in `async with`"
         return self._now.tree
+
+    @property
+    def index(self) -> str | None:
+        return None if self._now is None else index_of(self._now.tree)
 
     @asynccontextmanager
     async def using(self) -> AsyncIterator[Tree]:

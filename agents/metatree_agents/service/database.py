@@ -82,6 +82,18 @@ class Database(Statements, Protocol):
         """Keep all statements of the block, or none of them."""
         ...
 
+    def snapshot(self) -> AbstractAsyncContextManager[Transaction]:
+        """Read all as it is at one moment, whatever others write meanwhile; nothing can be written."""
+        ...
+
+    async def columns(self, do: Transaction, table: str) -> list[str]:
+        """Return the names of the columns of a table."""
+        ...
+
+    async def recount(self, do: Transaction, tables: Sequence[str]) -> None:
+        """Let the keys that the database counts up go on after the largest that is there."""
+        ...
+
     def clock(self) -> float:
         """Return the seconds since 1970, by one clock for all processes of this database."""
         ...
@@ -126,6 +138,27 @@ class SqliteDatabase:
         # Nothing inside suspends, so no other task can get between the statements.
         with self._store.transaction():
             yield self._statements
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Transaction]:
+        # A connection of its own reads in one transaction without keeping writers out, as the write-ahead log allows.
+        if self._store.path is None:
+            async with self.transaction() as do:
+                yield do
+            return
+        with Store.open(self._store.path, create=False) as reader:
+            reader.freeze()
+            reader.execute("BEGIN")
+            try:
+                yield _SqliteTransaction(reader)
+            finally:
+                reader.execute("ROLLBACK")
+
+    async def columns(self, do: Transaction, table: str) -> list[str]:
+        return [row[0] for row in await do.rows("SELECT name FROM pragma_table_info(?) ORDER BY cid", table)]
+
+    async def recount(self, do: Transaction, tables: Sequence[str]) -> None:
+        """Do nothing: SQLite counts what is inserted."""
 
     def clock(self) -> float:
         return time.time()

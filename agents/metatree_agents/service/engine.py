@@ -144,7 +144,10 @@ class Engine:
     async def _answer(self, asked: Asked) -> Said | None:
         """Answer one query, or come to where its run asks a person; None when the search was stopped before."""
         topic, seq = asked.topic, asked.seq
-        thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
+        try:
+            thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
+        except ServiceRefused:
+            thread = []  # a service that shows engines no threads: the query stands alone
         asked = replace(asked, earlier=thread)
         steps: list[dict[str, Any]] = []
         telling = asyncio.ensure_future(self._tell(topic, seq, steps))
@@ -216,7 +219,9 @@ class Engine:
     async def _look_up(self) -> None:
         while not self._stopping.is_set():
             try:
-                wish = await self._client.call("GET", "get-new-lookup")
+                index = self._memory.index
+                state = {} if index is None else {"Index": index}
+                wish = await self._client.call("GET", "get-new-lookup", **state)
             except MetatreeError:  # 404: none is wanted
                 await self._until_stopped(asyncio.sleep(IDLE_S))
                 continue
@@ -234,6 +239,7 @@ class Engine:
 
     async def _learn(self) -> None:
         while not self._stopping.is_set():
-            with suppress(TransientError):
+            # ServiceRefused: a service that has the documented routes alone tells engines no recommendations.
+            with suppress(TransientError, ServiceRefused):
                 await self._memory.follow()
             await self._until_stopped(asyncio.sleep(LEARN_S))

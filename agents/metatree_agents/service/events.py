@@ -20,6 +20,7 @@ from metatree_agents.service.waiting import first_of
 from metatree_agents.service.wire import ASKING, answered, described, said, topic_of
 
 router = APIRouter(prefix="/api")
+HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 BEAT_S: Final = 15.0
 """How often a comment is sent while nothing happens, so that proxies keep the connection."""
 
@@ -40,15 +41,19 @@ async def events(request: Request) -> Response:
     topic, seq = await topic_of(service, who, given), number(given, "Seq")
     if await service.queue.query(topic, seq) is None:
         raise refused(404, f"there is no query {seq} in this topic")
-    last = request.headers.get("last-event-id", "0")
-    after = int(last) if last.isascii() and last.isdigit() and len(last) < 19 else 0
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    after = number_of_step(request.headers.get("last-event-id", "0"))
     return StreamingResponse(
-        _stream(request, service, topic, seq, after), media_type="text/event-stream", headers=headers
+        stream(request, service, topic, seq, after), media_type="text/event-stream", headers=HEADERS
     )
 
 
-async def _stream(request: Request, service: Service, topic: str, seq: int, after: int) -> AsyncIterator[str]:
+def number_of_step(said: str) -> int:
+    """Return the number of the last step that a client has, 0 when what it says is none."""
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
+
+
+async def stream(request: Request, service: Service, topic: str, seq: int, after: int) -> AsyncIterator[str]:
+    """Yield the steps of a query that came after a number, and its answer at last, as events."""
     left = gone(request)
     told: dict[int, dict[str, Any]] = {}
     yield "retry: 2000\n\n"

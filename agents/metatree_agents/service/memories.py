@@ -9,6 +9,7 @@ from typing import Protocol
 from metatree import Tree
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.engine_memory import learn
+from metatree_agents.service.matching import index_of
 
 
 class Memory(Protocol):
@@ -17,6 +18,11 @@ class Memory(Protocol):
     @property
     def version(self) -> int:
         """Of a tree that is published; 0 for any other."""
+        ...
+
+    @property
+    def index(self) -> str | None:
+        """What differs whenever a lookup may find something else; None while there is no tree yet."""
         ...
 
     def using(self) -> AbstractAsyncContextManager[Tree]:
@@ -36,6 +42,10 @@ class OwnTree:
     def __init__(self, client: ServiceClient, tree: Tree) -> None:
         self._client = client
         self._tree = tree
+
+    @property
+    def index(self) -> str:
+        return index_of(self._tree)
 
     @asynccontextmanager
     async def using(self) -> AsyncIterator[Tree]:

@@ -26,6 +26,7 @@ from metatree.sources import disk_root, inner_path, source_of
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.copies import TreeCopy
 from metatree_agents.service.engine_memory import learn
+from metatree_agents.service.matching import index_of
 from metatree_agents.service.memory_sync import MemorySync, name_of
 from metatree_agents.service.trees import LEASE_S, Trees
 from metatree_agents.service.write_through import WriteThrough, called_from
@@ -148,6 +149,12 @@ class Published:
             await self.follow()
             while await learn(self._client, self._tree):
                 await self.follow()
+
+    @property
+    def index(self) -> str | None:
+        if self._leads and self._tree is not None:
+            return index_of(self._tree)
+        return None if self._copy is None else self._copy.index
 
     @asynccontextmanager
     async def using(self) -> AsyncIterator[Tree]:

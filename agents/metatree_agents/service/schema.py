@@ -147,7 +147,19 @@ DROP INDEX query_unsettled;
 CREATE INDEX query_unsettled ON query(status, at) WHERE status IN ('Open', 'Pending', 'Failed', 'Waiting');
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES)
+_INDEXES = """
+-- Which state of its index each engine looks fragments up in; a lookup made in another state is made again when it is
+-- asked for again.
+CREATE TABLE service_index(engine TEXT PRIMARY KEY, version TEXT NOT NULL);
+"""
+
+_LOGIN = """
+-- One-time codes that log somebody in to the web page, by a hash of the code.
+CREATE TABLE service_login(code TEXT PRIMARY KEY, name TEXT NOT NULL, expires_at DOUBLE PRECISION NOT NULL);
+CREATE INDEX service_session_name ON service_session(name);
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES, _LOGIN)
 
 
 def statements(script: str, *, serial: str, blob: str = "BLOB") -> Iterator[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
-from metatree_agents.service.database import Database
+from metatree_agents.service.database import Database, Transaction
 
 Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
@@ -27,6 +27,7 @@ NONCE_CHARS: Final = range(8, 129)
 _NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 _NOBODY: Final = secrets.token_urlsafe(SECRET_BYTES)
 """What the hash of an unknown user is compared with, so that it takes as long."""
+_UNKNOWN: Final[tuple[Role, str]] = ("user", _NOBODY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,12 @@ def proof(name: str, nonce: str, secret: str, *, algorithm: str = "sha256") -> s
     return hashlib.new(algorithm, f"{name} {nonce} {secret}".encode()).hexdigest()
 
 
+async def _log_out(do: Transaction, name: str) -> None:
+    """End what a user's old secret opened: sessions of the web page, and codes for them."""
+    await do.execute("DELETE FROM service_session WHERE name = ?", name)
+    await do.execute("DELETE FROM service_login WHERE name = ?", name)
+
+
 class Users:
     """The table of users, and the nonces that they used."""
 
@@ -67,6 +74,8 @@ class Users:
         self._database = database
         self._proofs = proofs or Proofs()
         self._seen: dict[str, float] = {}
+        self._known: dict[str, tuple[Role, str]] = {}
+        """Role and secret of those who called."""
 
     async def add(self, name: str, role: str, *, secret: str | None = None) -> str:
         """Add a user, or give one a new secret and role; return the secret.
@@ -89,7 +98,7 @@ class Users:
                 " ON CONFLICT(name) DO UPDATE SET role = excluded.role, secret = excluded.secret",
                 *(name, role, secret, self._database.clock()),
             )
-            await do.execute("DELETE FROM service_session WHERE name = ?", name)
+            await _log_out(do, name)
         return secret
 
     async def first(self, names: Mapping[str, Role]) -> dict[str, str]:
@@ -128,7 +137,8 @@ class Users:
         async with self._database.transaction() as do:
             if not await do.execute("DELETE FROM service_user WHERE name = ?", name):
                 raise UserError(f"no user {name!r}: `metatree users list` lists them")
-            for table in ("service_session", "service_key", "service_use"):
+            await _log_out(do, name)
+            for table in ("service_key", "service_use"):
                 await do.execute(f"DELETE FROM {table} WHERE name = ?", name)
 
     async def list(self) -> list[tuple[str, str, float]]:
@@ -142,16 +152,31 @@ class Users:
         A nonce is used up only by a right hash, so that nobody can burn another's; an unknown user takes as long as
         a wrong hash.
         """
-        found = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
-        right = self._matches(name, nonce, found[1] if found else _NOBODY, digest)
-        if not (right and found) or len(nonce) not in NONCE_CHARS:
+        # One statement where the user is known here; whether the secret is still theirs is asked in the same one.
+        known = self._known.get(name, _UNKNOWN)
+        right = self._matches(name, nonce, known[1], digest)
+        if right and known is not _UNKNOWN and await self._use_up(name, nonce, known):
+            return Caller(name, known[0])
+        row = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
+        found = _UNKNOWN if row is None else (row[0], row[1])
+        right = self._matches(name, nonce, found[1], digest)
+        if found is _UNKNOWN or not right or not await self._use_up(name, nonce, found):
             return None
-        used = await self._database.execute(
-            "INSERT INTO service_nonce(name, nonce) VALUES (?, ?) ON CONFLICT DO NOTHING", name, nonce
-        )
-        if used:
-            await self.seen(name)
-        return Caller(name, found[0]) if used else None
+        self._known[name] = found
+        return Caller(name, found[0])
+
+    async def _use_up(self, name: str, nonce: str, known: tuple[Role, str]) -> bool:
+        """Keep a nonce; False when it is none, was used before, or the user has another role or secret by now."""
+        if len(nonce) not in NONCE_CHARS:
+            return False
+        if not await self._database.execute(
+            "INSERT INTO service_nonce(name, nonce) SELECT name, ? FROM service_user"
+            " WHERE name = ? AND role = ? AND secret = ? ON CONFLICT DO NOTHING",
+            *(nonce, name, *known),
+        ):
+            return False
+        await self.seen(name)
+        return True
 
     async def seen(self, name: str) -> None:
         """Note that a user was here, once a minute at most."""

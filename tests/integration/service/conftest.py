@@ -23,6 +23,7 @@ from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import Users
 
+from metatree import Tree
 from tests.real.postgres import Server, serving
 
 SECRETS = {
@@ -88,7 +89,7 @@ def opened(where: Path | str) -> Database:
 
 
 @contextmanager
-def served(where: Path | str, settings: Settings) -> Iterator[Served]:
+def served(where: Path | str, settings: Settings, memory: Tree | None = None) -> Iterator[Served]:
     """Run the service on a free port of the loopback interface, in a thread with a loop of its own."""
 
     async def add_users() -> None:
@@ -104,7 +105,7 @@ def served(where: Path | str, settings: Settings) -> Iterator[Served]:
     database = opened(where)
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(database, settings),
+            create_app(database, settings, memory=memory),
             host="127.0.0.1",
             port=0,
             log_level="error",
@@ -145,9 +146,9 @@ def serve(place: Path | str) -> Iterator[Callable[..., Served]]:
     """Return a function that starts a service with given settings."""
     with ExitStack() as stack:
 
-        def start(where: Path | str | None = None, **given: Any) -> Served:
+        def start(where: Path | str | None = None, *, memory: Tree | None = None, **given: Any) -> Served:
             given = {"engine_wait_s": 0.2, "check_wait_s": 0.2, **given}
-            return stack.enter_context(served(where or place, Settings(**given)))
+            return stack.enter_context(served(where or place, Settings(**given), memory))
 
         yield start
 

@@ -20,6 +20,7 @@ from metatree_routers import TextEvidence
 
 from metatree import Node, Tree
 from metatree.errors import UserError
+from metatree.flags import flag, flags
 from metatree.remembering import forget, memories, remember
 
 from .conftest import SECRETS, Served, opened
@@ -173,9 +174,11 @@ def test_memories_and_what_is_forgotten_reach_all_machines(shop: Shop) -> None:
             renamed = shop.tree.get("part1")
             shop.tree.update(replace(renamed, title="The south wing"))
             forget(shop.tree, said.node)
+            flagged = flag(shop.tree, "part2", "Who waters the plants?", who="ann")
             await published.follow()
             for copy in (first, second):
                 async with copy.using() as now:
+                    assert flags(now.memory) == [flagged]
                     assert not memories(now) and now.get("part1").title == "The south wing"
                     assert now.find("memories:") is None
                     assert "cactus" not in str(now.memory.rows("SELECT * FROM content"))

@@ -1,0 +1,25 @@
+"""What the web page of one process holds besides the service: the memory that it shows, and who guessed wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from starlette.requests import HTTPConnection
+
+from metatree import Tree
+from metatree_agents.service.web.throttle import Throttle
+
+
+@dataclass(slots=True)
+class Web:
+    """The parts of the web page in one process."""
+
+    memory: Tree | None = None
+    """The tree that it shows; None where the process has none."""
+    throttle: Throttle = field(default_factory=Throttle)
+
+    @staticmethod
+    def of(connection: HTTPConnection) -> Web:
+        """Return that of the service that a request came to."""
+        found: Web = connection.app.state.web
+        return found
