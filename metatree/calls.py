@@ -61,6 +61,8 @@ class Made:
 
     result: Any
     reused: bool
+    at: float | None = None
+    """When a call that is reused was made, seconds since 1970."""
 
 
 class Calls(Protocol):
@@ -101,6 +103,8 @@ class Known:
     """Whether the result may still be used by others."""
     at_work: bool
     """Whether somebody may still be making it."""
+    at: float | None = None
+    """When it was made, seconds since 1970."""
 
 
 def judged(found: Known, *, key: str, tool: Tool, again: bool) -> Made | Literal["take", "wait"]:
@@ -111,7 +115,7 @@ def judged(found: Known, *, key: str, tool: Tool, again: bool) -> Made | Literal
     """
     if found.result is not None:
         if found.valid or found.key == key:
-            return Made(json.loads(found.result), found.key != key)
+            return Made(json.loads(found.result), found.key != key, found.at)
         return "take"
     if found.at_work:
         return "wait"
@@ -164,16 +168,16 @@ class CallRecords:
         while True:
             with self._store.transaction():
                 found = self._store.row(
-                    "SELECT result, key, until, owner, expires_at FROM call WHERE hash = ?", (call.hash,)
+                    "SELECT result, key, until, owner, expires_at, at FROM call WHERE hash = ?", (call.hash,)
                 )
                 if found is None:
                     self._take(call, key, run_id, tool)
                     return None
-                result, made_by, until, owner, expires_at = found
+                result, made_by, until, owner, expires_at, at = found
                 now = self._now()
                 mine = made_by == key and owner == self._owner
                 at_work = not mine and expires_at > now and owner is not None and not is_dead(owner)
-                known = Known(result, made_by, until is None or until > now, at_work)
+                known = Known(result, made_by, until is None or until > now, at_work, at)
                 verdict = judged(known, key=key, tool=tool, again=again)
                 if isinstance(verdict, Made):
                     return verdict

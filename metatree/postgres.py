@@ -39,7 +39,7 @@ class PostgresConnection:
         patience_s: for how long work is tried again when the server cannot be reached; 0 raises at once.
         lock_s: how long to wait for a lock, and how long a transaction may stand still: a process that is stopped
             inside one must not keep others out for ever.
-        settings: statements that each connection begins with.
+        space: the schema of the database that the tables are in, made when it is not there; None for the default.
 
     Raises:
         MissingExtra: psycopg is not installed.
@@ -54,7 +54,7 @@ class PostgresConnection:
         what: str,
         patience_s: float = 0.0,
         lock_s: float = 60.0,
-        settings: Sequence[str] = (),
+        space: str | None = None,
     ) -> None:
         try:
             import psycopg
@@ -72,7 +72,10 @@ class PostgresConnection:
         )
         lock_ms = max(1, int(lock_s * 1000))
         names = ("idle_in_transaction_session_timeout", "lock_timeout")
-        self._settings = (*(f"SET {name} = {lock_ms}" for name in names), *settings)
+        self._settings = [f"SET {name} = {lock_ms}" for name in names]
+        if space is not None:
+            self._settings.append(f'SET search_path TO "{space}"')
+        self._space = space
         self._lock = threading.RLock()
         self._closed = False
         self._patience_s = 0.0
@@ -85,6 +88,10 @@ class PostgresConnection:
     def _prepare(self) -> None:
         with self.raw.transaction():
             self.rows("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            # Asked for first: `IF NOT EXISTS` takes the right to make one even where it is there.
+            known = self.rows("SELECT 1 FROM pg_namespace WHERE nspname = %s", (self._space,))
+            if self._space is not None and not known:
+                self.raw.execute(f'CREATE SCHEMA "{self._space}"')
             self.raw.execute(self._schema)
 
     def run(self, work: Callable[[bool], T]) -> T:

@@ -46,6 +46,7 @@ class PostgresCalls:
     Args:
         address: `postgresql://…`.
         owner: a name for this process.
+        space: the schema of the database that they are in; None for the default.
         patience_s: for how long a statement is tried again while the server cannot be reached.
 
     Raises:
@@ -53,9 +54,11 @@ class PostgresCalls:
         UserError: the database cannot be reached.
     """
 
-    def __init__(self, address: str, *, owner: str | None = None, patience_s: float = 0.0) -> None:
+    def __init__(
+        self, address: str, *, owner: str | None = None, patience_s: float = 0.0, space: str | None = None
+    ) -> None:
         self._database = PostgresConnection(
-            address, schema=_SCHEMA, what="tool calls in PostgreSQL", patience_s=patience_s
+            address, schema=_SCHEMA, what="tool calls in PostgreSQL", patience_s=patience_s, space=space
         )
         self._owner = owner or this_process()
 
@@ -87,17 +90,17 @@ class PostgresCalls:
                 return "take"
             with database.raw.transaction():
                 found = database.rows(
-                    f"SELECT result, key, until IS NULL OR until > {NOW}, owner, expires_at > {NOW}"
+                    f"SELECT result, key, until IS NULL OR until > {NOW}, owner, expires_at > {NOW}, at"
                     " FROM metatree_call WHERE hash = %s FOR UPDATE",
                     (call.hash,),
                 )
                 if found:
-                    result, made_by, valid, owner, held = found[0]
+                    result, made_by, valid, owner, held, at = found[0]
                     mine = made_by == key and owner == self._owner
                     if mine and repeated and result is None:
                         return "take"  # by the attempt whose answer was lost
                     at_work = not mine and held and owner is not None and not is_dead(owner, shared=True)
-                    known = Known(result, made_by, valid, at_work)
+                    known = Known(result, made_by, valid, at_work, at)
                     verdict = judged(known, key=key, tool=tool, again=again)
                     if verdict != "take":
                         return verdict

@@ -67,7 +67,7 @@ CREATE TABLE IF NOT EXISTS board_waiter(
     expires_at DOUBLE PRECISION NOT NULL
 );
 """
-_SPACE: Final = "metatree_boards"
+SPACE: Final = "metatree_boards"
 """The schema of the database that they lie in: other programs may have tables of these names."""
 _WRITERS: Final = 0x6D74626F
 _EACH: Final = re.compile(r"json_each\((\w+|\?)\)")
@@ -81,6 +81,7 @@ class PostgresStore(Store):
 
     Args:
         address: `postgresql://…`.
+        space: the schema of the database that they lie in.
         patience_s: for how long a statement outside of a transaction is tried again while the server is away.
 
     Raises:
@@ -90,15 +91,15 @@ class PostgresStore(Store):
 
     shared = True
 
-    def __init__(self, address: str, *, patience_s: float = 0.0) -> None:
+    def __init__(self, address: str, *, space: str = SPACE, patience_s: float = 0.0) -> None:
         self.path = None
         self.read_only = False
         self._database = PostgresConnection(
             address,
-            schema=f"CREATE SCHEMA IF NOT EXISTS {_SPACE}; SET LOCAL search_path TO {_SPACE}; {_SCHEMA}",
+            schema=_SCHEMA,
             what="a blackboard in PostgreSQL",
             patience_s=patience_s,
-            settings=(f"SET search_path TO {_SPACE}",),
+            space=space,
         )
         self._depth = 0
 
@@ -124,7 +125,9 @@ class PostgresStore(Store):
         except (database.psycopg.DataError, UnicodeEncodeError) as exc:
             raise UserError(f"the database cannot keep a value: {exc}") from exc
         except database.psycopg.errors.UndefinedTable as exc:
-            raise BrokenStore(f"the database lacks a table of the boards: {exc}", path=_SPACE) from exc
+            raise BrokenStore(
+                f"the database lacks a table of the boards: {exc}", path=self._database.address
+            ) from exc
         except database.psycopg.ProgrammingError as exc:
             raise MetatreeError(f"PostgreSQL: {exc}") from exc
 

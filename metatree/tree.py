@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from metatree.contents import Files
     from metatree.memory_type import Progress
-    from metatree.shared import Shared
+    from metatree.shared import Sharing
 
 __all__ = ["ROOT", "Tree"]
 
@@ -69,7 +69,7 @@ class Tree:
         self._editor = Editor(self._overlay)
         self.scratch: dict[str, Any] = {}
         """What users of this object keep with it while it lives, such as an index that was read; by their own names."""
-        self.shared: Shared | None = None
+        self.shared: Sharing | None = None
         """Where its runs, tool calls and boards are kept for several machines; None for its own memory."""
         self.files: Files | None = None
         """What gives the files that nodes were built from, where they are not on this machine; None for the disk."""

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from metatree_agents.service.database import Database, SqliteDatabase
-
+from benchmarks.service.databases import opened
 from benchmarks.service.processes import ROOT, ServerProcess
 
 LEASE_S = 2.0
@@ -164,8 +163,9 @@ class Soak:
         return int(asyncio.run(self._one("SELECT count(*) FROM query WHERE status <> 'Done'")))
 
     async def _one(self, sql: str) -> Any:
-        database = open_database(self._database)
+        database = opened(self._database)
         try:
+            await database.start()
             async with database.transaction() as do:
                 found = await do.row(sql)
             return found[0] if found else None
@@ -174,7 +174,8 @@ class Soak:
 
     async def _check(self) -> None:
         """Compare what is in the database with what askers and engines wrote down."""
-        database = open_database(self._database)
+        database = opened(self._database)
+        await database.start()
         async with database.transaction() as do:
             rows = await do.rows(
                 "SELECT topic, seq, text, status, answer, answered_at FROM query ORDER BY topic, seq"
@@ -221,8 +222,3 @@ class Soak:
                 with suppress(ValueError):  # the last line of one that was killed while it wrote
                     found.append(json.loads(line))
         return found
-
-
-def open_database(where: str) -> Database:
-    """Return the database at an address."""
-    return SqliteDatabase.open(where)

@@ -12,12 +12,12 @@ import sys
 from fastapi import FastAPI, Request
 from metatree_agents.service.app import create_app
 from metatree_agents.service.calls import caller, parameters_of
-from metatree_agents.service.database import SqliteDatabase
 from metatree_agents.service.serving import listen, server_of
 from metatree_agents.service.state import Service, Settings
 from metatree_agents.service.users import Users
 
 from benchmarks.service.caller import SECRETS
+from benchmarks.service.databases import opened
 
 
 def add_bench_routes(app: FastAPI) -> None:
@@ -40,7 +40,8 @@ def add_bench_routes(app: FastAPI) -> None:
 
 async def serve(where: str, port: int, given: dict[str, float]) -> None:
     """Serve until a signal."""
-    database = SqliteDatabase.open(where)
+    database = opened(where)
+    await database.start()
     users = Users(database)
     known = {name for name, _, _ in await users.list()}
     for role, (name, secret) in SECRETS.items():

@@ -57,7 +57,17 @@ EXPORTED_TABLES: Final = frozenset(
     | {"rule_token"}
 )
 LOCAL_FACTS: Final = frozenset(
-    {"anchored", "generation", "made_at", "sources", "built_at", "building", "readers", "unpacked"}
+    {
+        "anchored",
+        "generation",
+        "made_at",
+        "sources",
+        "built_at",
+        "building",
+        "readers",
+        "unpacked",
+        "journal-name",
+    }
 )
 """Facts that are true of one place alone."""
 DERIVED_FACTS: Final = "memory-text:"

@@ -64,6 +64,7 @@ class PostgresJournal:
         address: `postgresql://…`.
         owner: a name for this process.
         lease_s: how long a run stays held after its holder's last write.
+        space: the schema of the database that it is in; None for the default.
         patience_s: for how long a write is tried again while the server cannot be reached; see `PostgresConnection`.
 
     Raises:
@@ -72,7 +73,13 @@ class PostgresJournal:
     """
 
     def __init__(
-        self, address: str, *, owner: str | None = None, lease_s: float = LEASE_S, patience_s: float = 0.0
+        self,
+        address: str,
+        *,
+        owner: str | None = None,
+        lease_s: float = LEASE_S,
+        patience_s: float = 0.0,
+        space: str | None = None,
     ) -> None:
         self.renew_every_s: float | None = lease_s / 4
         self._lease_s = lease_s
@@ -84,6 +91,7 @@ class PostgresJournal:
             what="a journal in PostgreSQL",
             patience_s=patience_s,
             lock_s=lease_s,
+            space=space,
         )
         self._run = self._database.run
         self._rows = self._database.rows

@@ -7,6 +7,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from metatree.calls import Call, CallRecords, Calls, Made, call_of
@@ -217,6 +218,8 @@ class Toolbox:
 
     def _called(self, call: Call, made: Made) -> dict[str, Any]:
         found = {"reused": made.reused, "call": call.hash, **made.result}
+        if made.reused and made.at is not None:
+            found["at"] = datetime.fromtimestamp(made.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
         if "node" in found:
             kept = self._tree.find(found["node"]["id"])
             same = kept is not None and (

@@ -35,11 +35,11 @@ def reasons(reader: Reader, ranking: Ranking, files: Sequence[int], parts: Secti
     for file in files:
         sentences = list(dict.fromkeys(pointer.reason for pointer in ranking.pointers.get(file, ())))
         sentences = sentences[:_MOST_NAMED]
-        in_path = path_words(reader.records, postings, weights, file)
+        in_path = parts.telling(path_words(reader.records, postings, weights, file))
         if in_path:
             sentences.append(f"its path says {_spelled(in_path, spellings)}")
         part = best.get(file)
-        in_part = [] if part is None else _words(postings, np.array([part]))
+        in_part = [] if part is None else parts.telling(_words(postings, np.array([part])))
         name = names.get(part, "").partition("::")[2] if part is not None else ""
         if in_part and name and not name.endswith(">"):
             sentences.append(f"`{name}` has {_spelled(in_part, spellings)}")
@@ -47,8 +47,8 @@ def reasons(reader: Reader, ranking: Ranking, files: Sequence[int], parts: Secti
             in_part = []
         inside = np.flatnonzero(reader.records.home == file)
         shown = {*in_path[:_MOST_WORDS], *in_part[:_MOST_WORDS]}
-        others = [term for term in _words(postings, inside) if term not in shown]
-        if others:
+        others = [term for term in parts.telling(_words(postings, inside)) if term not in shown]
+        if others and not (shown and parts.are_small_numbers(others)):
             sentences.append(f"{'also has' if shown else 'shares'} {_spelled(others, spellings)}")
         if ranking.commits.get(file):
             sentences.append(_touched(ranking.commits[file]))

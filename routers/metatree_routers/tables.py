@@ -47,6 +47,19 @@ _IN = 500
 T = TypeVar("T")
 
 
+def take_memory_anew(database: Database) -> None:
+    """Let an index that came from another machine index the memory layer of this one, whose changes have other numbers.
+
+    What it says of the built layer stays.
+    """
+    if not database.rows("SELECT 1 FROM sqlite_master WHERE name = 'text_meta'"):
+        return
+    known = database.rows("SELECT value FROM text_meta WHERE key = 'sequence'")
+    if known:
+        built = json.loads(known[0][0]) >> 32 << 32
+        database.execute("UPDATE text_meta SET value = ? WHERE key = 'sequence'", (json.dumps(built),))
+
+
 class Database(Protocol):
     """What the index needs of a store; `metatree.store.Store` has it."""
 

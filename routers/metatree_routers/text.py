@@ -85,6 +85,25 @@ def expand(raw: str) -> tuple[str, ...]:
     return tuple(terms) if lower.startswith(_SELF) else (*terms, lower)
 
 
+def spelled_terms(raw: str) -> tuple[tuple[str, str], ...]:
+    """Give the terms of one raw token as `expand` does, each as it is written: a part of a name by itself.
+
+    Example:
+        >>> spelled_terms("resolve_redirects")
+        (('resolv', 'resolve'), ('redirect', 'redirects'), ('resolve_redirects', 'resolve_redirects'))
+        >>> spelled_terms("HTTPAdapter")
+        (('http', 'HTTP'), ('adapt', 'Adapter'), ('httpadapter', 'HTTPAdapter'))
+    """
+    terms = expand(raw)
+    if len(terms) < 2:
+        return tuple((term, raw) for term in terms)
+    pieces: dict[str, str] = {}
+    for piece in _PART.findall(raw):
+        for term in expand(piece):
+            pieces.setdefault(term, piece)
+    return tuple((term, pieces.get(term, raw)) for term in terms)
+
+
 @lru_cache(maxsize=131_072)
 def _name_terms(name: str) -> tuple[str, ...]:
     """Give the terms of a word or an identifier without dots."""

@@ -32,7 +32,7 @@ from metatree.testing import PlainComposer, PlainDescriber, ScriptedToolCaller
 PAGES = 6
 
 
-def parts(ledger: Path, nap_s: float = 0.02) -> dict[str, Any]:
+def parts(ledger: Path, nap_s: float = 0.02, *, kind: str = "page") -> dict[str, Any]:
     """Return a router that goes to the page that a question names, and two tools that write down each call."""
 
     def note(what: str) -> None:
@@ -40,7 +40,7 @@ def parts(ledger: Path, nap_s: float = 0.02) -> dict[str, Any]:
         os.write(file, f"{what}\n".encode())
         os.close(file)
 
-    @tool(kind="exploratory", kinds=["page"])
+    @tool(kind="exploratory", kinds=[kind])
     def look(node: Node) -> str:
         """Look at what a page links to."""
         note(f"look {node.id} begin")
@@ -48,7 +48,7 @@ def parts(ledger: Path, nap_s: float = 0.02) -> dict[str, Any]:
         note(f"look {node.id} end")
         return "nothing to see"
 
-    @tool(kind="exploratory", kinds=["page"], repeatable=False)
+    @tool(kind="exploratory", kinds=[kind], repeatable=False)
     def pay(node: Node) -> str:
         """Pay for a page."""
         note(f"pay {node.id} begin")

@@ -202,10 +202,10 @@ def test_one_lookup_of_a_fingerprint_is_out_and_its_first_matches_stay(place: st
                 claims = await asyncio.gather(*(lookups[n % 2].claim(f"e{n}") for n in range(8)))
                 assert [claim.count for claim in claims if claim] == [count]
                 mark = next(claim.fingerprint for claim in claims if claim)
-                given = await asyncio.gather(*(lookups[n % 2].give(mark, [f"m{n}"]) for n in range(4)))
+                given = await asyncio.gather(*(lookups[n % 2].give(mark, [f"{count} {n}"]) for n in range(4)))
                 assert given.count(True) == 1
                 (found,) = await lookups[0].of_topic("T")
-                assert found["Fragments"][count - 1] == {"fragment": [f"m{given.index(True)}"]}
+                assert found["Fragments"][count - 1] == {"fragment": [f"{count} {given.index(True)}"]}
 
     asyncio.run(run())
 

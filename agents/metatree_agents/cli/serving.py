@@ -6,23 +6,36 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from metatree.errors import MissingExtra, UserError
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND
+from metatree_agents.cli.serve_options import (
+    Limit,
+    Log,
+    MetricsAddress,
+    Offer,
+    Proxy,
+    address_of_metrics,
+    form_of,
+    log_line,
+    rates_of,
+)
 from metatree_agents.cli.shapes import UserAddedShape, UserLoginShape, UserShape, UsersShape
 
 if TYPE_CHECKING:
     from metatree import Limits, Tree
+    from metatree.shared import Shared
     from metatree_agents.service.database import Database
     from metatree_agents.service.users import Users
 
+T = TypeVar("T")
 SECRET = "METATREE_SECRET"
 DATABASE = "service.db"
 
@@ -86,9 +99,31 @@ def serve(
             help="Accept hashes of the text with an end of line too, as `echo | sha1sum` makes them.",
         ),
     ] = False,
+    publish: Annotated[
+        bool | None,
+        typer.Option(
+            "--publish/--no-publish",
+            help="Publish the tree for engines on other machines; the default with a PostgreSQL database. With one and"
+            " --no-publish, the engine inside searches a copy of what another server publishes.",
+        ),
+    ] = None,
+    refresh: Annotated[
+        float,
+        typer.Option(
+            "--refresh",
+            min=0,
+            metavar="S",
+            help="Bring a published tree up to date every S seconds; 0 for never.",
+        ),
+    ] = 0.0,
     ask_person: AskPerson = False,
     allow: options.Allow = None,
     web: options.Web = None,
+    limit: Limit = None,
+    offer: Offer = None,
+    proxy: Proxy = None,
+    metrics_address: MetricsAddress = None,
+    log: Log = "text",
     router: options.Router = None,
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
@@ -108,13 +143,17 @@ def serve(
     Example: metatree serve --source ~/src/requests
     """
     _require_service()
+    from metatree.postgres import is_postgres
     from metatree_agents.cli.engines import engine_parts
     from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
+    from metatree_agents.service.logs import logging_to
     from metatree_agents.service.serving import serve_all
+    from metatree_agents.service.sharing import Sharing, shared_at
     from metatree_agents.service.state import Settings
     from metatree_agents.service.users import Proofs
 
+    form, rates, metrics_at = form_of(log), rates_of(limit), address_of_metrics(metrics_address)
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
     settings = Settings(
         lease_s=lease,
@@ -123,24 +162,47 @@ def serve(
         check_wait_s=check_wait,
         shared=shared,
         proofs=Proofs(sha1=not no_sha1, newline=newline_hash),
+        rates=rates,
+        models=tuple(offer or ()),
     )
-    with ready_tree(source, tree) as memory:
-        parts = engine_parts(parts, memory, web=web, ask_person=ask_person, allow=allow)
+    several_machines = database is not None and is_postgres(database)
+    copied = several_machines and publish is False and source is None and tree is None
+    published = several_machines if publish is None else publish
+
+    def parts_of(searched: Tree) -> dict[str, Any]:
+        return engine_parts(parts, searched, web=web, ask_person=ask_person, allow=allow)
+
+    with (
+        logging_to(form, debug=debug),
+        screen.notes_to(log_line if form == "json" else None),
+        ExitStack() as opened,
+    ):
+        memory = None if copied else opened.enter_context(ready_tree(source, tree))
+        if memory is not None:
+            parts_of(memory)  # what is wrong with the options is said now
         kept = _opened(database, source, tree)
+        sharing = None
+        if copied or published:
+            shared_runs = opened.enter_context(shared_at(str(database))) if several_machines else None
+            sharing = Sharing(memory, not no_engine, shared_runs, refresh_s=refresh)
         _run(
             lambda stop: serve_all(
                 kept,
                 settings,
                 memory=None if no_engine else memory,
                 shown=memory,
-                parts=parts,
+                parts=parts_of,
                 limits=limits,
                 several=several,
                 host=host,
                 port=port,
                 stop=stop,
                 say=screen.note,
+                show=(lambda line: screen.write([line])) if form == "json" else screen.note,
                 options=again(database, source, tree),
+                sharing=sharing,
+                proxies=proxy or (),
+                metrics_at=metrics_at,
             )
         )
     return FOUND
@@ -154,6 +216,25 @@ def worker(
         str, typer.Option("--user", parser=options.given, metavar="NAME", help="The engine's name there.")
     ],
     several: Several = 1,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            parser=options.given,
+            metavar="URL",
+            help="The service's postgresql:// address: runs and tool calls are then shared with all its engines, and"
+            " a run that died with its machine goes on on another.",
+        ),
+    ] = None,
+    copy: Annotated[
+        Path | None,
+        typer.Option(
+            "--copy",
+            parser=options.path,
+            metavar="FOLDER",
+            help="Where the copy of the service's tree is kept; by default in the user's cache folder.",
+        ),
+    ] = None,
     ask_person: AskPerson = False,
     allow: options.Allow = None,
     web: options.Web = None,
@@ -166,23 +247,45 @@ def worker(
 ) -> int:
     """Run an engine: claim topics of a service, search the tree for answers, and post them.
 
+    Without --source and --tree it searches a copy of the tree that the service publishes, kept in step with it.
+
     The engine's secret is read from METATREE_SECRET, so that no list of processes shows it. Ctrl-C, or a TERM signal,
     stops it gracefully: what it has not answered goes back to the queue.
 
     \b
     Example: METATREE_SECRET=… metatree worker --server http://127.0.0.1:8080 --user Inference_1
     """
+    from metatree.postgres import is_postgres
     from metatree_agents.cli.engines import engine_parts
     from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import ready_tree
+    from metatree_agents.service.sharing import copies_folder, shared_at
 
     secret = os.environ.get(SECRET, "")
     if not secret:
         raise UserError(f"the secret of {user!r} is missing: put it into {SECRET}")
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
-    with ready_tree(source, tree) as memory:
-        parts = engine_parts(parts, memory, web=web, ask_person=ask_person, allow=allow)
-        _run(lambda stop: _work(server, user, secret, memory, parts, limits, several, stop))
+    own = source is not None or tree is not None
+    if database is not None and (own or not is_postgres(database)):
+        raise UserError(
+            "--database is the service's own postgresql:// address, for engines that search a copy of its tree:"
+            f" {'leave out --source and --tree' if own else 'a file is of one machine'}"
+        )
+
+    def parts_of(searched: Tree) -> dict[str, Any]:
+        return engine_parts(parts, searched, web=web, ask_person=ask_person, allow=allow)
+
+    with ExitStack() as opened:
+        memory = opened.enter_context(ready_tree(source, tree)) if own else None
+        if memory is not None:
+            parts_of(memory)  # what is wrong with the options is said now
+        shared = opened.enter_context(shared_at(database)) if database is not None else None
+        folder = copy or copies_folder()
+        _run(
+            lambda stop: _work(
+                server, user, secret, memory, parts_of, limits, several, stop, folder=folder, shared=shared
+            )
+        )
     return FOUND
 
 
@@ -190,19 +293,30 @@ async def _work(
     server: str,
     user: str,
     secret: str,
-    memory: Tree,
-    parts: dict[str, Any],
+    memory: Tree | None,
+    parts: Callable[[Tree], dict[str, Any]],
     limits: Limits | None,
     several: int,
     stop: asyncio.Event,
+    *,
+    folder: Path,
+    shared: Shared | None,
 ) -> None:
     from metatree_agents.service.client import ServiceClient
+    from metatree_agents.service.copies import TreeCopy
     from metatree_agents.service.engine import Engine
 
-    async with ServiceClient(server, user, secret) as client:
+    async with AsyncExitStack() as opened:
+        client = await opened.enter_async_context(ServiceClient(server, user, secret))
+        searched: Tree | TreeCopy | None = memory
+        if searched is None:
+            copy = TreeCopy(client, folder, shared=shared, say=screen.note)
+            searched = await _unless(stop, opened.enter_async_context(copy))
+            if searched is None:
+                return
         engine = Engine(
             client,
-            memory,
+            searched,
             parts=parts,
             limits=limits,
             several=several,
@@ -216,6 +330,20 @@ async def _work(
             await engine.run()
         finally:
             stopping.cancel()
+
+
+async def _unless(stop: asyncio.Event, what: Coroutine[Any, Any, T]) -> T | None:
+    """Await something that may take long, or give it up and return None when it is time to stop."""
+    task, stopped = asyncio.ensure_future(what), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return None
+    finally:
+        stopped.cancel()
 
 
 async def _then(stop: asyncio.Event, what: Callable[[], None]) -> None:
@@ -369,7 +497,8 @@ def _opened(
     from metatree_agents.service.database import SqliteDatabase
 
     if database is not None and "://" in database:
-        from metatree_agents.service.postgres_address import address_of, is_postgres
+        from metatree.postgres import is_postgres
+        from metatree_agents.service.postgres_address import address_of
 
         if not is_postgres(database):
             raise UserError(
@@ -408,7 +537,8 @@ def _opened(
 def again(database: str | None, source: list[str] | None, tree: Path | None) -> str:
     """Return the options that name the same database in another command, without secrets."""
     if database is not None:
-        from metatree_agents.service.postgres_address import is_postgres, without_secrets
+        from metatree.postgres import is_postgres
+        from metatree_agents.service.postgres_address import without_secrets
 
         return f" --database {quote(without_secrets(database) if is_postgres(database) else database)}"
     named = "".join(f" --source {each}" for each in source or ())

@@ -12,7 +12,8 @@ from metatree_agents.service.queue import Queue
 from metatree_agents.service.users import Users
 
 LISTED: Final = 1_000
-_UNSETTLED: Final = ("Open", "Pending", "Failed")
+_UNSETTLED: Final = ("Open", "Pending", "Waiting", "Failed")
+_AMONG: Final = "('Open', 'Pending', 'Waiting', 'Failed')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Figures:
     """How full the queue is.
 
     Args:
-        queries: how many are `Open`, `Pending` and `Failed`.
+        queries: how many are `Open`, `Pending`, `Waiting` for a person, and `Failed`.
         oldest_open_s: for how long the oldest open query has waited; 0 without one.
         leases: how many topics engines have.
     """
@@ -46,8 +47,7 @@ class Administration:
         now = self._clock()
         async with self._database.transaction() as do:
             rows = await do.rows(
-                "SELECT status, count(*), min(at) FROM query WHERE status IN ('Open', 'Pending', 'Failed')"
-                " GROUP BY status"
+                f"SELECT status, count(*), min(at) FROM query WHERE status IN {_AMONG} GROUP BY status"
             )
             held = await do.row(
                 "SELECT count(*) FROM topic WHERE engine IS NOT NULL AND lease_until > ?", now
@@ -70,7 +70,7 @@ class Administration:
             queries = await do.rows(
                 "SELECT query.topic, query.seq, query.text, query.status, query.attempts, query.at, query.engine,"
                 " topic.owner FROM query JOIN topic ON topic.id = query.topic"
-                " WHERE query.status IN ('Open', 'Pending', 'Failed')"
+                f" WHERE query.status IN {_AMONG}"
                 " ORDER BY query.at, query.topic, query.seq LIMIT ?",
                 LISTED,
             )
@@ -89,6 +89,7 @@ class Administration:
             "At": stamp(now),
             "Open": figures.queries["Open"],
             "Pending": figures.queries["Pending"],
+            "Waiting": figures.queries["Waiting"],
             "Failed": figures.queries["Failed"],
             "OldestOpenSeconds": round(figures.oldest_open_s, 1),
             "Queries": [

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
+from starlette.applications import Starlette
+from starlette.routing import Route
 
 from metatree.errors import TransientError, UserError
 from metatree_agents.service.bodies import Body, Name, TopicId
@@ -45,17 +47,19 @@ class Removed(Body):
 
 
 class Overview(Body):
-    """What an administrator sees."""
+    """What an administrator sees; `Connected` are those who wait at this server now."""
 
     At: str
     Open: int
     Pending: int
+    Waiting: int
     Failed: int
+
     OldestOpenSeconds: float
     Queries: list[dict[str, Any]]
     Leases: list[dict[str, Any]]
     Users: list[dict[str, Any]]
-    Waiting: dict[str, int]
+    Connected: dict[str, int]
 
 
 async def administrator(request: Request, given: dict[str, str]) -> Caller:
@@ -79,7 +83,7 @@ async def overview(request: Request) -> Response:
     service = Service.of(request)
     await administrator(request, await parameters(request))
     waiting = {"Engines": len(service.waiting.engines), "Callers": service.waiting.callers()}
-    return JSONResponse({**await service.admin.overview(), "Waiting": waiting})
+    return JSONResponse({**await service.admin.overview(), "Connected": waiting})
 
 
 @router.post("/requeue", responses=described(404, 422), openapi_extra=taking(Requeued))
@@ -141,6 +145,15 @@ async def metrics_response(service: Service) -> Response:
         figures, engines=len(service.waiting.engines), callers=service.waiting.callers()
     )
     return Response(text, media_type=CONTENT_TYPE)
+
+
+def metrics_app(service: Service) -> Starlette:
+    """Return an application that serves the figures alone, to whoever can reach it."""
+
+    async def figures(_: Request) -> Response:
+        return await metrics_response(service)
+
+    return Starlette(routes=[Route("/metrics", figures)])
 
 
 def _from_here(request: Request) -> bool:

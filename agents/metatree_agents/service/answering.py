@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from metatree import Limits, Tree, aresume, asearch, load_run
-from metatree.errors import UnknownRun
+from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
 from metatree.layer import Layer
 from metatree.result import PersonQuestion, SearchResult, TraceEntry
 
 NOTHING = "No answer was found in this memory."
+_CUT_OFF: Final = {
+    "failed": "The search failed before an answer was found; the log of the engine says why.",
+    "limit": "No answer was found before the search reached its limit.",
+}
+"""What an asker is told of a search that was cut off: what failed may name servers that are not theirs to know."""
+_log = logging.getLogger("metatree.engine")
+HELD_S = 1.0
+"""How often an engine looks what became of a run that another one holds."""
+AWAY = "TransientError: PostgreSQL"
+"""How the detail of a search begins that lost the database of its journal."""
 RULED_OUT = 12
 """How many of the branches that were ruled out at one node are told to those who watch."""
 _TURNS = 10
@@ -75,8 +87,29 @@ async def answer_query(
         if on_step is not None and (step := step_of(tree, entry)):
             on_step(step)
 
-    run_id, given = run_id_of(asked), {**parts, "on_event": told}
-    left = list(asked.told)
+    given = {**parts, "on_event": told}
+    while True:
+        try:
+            result = await _searched(tree, asked, given, limits)
+            if not _is_cut_off(tree, result):
+                return said_of(tree, result)
+        except (LeaseLost, RunExists):
+            pass  # another engine is at work on it, or its machine died and its hold runs out
+        except TransientError:
+            if tree.shared is None:
+                raise
+        await asyncio.sleep(HELD_S)
+
+
+def _is_cut_off(tree: Tree, result: SearchResult) -> bool:
+    """Say whether a search ended since what it shares with other machines was out of reach: then it goes on later."""
+    return tree.shared is not None and result.ended == "failed" and result.detail.startswith(AWAY)
+
+
+async def _searched(
+    tree: Tree, asked: Asked, given: Mapping[str, Any], limits: Limits | None
+) -> SearchResult:
+    run_id, left = run_id_of(asked), list(asked.told)
     try:
         result = load_run(run_id, tree=tree)
     except UnknownRun:
@@ -95,7 +128,7 @@ async def answer_query(
             result = await aresume(run_id, tree=tree, limits=limits, **given)
     while result.ended == "waiting" and (answers := _told(tree, result.asks, left)):
         result = await aresume(run_id, tree=tree, limits=limits, answers=answers, **given)
-    return said_of(tree, result)
+    return result
 
 
 def _told(tree: Tree, asks: Sequence[PersonQuestion], left: list[Mapping[str, Any]]) -> dict[str, str]:
@@ -117,6 +150,8 @@ def _told(tree: Tree, asks: Sequence[PersonQuestion], left: list[Mapping[str, An
 
 def _key(tree: Tree, ask: PersonQuestion) -> str:
     """Return what a question of a run goes by: the journal that it is in, and its number there."""
+    if tree.shared is not None:
+        return f"shared:{ask.id}"  # the journal of all machines of this service
     layer = Layer(tree.memory)
     with tree.memory.transaction():
         name = layer.fact(_JOURNAL_FACT)
@@ -128,8 +163,16 @@ def _key(tree: Tree, ask: PersonQuestion) -> str:
 def said_of(tree: Tree, result: SearchResult) -> Said:
     """Return a result in paragraphs, with the thinking of its search and where each answer comes from."""
     answer = [part.strip() for part in result.answer.split("\n\n") if part.strip()]
+    if not answer and result.ended in _CUT_OFF:
+        _log.warning("run %s ended early: %s", result.run_id, result.detail)
+        answer = [_CUT_OFF[result.ended]]
     sources = [
-        {"Node": quote.node, "Title": quote.title, "Quote": quote.quote, "Path": _path(tree, quote.node)}
+        {
+            "Node": quote.node or None,
+            "Title": quote.title,
+            "Quote": quote.quote,
+            "Path": _path(tree, quote.node),
+        }
         for each in result.answers
         for quote in each.sources
     ]

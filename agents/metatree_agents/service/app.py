@@ -13,7 +13,15 @@ from starlette.exceptions import HTTPException
 
 from metatree import Tree
 from metatree.errors import TransientError
-from metatree_agents.service import admin_routes, asking_routes, engine_routes, events, openai_routes, wire
+from metatree_agents.service import (
+    admin_routes,
+    asking_routes,
+    engine_routes,
+    events,
+    openai_routes,
+    tree_routes,
+    wire,
+)
 from metatree_agents.service.body_limit import BodyLimit
 from metatree_agents.service.database import Database
 from metatree_agents.service.limits import AddressLimit
@@ -48,7 +56,7 @@ def create_app(
         title="metatree", version=version("metatree"), lifespan=running, docs_url=None, redoc_url=None
     )
     app.state.service = service
-    for part in (wire, engine_routes, asking_routes, events, admin_routes, openai_routes):
+    for part in (wire, engine_routes, asking_routes, tree_routes, events, admin_routes, openai_routes):
         app.include_router(part.router)
     app.include_router(admin_routes.figures_router)
     mount_web(app, memory)

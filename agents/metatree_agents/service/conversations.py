@@ -6,6 +6,9 @@ of the request that the conversation had before, when the answer that the client
 nothing came after it there; else the conversation is another one (it began elsewhere, was edited, or branches off), and
 its earlier turns are written into a topic of its own, where any engine finds them.
 
+Where the run of a query asks the person something, that is the answer that the client shows, and the next message is
+the answer to it.
+
 The same request again is a retry, and gets the query that it made before, while that is unanswered, when its answer
 never went out, or when the client says so (`X-Stainless-Retry-Count`, `Idempotency-Key`). Otherwise somebody wants
 another answer, in a topic of its own.
@@ -21,6 +24,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
+from metatree_agents.service.asking import asks_of
 from metatree_agents.service.database import Database, Transaction
 from metatree_agents.service.queue import Query, Queue, Refused
 
@@ -75,6 +79,8 @@ class Place:
     number: int
     joined: bool = False
     """Whether the query was there before."""
+    replies: bool = False
+    """Whether the request is the answer to what the run of the query asks."""
 
 
 class Conversations:
@@ -132,12 +138,17 @@ class Conversations:
                     return Place(last[1], int(last[2]), asked, int(last[0]), joined=True)
                 found = await do.row("SELECT max(number) FROM chat WHERE asked = ?", asked)
                 number = 1 + int((found and found[0]) or 0)
-                topic = await self._topic(do, owner, said)
+                topic, replied = await self._going_on(do, owner, said) or (
+                    said.topic or "chat-" + secrets.token_urlsafe(12),
+                    None,
+                )
                 # The same request at the same moment, in another process, waits here for this one and joins it.
                 if await do.execute(
-                    "INSERT INTO chat(asked, number, topic, seq, retry) VALUES (?, ?, ?, 0, ?) ON CONFLICT DO NOTHING",
-                    *(asked, number, topic, retry),
+                    "INSERT INTO chat(asked, number, topic, seq, retry) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    *(asked, number, topic, replied or 0, retry),
                 ):
+                    if replied is not None:
+                        return Place(topic, replied, asked, number, joined=True, replies=True)
                     await self._write_turns(do, topic, owner, said)
                     seq, _ = await self._queue.add_within(
                         do, topic, owner, said.question, model=said.model, modifiers=kept
@@ -155,26 +166,33 @@ class Conversations:
                 *(self._clock(), place.asked, place.number),
             )
 
-    async def _topic(self, do: Transaction, owner: str, said: Conversation) -> str:
-        if said.topic is not None:
-            return said.topic
-        return await self._going_on(do, owner, said) or "chat-" + secrets.token_urlsafe(12)
+    async def _going_on(
+        self, do: Transaction, owner: str, said: Conversation
+    ) -> tuple[str, int | None] | None:
+        """Return the topic of a conversation: that whose last query is its last turn, as the client shows it.
 
-    async def _going_on(self, do: Transaction, owner: str, said: Conversation) -> str | None:
-        """Return the topic whose last query is the last turn of a conversation, as the client shows it."""
+        The number is that of the query whose run asked what the conversation answers now; None where it asks.
+        """
         if not said.turns:
             return None
         rows = await do.rows(
-            "SELECT chat.topic, query.answer, query.sources FROM chat"
-            " JOIN topic ON topic.id = chat.topic AND topic.last_seq = chat.seq"
+            "SELECT chat.topic, chat.seq, topic.last_seq, query.status, query.answer, query.sources, query.asked"
+            " FROM chat JOIN topic ON topic.id = chat.topic"
             " JOIN query ON query.topic = chat.topic AND query.seq = chat.seq"
-            " WHERE chat.asked = ? AND query.status = 'Done' ORDER BY chat.number DESC",
+            " WHERE chat.asked = ? AND query.status IN ('Done', 'Waiting') ORDER BY chat.number DESC",
             said.before().asked(owner),
         )
-        for topic, answer, sources in rows:
-            given = self._content(_answer(json.loads(answer), json.loads(sources or "[]")))
-            if shown(given) == shown(said.turns[-1].answer):
-                return str(topic)
+        for topic, seq, last, status, answer, sources, asked in rows:
+            query = Query(
+                *(str(topic), int(seq), "", status, json.loads(answer or "[]"), None),
+                *(json.loads(sources or "[]"), "", {}, 0.0, 0, asks_of(asked)),
+            )
+            if shown(self._content(query)) != shown(said.turns[-1].answer):
+                continue
+            if status == "Waiting":
+                return query.topic, query.seq
+            if seq == last:
+                return query.topic, None
         return None
 
     async def _write_turns(self, do: Transaction, topic: str, owner: str, said: Conversation) -> None:
@@ -212,10 +230,6 @@ def _is_retry(last: Sequence[Any], retry: str | None, *, again: bool, same: bool
     if again or (retry is not None and retry == its_retry):
         return True
     return same and (status in ("Open", "Pending", "Waiting") or (status == "Done" and delivered_at is None))
-
-
-def _answer(answer: list[str], sources: list[dict[str, Any]]) -> Query:
-    return Query("", 0, "", "Done", answer, None, sources, "", {}, 0.0, 0, [])
 
 
 __all__ = ["Conversation", "Conversations", "Place", "Refused", "Turn", "shown"]

@@ -82,6 +82,18 @@ class Database(Statements, Protocol):
         """Keep all statements of the block, or none of them."""
         ...
 
+    def snapshot(self) -> AbstractAsyncContextManager[Transaction]:
+        """Read all as it is at one moment, whatever others write meanwhile; nothing can be written."""
+        ...
+
+    async def columns(self, do: Transaction, table: str) -> list[str]:
+        """Return the names of the columns of a table."""
+        ...
+
+    async def recount(self, do: Transaction, tables: Sequence[str]) -> None:
+        """Let the keys that the database counts up go on after the largest that is there."""
+        ...
+
     def clock(self) -> float:
         """Return the seconds since 1970, by one clock for all processes of this database."""
         ...
@@ -126,6 +138,27 @@ class SqliteDatabase:
         # Nothing inside suspends, so no other task can get between the statements.
         with self._store.transaction():
             yield self._statements
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Transaction]:
+        # A connection of its own reads in one transaction without keeping writers out, as the write-ahead log allows.
+        if self._store.path is None:
+            async with self.transaction() as do:
+                yield do
+            return
+        with Store.open(self._store.path, create=False) as reader:
+            reader.freeze()
+            reader.execute("BEGIN")
+            try:
+                yield _SqliteTransaction(reader)
+            finally:
+                reader.execute("ROLLBACK")
+
+    async def columns(self, do: Transaction, table: str) -> list[str]:
+        return [row[0] for row in await do.rows("SELECT name FROM pragma_table_info(?) ORDER BY cid", table)]
+
+    async def recount(self, do: Transaction, tables: Sequence[str]) -> None:
+        """Do nothing: SQLite counts what is inserted."""
 
     def clock(self) -> float:
         return time.time()
@@ -179,7 +212,7 @@ def _bring_up_to_date(store: Store) -> None:
 VERSION_TABLE: Final = "CREATE TABLE IF NOT EXISTS service_schema(version BIGINT NOT NULL)"
 
 
-def missing(version: int, *, serial: str, place: str) -> Iterator[str]:
+def missing(version: int, *, serial: str, place: str, blob: str = "BLOB") -> Iterator[str]:
     """Yield what brings tables of one version to this one.
 
     Raises:
@@ -192,7 +225,7 @@ def missing(version: int, *, serial: str, place: str) -> Iterator[str]:
             reason="newer",
         )
     for script in SCRIPTS[version:]:
-        yield from statements(script, serial=serial)
+        yield from statements(script, serial=serial, blob=blob)
 
 
 def placeholders(values: Sequence[object]) -> str:

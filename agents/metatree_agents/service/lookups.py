@@ -55,20 +55,25 @@ class Lookups:
         self._clock = clock or database.clock
 
     async def add(
-        self, topic: str, seq: int, fragment: str, count: int, threshold: float, *, index: str = ""
+        self, topic: str, seq: int, fragment: str, count: int, threshold: float
     ) -> tuple[str, float]:
-        """Wish for a lookup; return its fingerprint and the time. The same wish twice is one lookup.
+        """Wish for a lookup; return its fingerprint and the time.
 
-        A query that is taken out meanwhile wishes for nothing.
-
-        Args:
-            index: the version of the index that an earlier result must come from to be good enough.
+        The same wish twice is one lookup, until an engine says that its index has changed: then it is made again, and
+        takes the place of the earlier one. A query that is taken out meanwhile wishes for nothing.
         """
         now, mark = self._clock(), fingerprint(fragment)
         async with self._database.transaction() as do:
             sql = "SELECT 1 FROM query WHERE topic = ? AND seq = ?" + self._database.held
             if await do.row(sql, topic, seq) is None:
                 return mark, now
+            versions = await do.rows("SELECT engine, version FROM service_index ORDER BY engine")
+            index = json.dumps([list(row) for row in versions]) if versions else ""
+            await do.execute(
+                "DELETE FROM lookup_wish WHERE topic = ? AND seq = ? AND lookup IN (SELECT number FROM lookup"
+                " WHERE fingerprint = ? AND fragment = ? AND count = ? AND threshold = ? AND key <> ?)",
+                *(topic, seq, mark, fragment, count, threshold, _key(fragment, count, threshold, index)),
+            )
             await do.execute(
                 "INSERT INTO lookup(key, fingerprint, fragment, count, threshold, at) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT(key) DO NOTHING",
@@ -81,9 +86,15 @@ class Lookups:
             )
         return mark, now
 
-    async def claim(self, engine: str) -> Lookup | None:
-        """Give an engine the oldest lookup that is not out, None when there is none."""
+    async def claim(self, engine: str, *, index: str | None = None) -> Lookup | None:
+        """Give an engine the oldest lookup that is not out, None when there is none.
+
+        Args:
+            index: the state of the index that the engine looks in, as it says; None when it does not.
+        """
         now = self._clock()
+        if index is not None:
+            await self._note_index(engine, index)
         if await self._database.row(_NEXT, now, now) is None:  # what most calls find, without a transaction
             return None
         async with self._database.transaction() as do:
@@ -96,6 +107,15 @@ class Lookups:
                 *(now + LOOKUP_LEASE_S, engine, row[0]),
             )
         return Lookup(row[1], row[2], int(row[3]), float(row[4]))
+
+    async def _note_index(self, engine: str, index: str) -> None:
+        known = await self._database.row("SELECT version FROM service_index WHERE engine = ?", engine)
+        if known is None or known[0] != index:
+            await self._database.execute(
+                "INSERT INTO service_index(engine, version) VALUES (?, ?)"
+                " ON CONFLICT(engine) DO UPDATE SET version = excluded.version",
+                *(engine, index),
+            )
 
     async def give(self, mark: str, matches: Sequence[str]) -> bool:
         """Take the matches of the lookup that is out, or was last out; False when none with this fingerprint waits."""

@@ -74,7 +74,7 @@ class Observed:
         who = state.get("caller")
         role = getattr(who, "role", None)
         level = logging.ERROR if failure is not None else logging.WARNING if status >= 500 else logging.INFO
-        if level == logging.INFO and (route in _QUIET or (role == "engine" and status in (200, 404))):
+        if level == logging.INFO and (route in _QUIET or (role == "engine" and status in (200, 404, GONE))):
             level = logging.DEBUG
         if not log.isEnabledFor(level):
             return

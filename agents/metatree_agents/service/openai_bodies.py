@@ -147,8 +147,8 @@ def conversation_of(asked: ChatRequest, *, model: str) -> tuple[Conversation, st
             code="context_length_exceeded",
         )
     topic = (asked.metadata or {}).get("topic")
-    if topic is not None and not 1 <= len(topic) <= MAX_TOPIC:
-        raise Wrong(f"a topic has 1 to {MAX_TOPIC} characters", param="metadata.topic")
+    if topic is not None and (not 1 <= len(topic) <= MAX_TOPIC or "\0" in topic):
+        raise Wrong(f"a topic has 1 to {MAX_TOPIC} characters, none of them zero", param="metadata.topic")
     return Conversation(asking, tuple(turns), topic, model), "\n\n".join(instructions)[:MAX_TEXT]
 
 

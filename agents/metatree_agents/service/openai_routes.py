@@ -18,6 +18,7 @@ from fastapi.security import HTTPBearer
 from starlette.background import BackgroundTask
 
 from metatree.errors import TransientError
+from metatree_agents.service.asking import forms
 from metatree_agents.service.bodies import Body
 from metatree_agents.service.calls import gone
 from metatree_agents.service.conversations import Conversation, Place
@@ -168,7 +169,7 @@ async def _placed(
     request: Request, service: Service, who: Caller, asked: ChatRequest, said: Conversation, instructions: str
 ) -> Place:
     """Return the query of a request, added now or before."""
-    owner = (asked.user or who.name)[:64] if who.role in ("frontend", "admin") else who.name
+    owner = (asked.user or who.name).replace("\0", "")[:64] if who.role in ("frontend", "admin") else who.name
     service.limits.admit_open(who, await service.queue.open_of(owner) if who.role == "user" else 0)
     tries = request.headers.get("x-stainless-retry-count", "0")
     try:
@@ -181,7 +182,14 @@ async def _placed(
         )
     except Refused:
         raise Wrong("this topic belongs to another user", status=403, param="metadata.topic") from None
-    if not place.joined:
+    if place.replies:
+        asks = await service.queue.query(place.topic, place.seq)
+        open_ones = forms(place.topic, place.seq, asks.asked) if asks is not None else []
+        if open_ones:  # one at a time; what is no answer to it is asked again
+            number = open_ones[0].number
+            await service.asking.answer(place.topic, place.seq, said.question, number=number, by=owner)
+            service.waiting.answered(place.topic, place.seq)
+    if not place.joined or place.replies:
         service.waiting.engines.ring()
     return place
 
@@ -201,15 +209,22 @@ async def _answer(request: Request, service: Service, place: Place) -> Query | N
                     raise Wrong(GONE, status=404)
                 if query.status == "Failed":
                     raise Wrong(FAILED, status=500)
-                if query.status == "Done":
+                if query.status in ("Done", "Waiting"):
                     return query
                 wait_s = deadline - time.monotonic()
                 if wait_s <= 0:
-                    raise Wrong("there is no answer yet: the same request later finds it", status=503)
+                    raise Wrong(_not_yet(query), status=503)
                 await first_of(wait_s, turn, left)
         return None
     finally:
         left.cancel()
+
+
+def _not_yet(query: Query) -> str:
+    asks = [ask.question for ask in query.asked if ask.answer is None]
+    if query.status == "Waiting" and asks:
+        return f"it waits for a person to answer in its thread (docs/service.md): {' '.join(asks)}"
+    return "there is no answer yet: the same request later finds it"
 
 
 async def _stream(
@@ -239,10 +254,10 @@ async def _stream(
                     status, why = (404, GONE) if query is None else (500, FAILED)
                     yield event(openai_error(status, why))
                     return
-                if query.status == "Done":
+                if query.status in ("Done", "Waiting"):
                     break
                 if time.monotonic() > deadline:
-                    yield event(openai_error(503, "there is no answer yet: the same request later finds it"))
+                    yield event(openai_error(503, _not_yet(query)))
                     return
                 await first_of(BEAT_S, turn, left)
                 if not turn.done():

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from metatree_agents.service.asking import forms
 from metatree_agents.service.conversations import Place
 from metatree_agents.service.queue import Query
 
@@ -22,7 +23,15 @@ def model_shape(name: str, made_at: float) -> dict[str, Any]:
 
 
 def content_of(query: Query) -> str:
-    """Return an answer as a chat page shows it: its paragraphs, and a short list of its sources."""
+    """Return an answer as a chat page shows it: its paragraphs, and a short list of its sources.
+
+    A query that waits for a person has what it asks for its answer; the next message answers that.
+    """
+    if query.status == "Waiting":
+        (question, *_) = [*forms(query.topic, query.seq, query.asked), None]
+        if question is not None:
+            choices = f" ({' or '.join(question.choices)})" if question.choices else ""
+            return question.question + choices
     said = "\n\n".join(query.answer or ())
     listed = sources_listed(query.sources or ())
     return said + ("\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else "")
@@ -66,7 +75,12 @@ def usage_of(asked: str, said: str, thought: str) -> dict[str, Any]:
 
 def extra_of(query: Query) -> dict[str, Any]:
     """Return what a client of ours may want to know besides."""
-    return {"topic": query.topic, "seq": query.seq, "sources": query.sources or []}
+    return {
+        "topic": query.topic,
+        "seq": query.seq,
+        "status": query.status,
+        "sources": query.sources or [],
+    }
 
 
 def completion(place: Place, model: str, query: Query, asked: str, *, thinks: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import itertools
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 
@@ -131,6 +131,32 @@ class PostgresDatabase:
                     raise
                 if await statements.end() != "COMMIT":
                     raise TransientError("the database did not keep this: try again", retry_after_s=1.0)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Transaction]:
+        with self._translated():
+            async with self._pool.connection() as connection:
+                statements = _Statements(connection)
+                await statements.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                try:
+                    yield statements
+                finally:
+                    with suppress(psycopg.Error):
+                        await statements.execute("ROLLBACK")
+
+    async def columns(self, do: Transaction, table: str) -> list[str]:
+        sql = (
+            "SELECT column_name FROM information_schema.columns"
+            " WHERE table_schema = current_schema() AND table_name = ? ORDER BY ordinal_position"
+        )
+        return [row[0] for row in await do.rows(sql, table)]
+
+    async def recount(self, do: Transaction, tables: Sequence[str]) -> None:
+        for table in tables:
+            await do.rows(
+                f"SELECT setval(pg_get_serial_sequence('{table}', 'number'),"
+                f" COALESCE((SELECT max(number) FROM {table}), 0) + 1, false)"
+            )
 
     def clock(self) -> float:
         return time.time() + self._ahead_s

@@ -43,16 +43,6 @@ class PostgresAddress:
         return text
 
 
-def is_postgres(database: str) -> bool:
-    """Say whether a database is named by an address of PostgreSQL.
-
-    Example:
-        >>> is_postgres("postgresql://db.example.org/shop"), is_postgres("service.db")
-        (True, False)
-    """
-    return database.partition("://")[0].lower() in SCHEMES and "://" in database
-
-
 def without_secrets(address: str) -> str:
     """Return an address without its password and other secrets; all of it is left out when it is out of form.
 

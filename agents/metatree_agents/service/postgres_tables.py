@@ -84,7 +84,7 @@ async def make_tables(connection: Any, address: PostgresAddress, *, create: bool
             await connection.execute("INSERT INTO service_schema VALUES (0)")
         cursor = await connection.execute("SELECT version FROM service_schema")
         (version,) = await cursor.fetchone()
-        scripts = list(missing(version, serial=SERIAL, place=address.shown))
+        scripts = list(missing(version, serial=SERIAL, place=address.shown, blob="BYTEA"))
         for statement in scripts:
             await connection.execute(statement)
         if scripts:

@@ -143,7 +143,7 @@ class Queue:
         async with self._database.transaction() as do:
             found = await do.row(
                 "SELECT count(*) FROM topic JOIN query ON query.topic = topic.id WHERE topic.owner = ?"
-                " AND topic.ready_at IS NOT NULL AND query.status IN ('Open', 'Pending')",
+                " AND topic.ready_at IS NOT NULL AND query.status IN ('Open', 'Pending', 'Waiting')",
                 owner,
             )
         return int(found[0]) if found else 0
@@ -300,11 +300,12 @@ class Queue:
         self, do: Transaction, topic: str, seq: int | None, text: str
     ) -> tuple[tuple[int, str, str | None, str | None] | None, Given]:
         """Return the query that an answer is for, or why none is."""
-        # The topic's row is taken first, as everywhere, so that two answers at once take their turns.
-        if await do.row("SELECT 1 FROM topic WHERE id = ?" + self._database.held, topic) is None:
-            return None, "unknown"
+        # The topic's row is taken first, as everywhere, so that two answers at once take their turns; the queries'
+        # with it, since what is read of a row that had to be waited for is as new as the row.
         rows = await do.rows(
-            "SELECT seq, status, answer, think, text FROM query WHERE topic = ? AND (seq = ? OR text = ?)",
+            "SELECT query.seq, query.status, query.answer, query.think, query.text FROM topic"
+            " JOIN query ON query.topic = topic.id WHERE topic.id = ? AND (query.seq = ? OR query.text = ?)"
+            + self._database.held,
             *(topic, -1 if seq is None else seq, text),
         )
         for row in rows:

@@ -18,6 +18,8 @@ TYPES: Final = (
 )
 NEGATIVE: Final = frozenset({"Flag as Off Topic"})
 """Says that a text should be found less, not more."""
+CORRECTION: Final = "Make Correction"
+"""Says what is right, and that what was said instead should be found less."""
 
 
 @dataclass(frozen=True, slots=True)

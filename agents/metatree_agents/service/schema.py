@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from metatree_agents.service.tree_schema import TREES
+
 _FIRST = """
 -- Who may call. The secret itself is needed: callers prove that they have it by a hash of it with a nonce.
 CREATE TABLE service_user(
@@ -145,18 +147,29 @@ DROP INDEX query_unsettled;
 CREATE INDEX query_unsettled ON query(status, at) WHERE status IN ('Open', 'Pending', 'Failed', 'Waiting');
 """
 
+_INDEXES = """
+-- Which state of its index each engine looks fragments up in; a lookup made in another state is made again when it is
+-- asked for again.
+CREATE TABLE service_index(engine TEXT PRIMARY KEY, version TEXT NOT NULL);
+"""
+
 _LOGIN = """
 -- One-time codes that log somebody in to the web page, by a hash of the code.
 CREATE TABLE service_login(code TEXT PRIMARY KEY, name TEXT NOT NULL, expires_at DOUBLE PRECISION NOT NULL);
 CREATE INDEX service_session_name ON service_session(name);
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, _LOGIN)
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES, _LOGIN)
 
 
-def statements(script: str, *, serial: str) -> Iterator[str]:
-    """Yield the statements of a script; `serial` is the type of a key that the database counts up."""
+def statements(script: str, *, serial: str, blob: str = "BLOB") -> Iterator[str]:
+    """Yield the statements of a script.
+
+    Args:
+        serial: the type of a key that the database counts up.
+        blob: the type of bytes.
+    """
     lines = (line for line in script.splitlines() if not line.startswith("--"))
     for statement in "\n".join(lines).split(";"):
         if statement.strip():
-            yield statement.replace("{serial}", serial)
+            yield statement.replace("{serial}", serial).replace("{blob}", blob)

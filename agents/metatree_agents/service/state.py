@@ -19,6 +19,7 @@ from metatree_agents.service.openai_shapes import content_of
 from metatree_agents.service.progress import Progress
 from metatree_agents.service.queue import ATTEMPTS, LEASE_S, Queue
 from metatree_agents.service.recommendations import Recommendations
+from metatree_agents.service.trees import Trees
 from metatree_agents.service.users import Proofs, Users
 from metatree_agents.service.waiting import Waiting
 
@@ -64,6 +65,7 @@ class Service:
         self.lookups = Lookups(database)
         self.recommendations = Recommendations(database)
         self.progress = Progress(database)
+        self.trees = Trees(database)
         self.waiting = Waiting(database, self.queue)
         self.keys = Keys(database)
         self.conversations = Conversations(database, self.queue, content=content_of)

@@ -27,6 +27,7 @@ NONCE_CHARS: Final = range(8, 129)
 _NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 _NOBODY: Final = secrets.token_urlsafe(SECRET_BYTES)
 """What the hash of an unknown user is compared with, so that it takes as long."""
+_UNKNOWN: Final[tuple[Role, str]] = ("user", _NOBODY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class Users:
         self._database = database
         self._proofs = proofs or Proofs()
         self._seen: dict[str, float] = {}
+        self._known: dict[str, tuple[Role, str]] = {}
+        """Role and secret of those who called."""
 
     async def add(self, name: str, role: str, *, secret: str | None = None) -> str:
         """Add a user, or give one a new secret and role; return the secret.
@@ -149,16 +152,31 @@ class Users:
         A nonce is used up only by a right hash, so that nobody can burn another's; an unknown user takes as long as
         a wrong hash.
         """
-        found = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
-        right = self._matches(name, nonce, found[1] if found else _NOBODY, digest)
-        if not (right and found) or len(nonce) not in NONCE_CHARS:
+        # One statement where the user is known here; whether the secret is still theirs is asked in the same one.
+        known = self._known.get(name, _UNKNOWN)
+        right = self._matches(name, nonce, known[1], digest)
+        if right and known is not _UNKNOWN and await self._use_up(name, nonce, known):
+            return Caller(name, known[0])
+        row = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
+        found = _UNKNOWN if row is None else (row[0], row[1])
+        right = self._matches(name, nonce, found[1], digest)
+        if found is _UNKNOWN or not right or not await self._use_up(name, nonce, found):
             return None
-        used = await self._database.execute(
-            "INSERT INTO service_nonce(name, nonce) VALUES (?, ?) ON CONFLICT DO NOTHING", name, nonce
-        )
-        if used:
-            await self.seen(name)
-        return Caller(name, found[0]) if used else None
+        self._known[name] = found
+        return Caller(name, found[0])
+
+    async def _use_up(self, name: str, nonce: str, known: tuple[Role, str]) -> bool:
+        """Keep a nonce; False when it is none, was used before, or the user has another role or secret by now."""
+        if len(nonce) not in NONCE_CHARS:
+            return False
+        if not await self._database.execute(
+            "INSERT INTO service_nonce(name, nonce) SELECT name, ? FROM service_user"
+            " WHERE name = ? AND role = ? AND secret = ? ON CONFLICT DO NOTHING",
+            *(nonce, name, *known),
+        ):
+            return False
+        await self.seen(name)
+        return True
 
     async def seen(self, name: str) -> None:
         """Note that a user was here, once a minute at most."""

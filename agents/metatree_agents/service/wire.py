@@ -29,6 +29,7 @@ from metatree_agents.service.waiting import first_of
 
 ASKING = ("frontend", "user", "admin")
 ANSWERING = ("engine",)
+MAX_INDEX = 200
 
 router = APIRouter(prefix="/api")
 
@@ -317,13 +318,17 @@ async def give_new_answer(request: Request) -> Response:
 
 
 @router.get(
-    "/get-new-lookup", response_model=bodies.WantedLookup, responses=described(404), openapi_extra=said()
+    "/get-new-lookup", response_model=bodies.WantedLookup, responses=described(404, 422), openapi_extra=said()
 )
 async def get_new_lookup(request: Request) -> Response:
-    """Claim one lookup."""
+    """Claim one lookup; `Index` is the state of the engine's index, so that lookups are made again when it changes."""
     service = Service.of(request)
-    who = await caller(request, service.users, await parameters(request), *ANSWERING)
-    found = await service.lookups.claim(who.name)
+    given = await parameters(request)
+    who = await caller(request, service.users, given, *ANSWERING)
+    index = given.get("Index")
+    if index is not None and len(index) > MAX_INDEX:
+        raise refused(422, f"Index has more than {MAX_INDEX} characters")
+    found = await service.lookups.claim(who.name, index=index)
     if found is None:
         raise refused(404, "no lookup is wanted")
     return JSONResponse(

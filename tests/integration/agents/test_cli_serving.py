@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -16,7 +17,12 @@ import pytest
 import requests
 from metatree_agents.cli import shapes
 from metatree_agents.cli.app import run
+from metatree_agents.cli.engines import web_parts
 from metatree_agents.service.users import proof
+from metatree_agents.toolkit import Toolkit
+from metatree_memory_tools import build_tree
+
+from metatree.testing_web import Reply, WebServer
 
 pytestmark = pytest.mark.integration
 FACTS = "# Lamps\n\nA lamp in the hall has a bulb of nine watts.\n"
@@ -108,6 +114,56 @@ def test_a_first_start_answers_and_a_worker_takes_over(
     finally:
         assert worker is None or ended(worker) == 0
         assert ended(server) == 0
+
+
+def test_the_options_of_a_service_and_of_its_engine(source: Path) -> None:
+    """Proofs, waits and the web: what the tree does not answer is looked for there."""
+    page = "<title>Ferry timetable</title><p>The last ferry to Hvar leaves at 20:30.</p>"
+    with WebServer({"/ferry": page}) as web:
+        hits = {"results": [{"url": f"{web.url}/ferry", "title": "Ferry", "content": ""}]}
+        web.routes["/search"] = Reply(json.dumps(hits), kind="application/json")
+        given = ["--no-sha1", "--newline-hash", "--check-wait", "0", "--web", web.url, "--attempts", "1"]
+        server = start("serve", "--source", str(source), "--port", "0", *given, METATREE_WEB_ALLOW=web.host)
+        try:
+            secret = until(server, r"Frontend_1 \(frontend\): (\S+)")[1]
+            url = until(server, r"listening on (http://127\.0\.0\.1:\d+)")[1]
+
+            def called(method: str, route: str, algorithm: str = "sha256", end: str = "", **more: Any) -> Any:
+                nonce = os.urandom(8).hex()
+                proven = proof("Frontend_1", nonce, secret + end, algorithm=algorithm)
+                return requests.request(
+                    method,
+                    f"{url}/api/{route}",
+                    params={"User": "Frontend_1", "Nonce": nonce, "Hash": proven, **more.pop("params", {})},
+                    timeout=60,
+                    **more,
+                )
+
+            assert called("GET", "login").status_code == 200
+            assert called("GET", "login", "sha1").status_code == 401
+            assert called("GET", "login", end="\n").status_code == 200
+            body = {"Topic": "T", "User": "Ann", "Query": "When does the last ferry to Hvar leave?"}
+            assert called("POST", "add-query", json=body).status_code == 200
+            found = called("GET", "check-query", params={"Topic": "T", "Seq": "1"}).json()
+            assert found["Answer"] is None, "it does not wait"
+            while found["Answer"] is None:
+                found = called("GET", "check-query", params={"Topic": "T", "Seq": "1"}).json()
+            assert "20:30" in " ".join(found["Answer"])
+            assert found["Sources"][0]["Node"] == f"page:{web.url}/ferry"
+        finally:
+            assert ended(server) == 0
+
+
+def test_mcp_looks_on_the_web_too(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with WebServer({"/ferry": "<title>Ferry</title><p>The last ferry to Hvar leaves at 20:30.</p>"}) as web:
+        monkeypatch.setenv("METATREE_WEB_ALLOW", web.host)
+        hits = {"results": [{"url": f"{web.url}/ferry", "title": "Ferry", "content": ""}]}
+        web.routes["/search"] = Reply(json.dumps(hits), kind="application/json")
+        for address, found in ((None, False), (web.url, True)):
+            with build_tree(source) as tree:
+                kit = Toolkit(tree, parts=web_parts(address))
+                said = asyncio.run(kit.ask(["When does the last ferry to Hvar leave?"]))
+                assert ("20:30" in said.answer) is found
 
 
 def test_users_as_json(

@@ -119,6 +119,19 @@ def test_an_answer_that_comes_late_ends_the_waiting(service: Served) -> None:
     assert answer(service, "the red one").status_code == 409
 
 
+def test_an_answer_to_another_query_of_the_topic_leaves_it_waiting(service: Served) -> None:
+    service.frontend.ask("And off again?")
+    service.frontend.ask("How bright is it?")
+    service.frontend.ask("Which bulb fits?")
+    lease = service.engine.get("get-new-queries").json()["Lease"]
+    service.engine.post("ask-person", {"Topic": "T", "Seq": 1, "Lease": lease, "Questions": [LAMP]})
+    assert service.engine.answer("How bright is it?", "very", seq=2).status_code == 200
+    assert service.engine.get("get-new-queries").json()["Topic"] is None
+    assert answer(service, "the red one").status_code == 200
+    given = service.engine.get("get-new-queries").json()["Queries"]
+    assert given == [{"1": "And off again?"}, {"3": "Which bulb fits?"}]
+
+
 def test_an_engine_whose_lease_has_ended_asks_nothing(service: Served) -> None:
     batch = parked(service)
     body = {"Topic": "T", "Seq": 1, "Lease": batch["Lease"], "Questions": [LAMP]}
@@ -194,6 +207,45 @@ def test_the_stream_tells_the_question_and_what_was_answered(service: Served) ->
                     service.engine.answer("How do I switch it on?", "press it")
     assert [one["Answer"] for one in told] == [None, "the red one"]
     assert names[-1] == "answer" and "step" in names
+
+
+def test_an_administrator_sees_that_it_waits_and_cannot_take_it_from_nobody(service: Served) -> None:
+    parked(service)
+    overview = service.admin.get("admin/overview").json()
+    assert (overview["Waiting"], overview["Open"], overview["Leases"]) == (1, 0, [])
+    assert [(one["Status"], one["Engine"]) for one in overview["Queries"]] == [("Waiting", "Inference_1")]
+    assert service.admin.post("admin/release", {"Topic": "T"}).status_code == 404
+    assert thread(service)[0]["Status"] == "Waiting"
+    figures = requests.get(
+        f"{service.url}/metrics", params=proof("Admin_1", SECRETS["Admin_1"][1]), timeout=30
+    )
+    assert 'metatree_queries{state="waiting"} 1.0' in figures.text
+
+
+def test_a_chat_is_told_what_its_answer_waits_for(serve: Serve) -> None:
+    service = serve(chat_wait_s=0.3)
+    key = service.keys["User_1"]
+
+    def chat() -> requests.Response:
+        return requests.post(
+            f"{service.url}/v1/chat/completions",
+            json={"model": "metatree", "messages": [{"role": "user", "content": "How do I switch it on?"}]},
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=30,
+        )
+
+    assert chat().status_code == 503
+    batch = service.engine.get("get-new-queries").json()
+    body = {"Topic": batch["Topic"], "Seq": 1, "Lease": batch["Lease"], "Questions": [LAMP]}
+    service.engine.post("ask-person", body)
+    assert "Which lamp?" in chat().json()["choices"][0]["message"]["content"]
+    given = {"Topic": batch["Topic"], "Seq": 1, "Answer": "the red one"}
+    assert service.user.post("answer-question", given).status_code == 200
+    assert (
+        service.engine.answer("How do I switch it on?", "press it", topic=batch["Topic"]).status_code == 200
+    )
+    said = service.user.get("check-query", Topic=batch["Topic"], Seq=1).json()
+    assert said["Answer"] == ["press it"]
 
 
 def test_a_page_gets_a_form() -> None:

@@ -69,14 +69,16 @@ def answering(service: Served, times: int = 1, **given: Any) -> Iterator[list[st
     asked: list[str] = []
 
     def work() -> None:
-        for _ in range(times):
+        while len(asked) < times and not stop.is_set():
             asked.extend(answer_next(service, **given))
 
+    stop = threading.Event()
     thread = threading.Thread(target=work)
     thread.start()
     try:
         yield asked
     finally:
+        stop.set()
         thread.join(30)
 
 
@@ -173,6 +175,7 @@ def test_the_topic_may_be_named_and_belongs_to_its_owner(service: Served) -> Non
         assert say(client_of(service), "One?", **mine).metatree == {
             "topic": "my topic",
             "seq": 1,
+            "status": "Done",
             "sources": SOURCES,
         }
         assert say(client_of(service), "Two?", **mine).metatree["seq"] == 2
@@ -331,6 +334,42 @@ def test_a_failed_query_is_an_error_that_clients_do_not_repeat(serve: Serve) -> 
             streamed.result()
     overview = service.admin.get("admin/overview").json()
     assert overview["Failed"] == 2
+
+
+# what a run asks the person
+
+
+def test_what_a_run_asks_is_said_in_the_conversation_and_answered_there(service: Served) -> None:
+    client = client_of(service)
+
+    def park(*questions: tuple[str, str]) -> str:
+        batch = service.engine.get("get-new-queries").json()
+        asked = [{"Key": text, "Question": text, "Kind": kind} for text, kind in questions]
+        body = {"Topic": batch["Topic"], "Seq": 1, "Lease": batch["Lease"], "Questions": asked}
+        assert service.engine.post("ask-person", body).status_code == 200
+        return str(batch["Topic"])
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(say, client, "Book it?")
+        topic = park(("For which day?", "question"), ("May I send it?", "permission"))
+        said = ["Book it?", first.result().choices[0].message.content]
+        assert said[-1] == "For which day?" and first.result().metatree["status"] == "Waiting"
+        day = say(client, *said, "Monday")
+        said += ["Monday", day.choices[0].message.content]
+        assert said[-1] == "May I send it? (yes or no)"
+        unclear = say(client, *said, "perhaps", stream=True)
+        again = "".join(chunk.choices[0].delta.content or "" for chunk in unclear)
+        assert again == said[-1]
+        last = pool.submit(say, client, *said, "perhaps", again, "Yes.")
+        batch = service.engine.get("get-new-queries").json()
+        assert batch["Queries"] == [{"1": "Book it?"}], "its run goes on, and nothing else was asked"
+        assert [one["Answer"] for one in batch["Asked"]["1"]] == ["Monday", "yes"]
+        service.engine.answer("Book it?", "Booked.", topic=topic)
+        booked = last.result().choices[0].message.content
+        assert booked == "Booked." and last.result().metatree["topic"] == topic
+    with answering(service) as asked:
+        after = say(client, *said, "perhaps", again, "Yes.", booked, "Thanks?")
+    assert asked == ["Thanks?"] and (after.metatree["topic"], after.metatree["seq"]) == (topic, 2)
 
 
 # what is refused

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
-from metatree_agents.service.users import Proofs
+from metatree_agents.service.users import Proofs, Users
 
-from .conftest import SECRETS, Served, proof
+from .conftest import SECRETS, Client, Served, opened, proof
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., Served]
@@ -143,6 +145,30 @@ def test_a_nonce_is_accepted_once_also_by_another_process_and_never_burnt_by_oth
     assert requests.get(f"{other.url}/api/login", params=fresh, timeout=9).status_code == 401
     sha256 = proof("User_1", secret, nonce=fresh["Nonce"], algorithm="sha256")
     assert requests.get(f"{service.url}/api/login", params=sha256, timeout=9).status_code == 401
+
+
+def test_a_secret_that_was_changed_or_taken_out_elsewhere_is_refused_at_once(
+    service: Served, place: Path | str
+) -> None:
+    async def change(role: str | None) -> str:
+        database = opened(place)
+        await database.start()
+        try:
+            if role is not None:
+                return await Users(database).add("User_1", role)
+            await Users(database).remove("User_1")
+            return ""
+        finally:
+            await database.close()
+
+    assert service.user.get("login").status_code == 200
+    former, service.user.secret = service.user.secret, asyncio.run(change("user"))
+    assert service.user.get("login").status_code == 200
+    assert Client(service.url, "User_1", former).get("login").status_code == 401
+    service.user.secret = asyncio.run(change("engine"))
+    assert service.user.get("user-topics", OnBehalfOf="User_1").status_code == 403
+    asyncio.run(change(None))
+    assert service.user.get("login").status_code == 401
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,18 @@ def test_a_reason_says_only_what_is_there(code_tree: Tree) -> None:
     assert "its path" not in rank_files(TextEvidence(code_tree), code_tree, issue, 1)[0].reason
 
 
+def test_a_reason_names_no_small_numbers_and_no_parts_of_a_name_that_is_there(code_tree: Tree) -> None:
+    content = "def follow_redirects(self, response):\n    return response.status in (2, 3, 32, 1404)\n"
+    code_tree.update(replace(code_tree.get("shop/http.py::Client.follow_redirects"), content=content))
+    issue = "The follow_redirects function has 2 of 3 responses in 32 lines, not 1404"
+    [found] = rank_files(TextEvidence(code_tree), code_tree, issue, 1)
+    said = found.reason.partition("has ")[2].replace(";", ",").replace(" also has", "").split(", ")
+    assert {"follow_redirects", "1404"} <= {*said}
+    assert not {"2", "3", "32", "follow", "redirects"} & {*said}
+    [found] = rank_files(TextEvidence(code_tree), code_tree, "32", 1)
+    assert "32" in found.reason, "where nothing else is there"
+
+
 def test_files_may_be_left_out(code_tree: Tree) -> None:
     found = rank_files(
         TextEvidence(code_tree), code_tree, "follow redirects", 9, accept=lambda path: path != "shop/http.py"

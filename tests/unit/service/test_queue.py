@@ -207,3 +207,24 @@ class QueueMachine(RuleBasedStateMachine):
 
 QueueMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestQueue = QueueMachine.TestCase
+
+
+class SharedMachine(QueueMachine):
+    """The same where sharing is open: strangers ask in topics of others, which stay their owners'."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue.shared = True
+
+    @rule(topic=st.sampled_from("ABC"))
+    def a_stranger_is_refused(self, topic: str) -> None:
+        if topic in self.texts:
+            seq, _ = self.do(self.queue.add(topic, "stranger", "x"))
+            self.texts[topic].append("x")
+            assert seq == len(self.texts[topic])
+            assert self.do(self.queue.owner(topic)) == "owner"
+            assert topic not in self.do(self.queue.topics("stranger"))
+
+
+SharedMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+TestSharedQueue = SharedMachine.TestCase

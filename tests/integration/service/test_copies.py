@@ -1,0 +1,289 @@
+"""Copies of a service's tree in other folders: the same tree by version, the same memory, and no file of the source."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metatree_agents.service.client import ServiceClient
+from metatree_agents.service.copies import TreeCopy
+from metatree_agents.service.publisher import Published
+from metatree_agents.service.trees import Trees
+from metatree_memory_tools import build_tree
+from metatree_routers import TextEvidence
+
+from metatree import Node, Tree
+from metatree.errors import UserError
+from metatree.remembering import forget, memories, remember
+
+from .conftest import SECRETS, Served, opened
+
+pytestmark = pytest.mark.integration
+Serve = Callable[..., Served]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    for number in range(30):
+        place = folder / f"part{number % 3}" / f"module{number}.py"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(
+            f"def task{number}():\n    'Number {number} waters the plants of room {number}.'\n" * 3
+        )
+    (folder / "README.md").write_text("# Plants\n\nWho waters which plants.\n")
+    return folder
+
+
+@pytest.fixture
+def tree(source: Path) -> Iterator[Tree]:
+    with build_tree(source) as made:
+        yield made
+
+
+class Shop:
+    """A service with a tree that is published, and copies of it."""
+
+    def __init__(self, served: Served, database: Path | str, tree: Tree, folder: Path) -> None:
+        self.served, self.database, self.tree, self.folder = served, database, tree, folder
+        self.said: list[str] = []
+
+    def run(self, what: Callable[[Shop, Published], Awaitable[None]]) -> None:
+        async def all_of_it() -> None:
+            kept = opened(self.database)
+            await kept.start()
+            async with self.client("Inference_1") as client:
+                published = Published(
+                    client, Trees(kept), self.tree, copies=self.folder / "server", say=self.said.append
+                )
+                await published.start()
+                await what(self, published)
+            await kept.close()
+
+        asyncio.run(all_of_it())
+
+    def client(self, name: str = "Inference_2") -> ServiceClient:
+        return ServiceClient(self.served.url, name, SECRETS[name][1])
+
+    def copy(self, client: ServiceClient, name: str = "m1") -> TreeCopy:
+        return TreeCopy(client, self.folder / name, say=self.said.append)
+
+
+@pytest.fixture
+def shop(serve: Serve, place: Path | str, tree: Tree, tmp_path: Path) -> Shop:
+    return Shop(serve(), place, tree, tmp_path / "machines")
+
+
+def all_of(tree: Tree) -> list[Any]:
+    """Return what a tree says, but not in which folder its source lies."""
+    nodes = [(depth, node) for depth, node in tree.walk()]
+    return [nodes, sorted(tree.all_links()), [tree.content(node) for _, node in nodes if node.has_content]]
+
+
+def test_a_copy_is_the_same_tree_without_a_file_of_the_source(shop: Shop, source: Path) -> None:
+    async def check(shop: Shop, published: Published) -> None:
+        expected = all_of(shop.tree)
+        source.rename(source.with_name("elsewhere"))
+        async with shop.client() as client, shop.copy(client) as copy:
+            # The contents are asked for by a thread, as those of a search are.
+            assert await asyncio.to_thread(all_of, copy.tree) == expected
+            assert copy.version == published.version == 1
+            ranked = await asyncio.to_thread(TextEvidence(copy.tree).rank, ["plants of room 17"], k=1)
+            assert ranked[0].node_id.startswith("part2/module17.py")
+            assert copy.tree.source_root is not None and not copy.tree.source_root.exists()
+        shutil.rmtree(next((shop.folder / "m1").glob("*/files")))
+        async with shop.client() as client, shop.copy(client) as copy:
+            assert await asyncio.to_thread(all_of, copy.tree) == expected
+
+    shop.run(check)
+
+
+def test_a_changed_file_sends_little_and_the_next_search_sees_it(shop: Shop, source: Path) -> None:
+    async def check(shop: Shop, published: Published) -> None:
+        async with shop.client() as client, shop.copy(client) as copy:
+            async with copy.using() as before:
+                (source / "part0" / "module0.py").write_text("def zebra():\n    'Feeds the zebra.'\n")
+                shop.tree.refresh()
+                assert await published.publish() == 2
+                assert await published.publish() is None, "nothing changed"
+                async with copy.using() as now:
+                    assert copy.version == 2
+                    assert "part0/module0.py::zebra" in now and "part0/module0.py::zebra" not in before
+                    assert await asyncio.to_thread(before.content, "part1/module1.py::task1")
+                    assert await asyncio.to_thread(all_of, now) == all_of(shop.tree)
+                assert not before.index.closed, "a search is at work on it"
+            async with copy.using():
+                assert before.index.closed
+        first, second = (line for line in shop.said if line.startswith("copied"))
+        sent, of = second.split(": ")[1].replace(",", "").split()[0:3:2]
+        assert first.split(": ")[1].split()[0] == first.split(": ")[1].split()[2]
+        assert int(sent) < int(of)
+
+    shop.run(check)
+
+
+def test_a_copy_that_was_damaged_or_cut_off_is_made_right(shop: Shop, source: Path) -> None:
+    async def check(shop: Shop, published: Published) -> None:
+        async with shop.client() as client, shop.copy(client):
+            pass
+        (place,) = (shop.folder / "m1").glob("*/versions/1-*")
+        data = bytearray((place / "index.db").read_bytes())
+        data[40_000:60_000] = bytes(20_000)
+        (place / "index.db").write_bytes(data)
+        (source / "part0" / "module0.py").unlink()
+        shop.tree.refresh()
+        await published.publish()
+        async with shop.client() as client, shop.copy(client) as copy:
+            assert await asyncio.to_thread(all_of, copy.tree) == all_of(shop.tree)
+            copy.tree.index.check()
+
+    shop.run(check)
+
+
+def test_memories_and_what_is_forgotten_reach_all_machines(shop: Shop) -> None:
+    async def check(shop: Shop, published: Published) -> None:
+        async with (
+            shop.client() as one,
+            shop.copy(one, "m1") as first,
+            shop.client() as two,
+            shop.copy(two, "m2") as second,
+        ):
+            said = remember(first.tree, "The cactus wants no water in winter.", who="ann", evidence=False)
+            third = first.tree.add(Node("n", "A note", "by a tool", "text"), parent="part0")
+            async with first.using(), second.using() as there:
+                assert [node.content for node in memories(there)] == ["The cactus wants no water in winter."]
+                assert there.get(third.id).content == "text" and there.parent("n") == "part0"
+                ranked = await asyncio.to_thread(TextEvidence(there).rank, ["cactus"], k=1)
+                assert ranked[0].node_id == said.node.id
+            await published.follow()
+            assert memories(shop.tree)[0].id == said.node.id
+            renamed = shop.tree.get("part1")
+            shop.tree.update(replace(renamed, title="The south wing"))
+            forget(shop.tree, said.node)
+            await published.follow()
+            for copy in (first, second):
+                async with copy.using() as now:
+                    assert not memories(now) and now.get("part1").title == "The south wing"
+                    assert now.find("memories:") is None
+                    assert "cactus" not in str(now.memory.rows("SELECT * FROM content"))
+            assert "cactus" not in str(await _bodies(shop))
+
+    shop.run(check)
+
+
+async def _bodies(shop: Shop) -> list[Any]:
+    kept = opened(shop.database)
+    await kept.start()
+    async with kept.transaction() as do:
+        found = await do.rows("SELECT id, body FROM tree_memory")
+    await kept.close()
+    return found
+
+
+def test_nothing_goes_back_and_forth_when_nothing_changes(shop: Shop) -> None:
+    async def check(shop: Shop, published: Published) -> None:
+        async with (
+            shop.client() as one,
+            shop.copy(one, "m1") as first,
+            shop.client() as two,
+            shop.copy(two, "m2") as second,
+        ):
+            for number in range(5):
+                remember(first.tree, f"Fact {number} of ann.", who="ann", evidence=False)
+                remember(second.tree, f"Fact {number} of bob.", who="bob", evidence=False)
+            remember(first.tree, "Both say this.", who="ann", evidence=False)
+            remember(second.tree, "Both say this.", who="bob", evidence=False)
+            for _ in range(3):
+                await first.follow()
+                await second.follow()
+                await published.follow()
+            before = (await published._trees.current()).memory
+            for _ in range(3):
+                await first.follow()
+                await second.follow()
+                await published.follow()
+            assert (await published._trees.current()).memory == before
+            told = [
+                sorted((n.id, n.content) for n in memories(c)) for c in (first.tree, second.tree, shop.tree)
+            ]
+            assert told[0] == told[1] == told[2] and len(told[0]) == 11
+
+    shop.run(check)
+
+
+def test_a_note_on_a_file_follows_its_rename_in_copies(shop: Shop, source: Path) -> None:
+    async def check(shop: Shop, published: Published) -> None:
+        async with shop.client() as client, shop.copy(client) as copy:
+            copy.tree.add(Node("n", "A note", "", "text"), parent="part0/module3.py")
+            await copy.follow()
+            (source / "part0" / "module3.py").rename(source / "part0" / "renamed.py")
+            await published.follow()
+            shop.tree.refresh()
+            assert shop.tree.parent("n") == "part0/renamed.py"
+            await published.publish()
+            async with copy.using() as now:
+                assert now.parent("n") == "part0/renamed.py"
+        async with shop.client() as client, shop.copy(client, "new") as copy:
+            assert copy.tree.parent("n") == "part0/renamed.py"
+
+    shop.run(check)
+
+
+def test_a_server_that_publishes_no_tree_says_so(serve: Serve, tmp_path: Path) -> None:
+    service = serve()
+
+    async def check() -> None:
+        async with ServiceClient(service.url, "Inference_1", SECRETS["Inference_1"][1]) as client:
+            with pytest.raises(UserError, match="publishes no tree"):
+                async with TreeCopy(client, tmp_path / "m"):
+                    pass
+
+    asyncio.run(check())
+
+
+def test_of_two_servers_one_publishes_and_a_late_one_is_refused(shop: Shop) -> None:
+    async def check(shop: Shop, published: Published) -> None:
+        trees, now = published._trees, [1_000.0]
+        trees._clock = lambda: now[0]
+        token = await trees.lead("first")
+        assert token is None, "the one that started first still publishes"
+        now[0] += 1e10
+        mine = await trees.lead("second")
+        assert mine is not None and await trees.lead("first") is None
+        now[0] += 1e10
+        later = await trees.lead("third")
+        assert later is not None and later > mine
+        given: dict[str, Any] = {"hashes": [], "size": 0, "nodes": 0, "files": [], "mark": "m"}
+        assert await trees.publish(mine, **given) is None and await trees.sweep(mine) == 0
+        assert await trees.publish(later, **given) == 2
+
+    shop.run(check)
+
+
+@pytest.mark.parametrize("role", ["frontend", "user"])
+def test_only_engines_may_copy_the_tree(shop: Shop, role: str) -> None:
+    caller = getattr(shop.served, role)
+    for route in ("get-tree", "get-tree-hashes", "get-memory", "get-tree-file"):
+        assert caller.get(route, Version=1, Digest="0" * 32).status_code == 403
+    for route in ("get-blocks", "give-memory"):
+        assert caller.post(route, {"Hashes": ["0" * 32], "Changes": []}).status_code == 403
+
+
+def test_wrong_wishes_for_pieces_are_refused(shop: Shop) -> None:
+    engine = shop.served.engine
+    assert engine.get("get-tree").json()["Version"] == 0
+    assert engine.get("get-tree-hashes", Version=7).status_code == 404
+    assert engine.get("get-tree-hashes", Version=0).status_code == 422
+    assert engine.get("get-tree-file", Digest="../../etc/passwd").status_code == 422
+    assert engine.get("get-tree-file", Digest="0" * 32).status_code == 404
+    assert engine.post("get-blocks", {"Hashes": ["0" * 32]}).status_code == 404
+    assert engine.post("get-blocks", {"Hashes": []}).status_code == 422
+    for body in ("no JSON", "[1]", "[" * 10_000):
+        change = {"What": "node", "Id": "n", "Body": body}
+        assert engine.post("give-memory", {"Changes": [change]}).status_code == 422
+    assert engine.get("get-memory", After=0).json() == {"Changes": [], "Latest": 0}
