@@ -128,6 +128,8 @@ def why_no_namespaces() -> str:
 def namespaces(folder: Path) -> Iterator[Network]:
     """Give hosts that are network namespaces of this machine, joined by a bridge."""
     number = os.getpid() % 250
+    while Path(f"/sys/class/net/mtbr{number}").exists():
+        number = (number + 1) % 250
     bridge = f"mtbr{number}"
     _ip("link", "add", bridge, "type", "bridge")
     network = Network(folder, here=f"198.18.{number}.1", number=number)

@@ -39,7 +39,7 @@ class GetBlocks(Body):
 
 
 class MemoryChange(Body):
-    What: Literal["node", "override"]
+    What: Literal["node", "override", "flag"]
     Id: Annotated[str, StringConstraints(min_length=1, max_length=8_000)]
     Body: str | None
 

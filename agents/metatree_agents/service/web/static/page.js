@@ -106,6 +106,8 @@ function watch(article) {
     if (text) {
       now.textContent = text.length > 220 ? `${text.slice(0, 219)}…` : text;
       if (told) told.textContent = now.textContent;
+      const state = article.querySelector("[data-state]");
+      if (state) state.textContent = "searching";
     }
     walk();
   });
