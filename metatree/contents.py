@@ -36,11 +36,14 @@ class Contents:
     Args:
         index: the store that knows the files of the tree.
         sources: what the tree was built from.
+        steady: whether the texts of one file that are asked for in a row come from one reading of it, without a look
+            whether it has changed meanwhile.
     """
 
-    def __init__(self, index: Store, sources: Sequence[SourceRef]) -> None:
+    def __init__(self, index: Store, sources: Sequence[SourceRef], *, steady: bool = False) -> None:
         self._index = index
         self._sources = sources
+        self._steady = steady
         self._file: _File | None = None
 
     def of(self, node: Node) -> str:
@@ -86,7 +89,7 @@ class Contents:
         root = disk_root(source)
         assert root is not None
         kept = self._file
-        if kept is None or kept.path != ref.path or kept.stamp is None or kept.stamp != stamp(root, kept.raw):
+        if kept is None or kept.path != ref.path or not self._is_same(root, kept):
             inner = inner_path(source, ref.path)
             known = file_state(self._index, ref.path)
             raw = inner if known is None or known.raw is None else known.raw
@@ -97,6 +100,10 @@ class Contents:
                 text = decode(data)[0] if known is None else as_text(data, known.encoding)
             kept = self._file = _File(ref.path, inner, data, text, raw, before)
         return kept
+
+    def _is_same(self, root: Path, kept: _File) -> bool:
+        """Whether a file is as it was read."""
+        return self._steady or (kept.stamp is not None and kept.stamp == stamp(root, kept.raw))
 
 
 def _asked(name: str, node_id: str, content: Callable[..., str], *given: Any) -> str:
