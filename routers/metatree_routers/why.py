@@ -79,6 +79,12 @@ def _clauses(
     naming = ranking.named.get(node)
     if naming is not None:
         yield f"named in {_quoted(titles([naming]).get(naming, ''))}"
+    if node in ranking.bridged:
+        naming, name = ranking.bridged[node]
+        yield f"has {_quoted(name)}, which is named in {_quoted(titles([naming]).get(naming, ''))}"
+    if node in ranking.inputs:
+        taking, name = ranking.inputs[node]
+        yield f"finds the {_quoted(name)} that {_quoted(titles([taking]).get(taking, ''))} takes"
     if len(records) > MOST_NODES:
         return
     levels = records.levels
