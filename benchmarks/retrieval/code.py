@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import tempfile
 import time
 from array import array
@@ -193,6 +194,8 @@ def _run(options: Options, issue: Issue, checkout: Checkout, place: Path, baseli
             times.append(time.perf_counter())
             ranked[system] = [file.path for file in files]
             calls = search.usage.router_calls
+    if options.keep:
+        shutil.copytree(place, place.parent / "kept" / issue.id, dirs_exist_ok=True)
     names = ("build", "index", PLAIN, HISTORY)
     return Run(ranked, {name: b - a for name, (a, b) in zip(names, pairwise(times), strict=True)}, calls)
 

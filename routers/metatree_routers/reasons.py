@@ -19,6 +19,7 @@ from metatree_routers.sections import Sections
 _MOST_NAMED = 2
 _MOST_WORDS = 4
 _MOST_SUBJECT_CHARS = 60
+_MOST_PHRASES = 2
 _LOOKED_AT = 60
 """Words of a question that are looked for, the heaviest first."""
 
@@ -38,6 +39,7 @@ def reasons(reader: Reader, ranking: Ranking, files: Sequence[int], parts: Secti
         in_path = path_words(reader.records, postings, weights, file)
         if in_path:
             sentences.append(f"its path says {_spelled(in_path, spellings)}")
+        sentences += _closely(reader, ranking, file, spellings)
         part = best.get(file)
         in_part = [] if part is None else _words(postings, np.array([part]))
         name = names.get(part, "").partition("::")[2] if part is not None else ""
@@ -52,7 +54,28 @@ def reasons(reader: Reader, ranking: Ranking, files: Sequence[int], parts: Secti
             sentences.append(f"{'also has' if shown else 'shares'} {_spelled(others, spellings)}")
         if ranking.commits.get(file):
             sentences.append(_touched(ranking.commits[file]))
+        if ranking.seen is not None and file in ranking.seen.tests:
+            sentences.append(f"changed together with {ranking.seen.tests[file]}")
         said[file] = "; ".join(sentences)
+    return said
+
+
+def _closely(reader: Reader, ranking: Ranking, file: int, spellings: Mapping[str, str]) -> list[str]:
+    """Return what a closer look at a file says: the phrases that it has, and what is near in meaning."""
+    if ranking.seen is None:
+        return []
+    said = []
+    phrases = [
+        f"“{spellings.get(a, a)} {spellings.get(b, b)}”"
+        for a, b in ranking.seen.phrases.get(file, ())
+        if min(len(a), len(b)) > 2 and a not in b and b not in a
+    ]
+    if phrases:
+        said.append(f"has {' and '.join(list(dict.fromkeys(phrases))[:_MOST_PHRASES])} in a row")
+    near = ranking.seen.near.get(file)
+    if near is not None:
+        name = reader.ids([near])[near].partition("::")[2]
+        said.append(f"{f'`{name}`' if name else 'what it is for'} is near in meaning to the title")
     return said
 
 
