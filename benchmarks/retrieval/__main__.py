@@ -36,6 +36,9 @@ def main() -> None:
     parser.add_argument(
         "--keep", action="store_true", help="keep the tree of each commit in --work, for code"
     )
+    parser.add_argument(
+        "--again", action="store_true", help="rank anew, on the trees that were kept, for code"
+    )
     parser.add_argument("--out", type=Path, help="append a line of JSON for each question")
     chosen = parser.parse_args()
     options = Options(
@@ -44,6 +47,7 @@ def main() -> None:
         chosen.mirrors,
         chosen.work,
         keep=chosen.keep,
+        again=chosen.again,
         wrong=chosen.wrong,
         words=chosen.words,
     )

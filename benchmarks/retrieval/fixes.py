@@ -99,20 +99,25 @@ def definitions_at(text: str, changed: Collection[range]) -> set[str]:
         >>> definitions_at("class A:\\n    x = 1\\n    def f(self):\\n        return 2\\n", [range(4, 5)])
         {'A.f'}
     """
+    inside = list(spans(text))
+    found = set()
+    for lines in changed:
+        for line in lines:
+            around = [(end - start, name) for start, end, name in inside if start <= line <= end]
+            if around:
+                found.add(min(around)[1])
+    return found
+
+
+def spans(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield (first line, last line, dotted name) of each function and class; nothing of what cannot be parsed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
-    except SyntaxError:
-        return set()
-    spans = list(_spans(tree, ""))
-    found = set()
-    for lines in changed:
-        for line in lines:
-            inside = [(end - start, name) for start, end, name in spans if start <= line <= end]
-            if inside:
-                found.add(min(inside)[1])
-    return found
+    except (SyntaxError, ValueError):
+        return
+    yield from _spans(tree, "")
 
 
 def _spans(node: ast.AST, above: str) -> Iterator[tuple[int, int, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from metatree_routers.commit_index import SimilarCommit
 from metatree_routers.index import Reader
@@ -41,7 +42,7 @@ def reasons(reader: Reader, ranking: Ranking, files: Sequence[int], parts: Secti
             sentences.append(f"its path says {_spelled(in_path, spellings)}")
         sentences += _closely(reader, ranking, file, spellings)
         part = best.get(file)
-        in_part = [] if part is None else _words(postings, np.array([part]))
+        in_part = [] if part is None else _words(reader, postings, np.array([part]))
         name = names.get(part, "").partition("::")[2] if part is not None else ""
         if in_part and name and not name.endswith(">"):
             sentences.append(f"`{name}` has {_spelled(in_part, spellings)}")
@@ -49,7 +50,7 @@ def reasons(reader: Reader, ranking: Ranking, files: Sequence[int], parts: Secti
             in_part = []
         inside = np.flatnonzero(reader.records.home == file)
         shown = {*in_path[:_MOST_WORDS], *in_part[:_MOST_WORDS]}
-        others = [term for term in _words(postings, inside) if term not in shown]
+        others = [term for term in _words(reader, postings, inside) if term not in shown]
         if others:
             sentences.append(f"{'also has' if shown else 'shares'} {_spelled(others, spellings)}")
         if ranking.commits.get(file):
@@ -87,11 +88,11 @@ def _best_parts(reader: Reader, ranking: Ranking, files: Sequence[int]) -> dict[
     return {int(reader.records.home[node]): int(node) for node in inside}  # the best is written last
 
 
-def _words(
-    postings: Mapping[str, Postings], nodes: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-) -> list[str]:
+def _words(reader: Reader, postings: Mapping[str, Postings], nodes: npt.NDArray[np.intp]) -> list[str]:
     """Return the words that any of these nodes has, the heaviest first."""
-    return [term for term, found in postings.items() if np.isin(found["node"], nodes).any()]
+    wanted = np.zeros(len(reader.records), dtype=bool)
+    wanted[nodes] = True
+    return [term for term, found in postings.items() if wanted[found["node"]].any()]
 
 
 def _spelled(terms: Sequence[str], spellings: Mapping[str, str]) -> str:
