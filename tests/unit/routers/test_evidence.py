@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import asyncio
 import pickle
+import re
 from dataclasses import replace
 
 import pytest
