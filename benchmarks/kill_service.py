@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -31,6 +32,7 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=100, help="answers between disturbances, on average")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that no process is left behind
     with tempfile.TemporaryDirectory() as folder:
         database = given.database or str(Path(folder) / "service.db")
         print(f"seed {given.seed}, {database}", flush=True)

@@ -72,6 +72,8 @@ LOCAL_FACTS: Final = frozenset(
 """Facts that are true of one place alone."""
 DERIVED_FACTS: Final = "memory-text:"
 PERMISSION_FACTS: Final = "permission:"
+SHARED_FACTS: Final = "shared-memory:"
+"""How far a memory is in step with that of a service."""
 
 HERE: Final = ":this tree:"
 """Stands in a journal for the path of the tree, and of its memory, which is another one elsewhere."""

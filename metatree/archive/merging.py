@@ -22,7 +22,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from metatree.archive.form import DERIVED_FACTS, HERE, LOCAL_FACTS, PERMISSION_FACTS
+from metatree.archive.form import DERIVED_FACTS, HERE, LOCAL_FACTS, PERMISSION_FACTS, SHARED_FACTS
 from metatree.archive.reading import Archive, opened
 from metatree.errors import BrokenStore, UserError
 from metatree.layer import APPENDED, ROOT, Layer
@@ -216,7 +216,7 @@ class _Merge:
 
     def fact(self, row: dict[str, Any]) -> None:
         key = _text(row["key"])
-        if key in LOCAL_FACTS or key.startswith((DERIVED_FACTS, PERMISSION_FACTS)):
+        if key in LOCAL_FACTS or key.startswith((DERIVED_FACTS, PERMISSION_FACTS, SHARED_FACTS)):
             return
         new = self.layer.fact(key) is None
         if new:

@@ -23,6 +23,7 @@ from metatree.archive.form import (
     MANIFEST,
     MEMBERS,
     PERMISSION_FACTS,
+    SHARED_FACTS,
     VERSION,
     line_of,
 )
@@ -249,7 +250,7 @@ def _nodes(store: Store) -> Iterator[dict[str, Any]]:
 
 def _facts(store: Store) -> Iterator[dict[str, Any]]:
     for key, value in store.rows("SELECT key, value FROM meta ORDER BY key"):
-        if key not in LOCAL_FACTS and not key.startswith((DERIVED_FACTS, PERMISSION_FACTS)):
+        if key not in LOCAL_FACTS and not key.startswith((DERIVED_FACTS, PERMISSION_FACTS, SHARED_FACTS)):
             yield {"key": key, "value": json.loads(value)}
 
 

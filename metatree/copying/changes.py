@@ -1,18 +1,19 @@
 """What people and agents add to a tree, as changes that go from machine to machine.
 
-A change names one row of the memory layer, a node or what is said of a built node, and says all of it, or that it is
-gone. Whoever applies the same changes in the same order has the same memory; the last one to say something of a row
-wins. Parents are named as they were wished: where one is missing in a copy, its node hangs under the nearest that is
-there, as it does when a source changes.
+A change names one row of the memory layer (a node, or what is said of a built node) or one flag, and says all of
+it, or that it is gone. Whoever applies the same changes in the same order has the same memory; the last one to say
+something of a row wins. Parents are named as they were wished: where one is missing in a copy, its node hangs under
+the nearest that is there, as it does when a source changes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from metatree.flags import FLAG, Flag, flag_ids
 from metatree.layer import ROOT, Layer
 from metatree.node import Node, Source, digest_of
 from metatree.overlay import above
@@ -26,9 +27,9 @@ _SAID: Final = ("parent", "position", "hidden", "title", "description", "provena
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of one row."""
+    """What became of one row, or of one flag."""
 
-    what: Literal["node", "override"]
+    what: Literal["node", "override", "flag"]
     id: str
     body: str | None
     """Canonical JSON of all that the row says; None when it is gone."""
@@ -41,6 +42,13 @@ def changes_since(tree: Tree, since: int) -> tuple[list[Change], int]:
         last = layer.last_seq()
         ids = dict.fromkeys(node_id for _, node_id, _ in layer.changes(since, last) if node_id != ROOT)
         return [change for node_id in ids for change in _of(layer, node_id)], last
+
+
+def flag_changes(tree: Tree, known: Collection[str]) -> list[Change]:
+    """Return which flags came and which went, compared with the ids of those that were there; what they say stays."""
+    layer, now = Layer(tree.memory), set(flag_ids(tree.memory))
+    came = [Change("flag", flag, _json(layer.fact(flag))) for flag in sorted(now.difference(known))]
+    return came + [Change("flag", flag, None) for flag in sorted(set(known) - now)]
 
 
 def _of(layer: Layer, node_id: str) -> Iterable[Change]:
@@ -98,7 +106,9 @@ def apply_changes(tree: Tree, changes: Sequence[Change]) -> int:
     layer, done = Layer(tree.memory), 0
     nodes: list[Change] = []
     for change in changes:
-        if change.what == "override":
+        if change.what == "flag":
+            done += _apply_flag(layer, change)
+        elif change.what == "override":
             done += _apply_override(tree, layer, change)
         elif change.body is None:
             done += _apply_gone(tree, layer, change.id)
@@ -149,6 +159,17 @@ def _apply_gone(tree: Tree, layer: Layer, node_id: str) -> int:
         layer.erase(layer.next_seq(), [node_id])  # the text index of a copy may know it
     else:
         return 0
+    return 1
+
+
+def _apply_flag(layer: Layer, change: Change) -> int:
+    if not change.id.startswith(FLAG) or (layer.fact(change.id) is None) == (change.body is None):
+        return 0
+    if change.body is None:
+        return layer.store.execute("DELETE FROM meta WHERE key = ?", (change.id,))
+    said = json.loads(change.body)
+    Flag(**said)
+    layer.set_fact(change.id, said)
     return 1
 
 

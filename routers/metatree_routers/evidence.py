@@ -396,6 +396,10 @@ class _Texts:
         """Return the contents, or the descriptions of nodes without any."""
         return self._of(numbers, lambda node, content: content or node.description)
 
+    def signatures(self, numbers: Sequence[int]) -> list[str]:
+        """Return the titles, descriptions and contents."""
+        return self._of(numbers, lambda node, content: f"{node.title}\n{node.description}\n{content}")
+
 
 def _cleaned(questions: Sequence[str]) -> tuple[str, ...]:
     asked = (questions,) if isinstance(questions, str) else tuple(questions)

@@ -22,7 +22,7 @@ LEASE_S = 2.0
 
 async def work(database: str, server: str, user: str, ledger: Path, folder: Path) -> None:
     """Answer until this is killed."""
-    thinking = parts(ledger, kind="file")
+    thinking = parts(ledger, 0.3, kind="file")
     with shared_at(database, lease_s=LEASE_S) as shared:
         async with (
             ServiceClient(server, user, os.environ["METATREE_SECRET"]) as client,

@@ -30,6 +30,8 @@ from metatree.shared import Shared
 from metatree.testing import PlainComposer, PlainDescriber, ScriptedToolCaller
 
 PAGES = 6
+ENDED = ("answered", "exhausted", "waiting")
+"""A run that was cut off in a call that may not be made twice waits for a person."""
 
 
 def parts(ledger: Path, nap_s: float = 0.02, *, kind: str = "page") -> dict[str, Any]:
@@ -96,17 +98,14 @@ def make_tree(folder: Path) -> Tree:
 def carry_on(tree: Tree, run_id: str, thinking: dict[str, Any]) -> bool:
     """Begin a run or take it up; return whether it has ended."""
     try:
-        return resume(run_id, tree=tree, **thinking).ended in ("answered", "exhausted")
+        return resume(run_id, tree=tree, **thinking).ended in ENDED
     except LeaseLost:
         return False
     except UnknownRun:
         pass
     page = run_id.partition("-")[2]
     try:
-        return search(f"Is {page} paid?", tree=tree, run_id=run_id, **thinking).ended in (
-            "answered",
-            "exhausted",
-        )
+        return search(f"Is {page} paid?", tree=tree, run_id=run_id, **thinking).ended in ENDED
     except (RunExists, LeaseLost):
         return False
 

@@ -146,10 +146,11 @@ class TreeCopy:
                         await self._take_version(wanted)
                     break
                 except (BrokenStore, ServiceRefused) as exc:
-                    # A newer version was published, and this one's blocks are gone; or the disk is at fault.
-                    if isinstance(exc, ServiceRefused) and exc.status != 404:
+                    # A newer version was published, and this one's blocks are gone; or a file here was damaged.
+                    mended = exc.reason != "newer" if isinstance(exc, BrokenStore) else exc.status == 404
+                    if not mended:
                         raise
-                    _log.info("%s; looking again", exc)
+                    _log.info("%s; copying again", exc)
             else:
                 raise BrokenStore(
                     f"the tree of {self._client.url} cannot be copied to {str(self._folder)!r}: check its disk",
@@ -180,10 +181,15 @@ class TreeCopy:
         number, digest = int(wanted["Version"]), str(wanted["Digest"])
         place = self._folder / "versions" / f"{number}-{digest}"
         file = place / "index.db"
-        if not file.exists():
+        there = file.exists()
+        if not there:
             place.mkdir(exist_ok=True)
             await self._assemble(file, number, digest, int(wanted["Size"]))
-        tree = await asyncio.to_thread(self._opened, place)
+        try:
+            tree = await asyncio.to_thread(self._opened, place, check=there)
+        except BrokenStore:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
         if self._now is not None:
             self._old.append(self._now)
         self._now = _Version(number, digest, tree)
@@ -229,12 +235,14 @@ class TreeCopy:
         ]
         return sorted(found, key=lambda each: int(each.name.partition("-")[0]), reverse=True)
 
-    def _opened(self, place: Path) -> Tree:
+    def _opened(self, place: Path, *, check: bool) -> Tree:
         from metatree_routers.tables import take_memory_anew
 
         assert self._memory is not None and self._call is not None
         index = Store.open(place / "index.db", create=False, advice="delete it, and it is copied again")
         try:
+            if check:
+                index.check()
             with index.transaction():
                 _move_sources(Layer(index), place)
                 take_memory_anew(index)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Sequence
 from typing import Any, Final
 
 from metatree import Tree
-from metatree.copying import Change, apply_changes, changes_since
+from metatree.archive.form import SHARED_FACTS
+from metatree.copying import Change, apply_changes, changes_since, flag_changes
 from metatree.errors import MetatreeError
+from metatree.flags import flag_ids
 from metatree.layer import Layer
 from metatree_agents.service.client import ServiceClient, ServiceRefused, patiently
 
 MOST_BYTES: Final = 1_000_000
 """Of one request; the service takes twice as much."""
 MOST_CHANGES: Final = 500
-FACT: Final = "shared-memory:"
 _log = logging.getLogger("metatree.engine")
 
 
@@ -35,7 +37,7 @@ class MemorySync:
     def __init__(self, client: ServiceClient, tree: Tree, name: str) -> None:
         self._client = client
         self._tree = tree
-        self._fact = FACT + name
+        self._fact = SHARED_FACTS + name
         self._turn = asyncio.Lock()
 
     def use(self, tree: Tree) -> None:
@@ -49,10 +51,20 @@ class MemorySync:
 
     def pending(self) -> bool:
         """Say whether something was changed here that was not sent yet; quick."""
-        return bool(Layer(self._tree.memory).last_seq() != self._state()["sent"])
+        layer = Layer(self._tree.memory)
+        return layer.last_seq() != self._state()["sent"] or self._flags() != list(flag_ids(layer.store))
+
+    def _flags(self) -> list[str]:
+        """Return the ids of the flags that were sent or received."""
+        return list(Layer(self._tree.memory).fact(self._fact + ":flags") or ())
+
+    def _note_flags(self, ids: Sequence[str]) -> None:
+        if self._flags() != list(ids):
+            Layer(self._tree.memory).set_fact(self._fact + ":flags", list(ids))
 
     def _state(self) -> dict[str, Any]:
-        return Layer(self._tree.memory).fact(self._fact) or {"number": 0, "sent": 0}
+        """Return the numbers of the latest change received, of the latest here that was sent, and the highest seen."""
+        return Layer(self._tree.memory).fact(self._fact) or {"number": 0, "sent": 0, "seen": 0}
 
     def _note(self, **said: int) -> None:
         Layer(self._tree.memory).set_fact(self._fact, self._state() | said)
@@ -70,10 +82,14 @@ class MemorySync:
 
     async def _push(self) -> None:
         while self.pending():
+            everything = self._state()["sent"] < 0
             changes, last = await asyncio.to_thread(changes_since, self._tree, max(0, self._state()["sent"]))
+            flags = flag_ids(self._tree.memory)
+            changes += flag_changes(self._tree, () if everything else self._flags())
             for batch in _batches(changes):
                 try:
-                    await patiently(self._client, "POST", "give-memory", body={"Changes": batch})
+                    said = await patiently(self._client, "POST", "give-memory", body={"Changes": batch})
+                    self._note(seen=int(said["Latest"]))
                 except ServiceRefused as exc:
                     if exc.status not in (413, 422):
                         raise
@@ -81,6 +97,7 @@ class MemorySync:
                     _log.warning("%s stays on this machine alone: %s", named, exc)
             with self._tree.memory.transaction():
                 self._note(sent=last)
+                self._note_flags(flags)
 
     async def pull(self, latest: int | None = None) -> int:
         """Take in what was changed elsewhere; return how many rows changed here.
@@ -90,8 +107,8 @@ class MemorySync:
         """
         async with self._turn:
             done = 0
-            if latest is not None and latest < self.number:  # an earlier state of the database was put back
-                self._note(number=0, sent=0)
+            if latest is not None and latest < self._state()["seen"]:  # an earlier state was put back there
+                self._note(number=0, sent=-1, seen=latest)
             while latest is None or self.number < latest:
                 said = await patiently(self._client, "GET", "get-memory", After=self.number)
                 if not said["Changes"]:
@@ -111,6 +128,9 @@ class MemorySync:
                 return None
             done = apply_changes(self._tree, changes)
             self._note(number=number, sent=Layer(self._tree.memory).last_seq())
+            self._note_flags(flag_ids(self._tree.memory))
+            if number > self._state()["seen"]:
+                self._note(seen=number)
             return done
 
 

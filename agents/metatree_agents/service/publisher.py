@@ -28,7 +28,7 @@ from metatree_agents.service.copies import TreeCopy
 from metatree_agents.service.engine_memory import learn
 from metatree_agents.service.matching import index_of
 from metatree_agents.service.memory_sync import MemorySync, name_of
-from metatree_agents.service.trees import Trees
+from metatree_agents.service.trees import LEASE_S, Trees
 from metatree_agents.service.write_through import WriteThrough, called_from
 
 LOOK_S: Final = 2.0
@@ -87,6 +87,8 @@ class Published:
         self._sync: MemorySync | None = None
         self._turn = asyncio.Lock()
         self._started = asyncio.Event()
+        self._seen = ("", 0.0)
+        """What the tree was made from when it was last published or found to be, and when that was."""
 
     @property
     def version(self) -> int:
@@ -132,7 +134,9 @@ class Published:
                     await asyncio.to_thread(_refreshed, self._tree)
                     refreshed = loop.time()
                 await self.follow()
-                await self.publish()
+                mark, at = self._seen
+                if _mark(self._tree) != mark or loop.time() - at > LEASE_S / 3:
+                    await self.publish()
             except TransientError as exc:
                 _log.warning("%s; trying again", exc)
             except MetatreeError:
@@ -182,9 +186,10 @@ class Published:
         async with self._turn:
             token = await self._trees.lead(self._who)
             if token is None:
-                self._leads = False
+                self._leads, self._seen = False, ("", 0.0)
                 return None
             mark, before = _mark(tree), await self._trees.mark()
+            self._seen = (mark, asyncio.get_running_loop().time())
             if before == mark:
                 self._leads, self._version = True, (await self._trees.current()).version
                 return None
@@ -204,6 +209,7 @@ class Published:
                 )
             self._leads = version is not None
             if version is None:
+                self._seen = ("", 0.0)
                 return None
             self._version = version
             if not before or json.loads(before)[2] != json.loads(mark)[2]:

@@ -27,7 +27,6 @@ NONCE_CHARS: Final = range(8, 129)
 _NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 _NOBODY: Final = secrets.token_urlsafe(SECRET_BYTES)
 """What the hash of an unknown user is compared with, so that it takes as long."""
-_UNKNOWN: Final[tuple[Role, str]] = ("user", _NOBODY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +151,21 @@ class Users:
         A nonce is used up only by a right hash, so that nobody can burn another's; an unknown user takes as long as
         a wrong hash.
         """
-        # One statement where the user is known here; whether the secret is still theirs is asked in the same one.
-        known = self._known.get(name, _UNKNOWN)
-        right = self._matches(name, nonce, known[1], digest)
-        if right and known is not _UNKNOWN and await self._use_up(name, nonce, known):
-            return Caller(name, known[0])
+        known = self._known.get(name)
+        if (
+            known is not None
+            and self._matches(name, nonce, known[1], digest)
+            and await self._use_up(name, nonce, known)
+        ):
+            return Caller(
+                name, known[0]
+            )  # in one statement, which asks whether this is still their role and secret
         row = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
-        found = _UNKNOWN if row is None else (row[0], row[1])
-        right = self._matches(name, nonce, found[1], digest)
-        if found is _UNKNOWN or not right or not await self._use_up(name, nonce, found):
+        found: tuple[Role, str] | None = None if row is None else (row[0], row[1])
+        if found is not None and found == known:
+            return None
+        right = self._matches(name, nonce, _NOBODY if found is None else found[1], digest)
+        if found is None or not right or not await self._use_up(name, nonce, found):
             return None
         self._known[name] = found
         return Caller(name, found[0])

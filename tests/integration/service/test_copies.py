@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.copies import TreeCopy
+from metatree_agents.service.engine import Engine
 from metatree_agents.service.publisher import Published
 from metatree_agents.service.trees import Trees
 from metatree_memory_tools import build_tree
@@ -19,6 +20,7 @@ from metatree_routers import TextEvidence
 
 from metatree import Node, Tree
 from metatree.errors import UserError
+from metatree.flags import flag, flags
 from metatree.remembering import forget, memories, remember
 
 from .conftest import SECRETS, Served, opened
@@ -141,6 +143,13 @@ def test_a_copy_that_was_damaged_or_cut_off_is_made_right(shop: Shop, source: Pa
         async with shop.client() as client, shop.copy(client) as copy:
             assert await asyncio.to_thread(all_of, copy.tree) == all_of(shop.tree)
             copy.tree.index.check()
+        (place,) = (shop.folder / "m1").glob("*/versions/2-*")
+        for name in ("index.db-wal", "index.db-shm"):
+            (place / name).unlink(missing_ok=True)
+        (place / "index.db").write_bytes(data)
+        async with shop.client() as client, shop.copy(client) as copy:
+            assert await asyncio.to_thread(all_of, copy.tree) == all_of(shop.tree)
+            copy.tree.index.check()
 
     shop.run(check)
 
@@ -165,9 +174,11 @@ def test_memories_and_what_is_forgotten_reach_all_machines(shop: Shop) -> None:
             renamed = shop.tree.get("part1")
             shop.tree.update(replace(renamed, title="The south wing"))
             forget(shop.tree, said.node)
+            flagged = flag(shop.tree, "part2", "Who waters the plants?", who="ann")
             await published.follow()
             for copy in (first, second):
                 async with copy.using() as now:
+                    assert flags(now.memory) == [flagged]
                     assert not memories(now) and now.get("part1").title == "The south wing"
                     assert now.find("memories:") is None
                     assert "cactus" not in str(now.memory.rows("SELECT * FROM content"))
@@ -287,3 +298,59 @@ def test_wrong_wishes_for_pieces_are_refused(shop: Shop) -> None:
         change = {"What": "node", "Id": "n", "Body": body}
         assert engine.post("give-memory", {"Changes": [change]}).status_code == 422
     assert engine.get("get-memory", After=0).json() == {"Changes": [], "Latest": 0}
+
+
+def test_an_engine_answers_from_its_copy_and_says_which_version(shop: Shop, source: Path) -> None:
+    async def check(shop: Shop, published: Published) -> None:
+        async def answered(topic: str, question: str) -> dict[str, Any]:
+            await asyncio.to_thread(shop.served.frontend.ask, question, topic=topic)
+            while True:
+                found = await asyncio.to_thread(shop.served.frontend.get, "check-query", Topic=topic, Seq=1)
+                if found.json()["Answer"] is not None:
+                    return dict(found.json())
+
+        async with shop.client() as client, shop.copy(client) as copy:
+            engine = Engine(client, copy)
+            working = asyncio.ensure_future(engine.run())
+            first = await answered("A", "Who waters the plants of room 12?")
+            assert first["Think"][0] == "searched version 1 of the memory"
+            assert first["Sources"][0]["Path"] == "part0/module12.py"
+            (source / "part1" / "zoo.py").write_text(
+                "def feed():\n    'The zebra is fed with hay at noon.'\n"
+            )
+            shop.tree.refresh()
+            await published.publish()
+            second = await answered("B", "What is the zebra fed with?")
+            assert second["Think"][0] == "searched version 2 of the memory" and "hay" in second["Answer"][0]
+            said = {
+                "Topic": "B",
+                "OnBehalfOf": "John_Doe",
+                "Query": "q",
+                "Comment": "",
+                "Type": "Make Correction",
+            }
+            correction = "The giraffe, though, gets leaves of acacia in the evening."
+            await asyncio.to_thread(shop.served.frontend.post, "recommend", said | {"Fragment": correction})
+            await published._learn()
+            third = await answered("C", "What does the giraffe get in the evening?")
+            assert "acacia" in " ".join(third["Answer"])
+            engine.stop()
+            await working
+
+    shop.run(check)
+
+
+def test_what_copies_know_comes_back_when_an_older_database_was_put_back(shop: Shop) -> None:
+    async def check(shop: Shop, published: Published) -> None:
+        async with shop.client() as client, shop.copy(client) as copy:
+            remember(copy.tree, "The cactus wants no water in winter.", who="ann", evidence=False)
+            await copy.follow()
+            async with published._trees._database.transaction() as do:
+                await do.execute("DELETE FROM tree_memory")
+                await do.execute("UPDATE tree_state SET memory = 0")
+            await copy.follow()
+            await published.follow()
+            assert memories(copy.tree) and memories(shop.tree)
+            assert "cactus" in str(await _bodies(shop))
+
+    shop.run(check)

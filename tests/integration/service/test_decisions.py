@@ -144,13 +144,13 @@ def test_of_many_who_send_the_same_proof_at_once_one_is_let_in(serve: Serve) -> 
     assert sorted(statuses) == [200] + [401] * 15
 
 
-def test_a_nonce_stays_used_after_a_restart(tmp_path: Path) -> None:
+def test_a_nonce_stays_used_after_a_restart(place: Path | str) -> None:
     from .conftest import served
 
     given = proof("User_1", SECRETS["User_1"][1])
     statuses = []
     for _ in range(2):
-        with served(tmp_path / "service.db", Settings()) as service:
+        with served(place, Settings()) as service:
             statuses.append(requests.get(f"{service.url}/api/login", params=given, timeout=30).status_code)
     assert statuses == [200, 401]
 
@@ -221,13 +221,14 @@ def test_a_late_answer_counts_unless_another_was_given_under_a_newer_lease(serve
     assert service.frontend.get("check-query", Topic="one", Seq=1).json()["Answer"] == ["late"]
 
 
-def test_a_role_is_what_was_configured_whatever_the_name(serve: Serve, tmp_path: Path) -> None:
-    from .conftest import Client
+def test_a_role_is_what_was_configured_whatever_the_name(serve: Serve, place: Path | str) -> None:
+    from .conftest import Client, opened
 
     service = serve()
 
     async def add() -> tuple[str, str]:
-        database = SqliteDatabase.open(tmp_path / "service.db")
+        database = opened(place)
+        await database.start()
         made = (
             await Users(database).add("Inference_9", "user"),
             await Users(database).add("Frontend_9", "engine"),

@@ -13,6 +13,7 @@ from typing import Any
 import openai
 import pytest
 import requests
+from metatree_agents.service import waiting
 
 from .conftest import Served
 
@@ -120,6 +121,17 @@ def test_an_answer_with_its_sources_and_thinking(service: Served) -> None:
     assert said.metatree["sources"] == SOURCES
     assert said.usage.total_tokens == said.usage.prompt_tokens + said.usage.completion_tokens > 0
     assert topics(service) == {said.metatree["topic"]: "How many watts?"}
+
+
+def test_a_question_wakes_an_engine_that_waits(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "LOOK_S", 1_000.0)  # nobody finds it by looking now and then
+    service = serve(engine_wait_s=15.0, chat_wait_s=15.0)
+    with ThreadPoolExecutor(1) as pool:
+        batch = pool.submit(answer_next, service)
+        while service.admin.get("admin/overview").json()["Connected"]["Engines"] == 0:
+            pass
+        assert say(client_of(service), "Wake?").choices[0].message.content.startswith("WAKE?")
+        assert batch.result() == ["Wake?"]
 
 
 def test_thinking_is_left_out_on_request(service: Served) -> None:

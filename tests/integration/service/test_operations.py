@@ -7,6 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -53,6 +54,22 @@ def test_an_address_that_asks_too_fast_is_refused_before_anything_else(serve: Se
     assert refused.status_code == 429 and refused.json()["error"]["code"] == "rate_limit_exceeded"
     assert get("203.0.113.6").status_code == 200
     assert all(requests.get(f"{service.url}/healthz", timeout=30).ok for _ in range(5)), "this machine"
+
+
+def test_requests_under_way_are_counted_until_their_answer(serve: Serve) -> None:
+    service = serve(rates=Rates(connections=1), check_wait_s=20.0)
+    service.user.ask("q", user="User_1")
+    for _ in range(3):
+        assert service.user.get("login").status_code == 200, "one after the other"
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(service.user.get, "check-query", Topic="T", Seq=1)
+        while service.admin.get("admin/overview").json()["Connected"]["Callers"] == 0:
+            pass
+        assert service.user.get("login").status_code == 429
+        assert service.other_user.get("login").status_code == 200
+        service.engine.answer("q", "a")
+        assert waiting.result().json()["Answer"] == ["a"]
+    assert service.user.get("login").status_code == 200
 
 
 def test_unanswered_queries_of_a_user_are_bounded(serve: Serve) -> None:

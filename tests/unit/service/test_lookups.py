@@ -52,21 +52,21 @@ class LookupMachine(RuleBasedStateMachine):
         return self.loop.run_until_complete(what)
 
     @rule(topic=TOPICS)
-    def ask(self, topic: str) -> None:
-        if topic not in self.wishes:
-            self.do(self.queue.add(topic, "owner", "q"))
-            self.wishes[topic] = []
-
-    @rule(topic=TOPICS)
     def remove(self, topic: str) -> None:
         assert self.do(self.queue.remove(topic, "owner")) is (self.wishes.pop(topic, None) is not None)
 
-    @rule(topic=TOPICS, fragment=FRAGMENTS, count=st.integers(1, 3))
-    def wish(self, topic: str, fragment: str, count: int) -> None:
+    @rule(topic=TOPICS, fragment=FRAGMENTS, counts=st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    def wish(self, topic: str, fragment: str, counts: list[int]) -> None:
+        for count in counts:
+            self.wish_once(topic, fragment, count)
+
+    def wish_once(self, topic: str, fragment: str, count: int) -> None:
+        if topic not in self.wishes:
+            self.do(self.lookups.add(topic, 1, fragment, count, 1.0))  # nobody is there to wish
+            self.do(self.queue.add(topic, "owner", "q"))
+            self.wishes[topic] = []
         mark, _ = self.do(self.lookups.add(topic, 1, fragment, count, 1.0))
         assert mark == fingerprint(fragment)
-        if topic not in self.wishes:
-            return  # nobody is there to wish
         found = next((one for one in self.wanted if (one.fragment, one.count) == (fragment, count)), None)
         if found is None:
             found = Wanted(fragment, count)
@@ -74,8 +74,12 @@ class LookupMachine(RuleBasedStateMachine):
         if not any(found is each for each in self.wishes[topic]):
             self.wishes[topic].append(found)
 
-    @rule()
-    def claim(self) -> None:
+    @rule(times=st.integers(1, 3))
+    def claim(self, times: int) -> None:
+        for _ in range(times):
+            self.claim_once()
+
+    def claim_once(self) -> None:
         out = {
             one.fragment: one
             for one in self.wanted
@@ -141,5 +145,16 @@ class LookupMachine(RuleBasedStateMachine):
         assert found == self.recommended
 
 
-LookupMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+LookupMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
 TestLookups = LookupMachine.TestCase
+
+
+def test_one_lookup_of_a_fragment_is_out_at_a_time() -> None:
+    machine = LookupMachine()
+    machine.wish(topic="A", fragment="f", counts=[1, 2])
+    machine.claim(times=2)
+    machine.give(fragment="f", said="m")
+    machine.claim(times=2)
+    machine.each_topic_has_what_it_wished_for()
+    assert [one.out_until is not None for one in machine.wanted] == [False, True]
+    machine.teardown()
