@@ -16,10 +16,12 @@ import argparse
 import statistics
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benchmarks.service.costs import costs
+from benchmarks.service.databases import postgres, schema_of, there_is_postgres
+from benchmarks.service.peer import ours, procrastinates
 from benchmarks.service.processes import many_files
 from benchmarks.service.waits import add_to_claim, waiting_engines
 
@@ -29,6 +31,7 @@ LIMITS = {
 }
 """What must hold: ratios to the base, and the median from adding to claiming."""
 WORST_MS = 250.0
+PEER_RATIO = 2.0
 WAITING_SHARE = 0.05
 
 
@@ -72,14 +75,36 @@ def report(database: str, *, quick: bool) -> None:
     print(f"| and call again every 55 s | {shares['asking']:.2%} | |", flush=True)
 
 
+def beside(address: str, *, quick: bool) -> None:
+    """Print no-op jobs per second, ours and procrastinate's in turns, and their ratio."""
+    rounds, jobs = (1, 200) if quick else (3, 1000)
+    found: list[tuple[float, float]] = []
+    for _ in range(rounds):
+        theirs = max(procrastinates(address, jobs, concurrency) for concurrency in (1, 10))
+        found.append((max(ours(address, jobs, engines) for engines in (1, 4)), theirs))
+    mine, others = (statistics.median(each) for each in zip(*found, strict=True))
+    ratio = statistics.median(one / other for one, other in found)
+    print("\n| no-op jobs a second, one server or worker | | must be |\n|---|---|---|")
+    print(
+        f"| ours: signed HTTP requests, claimed and answered by the better of 1 and 4 engines | {mine:.0f} | |"
+    )
+    print(f"| procrastinate: the better of a concurrency of 1 and 10 | {others:.0f} | |")
+    held = "holds" if ratio >= PEER_RATIO else "DOES NOT HOLD"
+    print(f"| ratio | {ratio:.2f} | at least {PEER_RATIO:g}: {held} |", flush=True)
+
+
 @contextmanager
 def databases(given: list[str]) -> Iterator[list[str]]:
     """Give the databases that were named, or those that can be had here."""
     if given:
         yield given
         return
-    with tempfile.TemporaryDirectory() as folder:
-        yield [str(Path(folder) / "service.db")]
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        found = [str(Path(folder) / "service.db")]
+        if there_is_postgres():
+            found.append(stack.enter_context(postgres()))
+        yield found
 
 
 def main() -> None:
@@ -93,7 +118,11 @@ def main() -> None:
     many_files()
     with databases(given.database) as all_:
         for database in all_:
-            report(database, quick=given.quick)
+            if kind_of(database) == "sqlite":
+                report(database, quick=given.quick)
+            else:
+                report(schema_of(database), quick=given.quick)
+                beside(database, quick=given.quick)
 
 
 if __name__ == "__main__":

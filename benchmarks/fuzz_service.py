@@ -10,14 +10,18 @@ request that is accepted, a valid one that is refused as invalid.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from metatree_agents.service.keys import Keys
+
 from benchmarks.service.caller import SECRETS, Caller
 from benchmarks.service.costs import claim_and_answer, right
+from benchmarks.service.databases import opened
 from benchmarks.service.processes import ROOT, servers
 
 TOPICS = ("T/1+", "T2")
@@ -31,15 +35,14 @@ EXCLUDED = "positive_data_acceptance"
 def fuzz(program: str, role: str, options: list[str]) -> int:
     """Run schemathesis as one role; return its exit code."""
     name, secret = SECRETS[role]
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        servers(str(Path(folder) / "service.db"), SETTINGS) as (server,),
-    ):
+    with tempfile.TemporaryDirectory() as folder, servers(f"{folder}/service.db", SETTINGS) as (server,):
+        database = f"{folder}/service.db"
         frontend, engine = Caller(server.port, "frontend"), Caller(server.port, "engine")
         for topic in TOPICS:
             for text in ("a", "b", "c"):
                 right(frontend.call("POST", "add-query", {"Topic": topic, "User": "User_1", "Query": text}))
             claim_and_answer(engine)
+        key = asyncio.run(key_of(database, name))
         log = str(Path(folder) / "engine.jsonl")
         engine_inside = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.service.soak_engine", log, "1", str(server.port)], cwd=ROOT
@@ -58,7 +61,7 @@ def fuzz(program: str, role: str, options: list[str]) -> int:
                     **os.environ,
                     "SCHEMATHESIS_HOOKS": "benchmarks.service.signing_hooks",
                     "PYTHONPATH": str(ROOT),
-                    "METATREE_FUZZ_USER": f"{name}:{secret}",
+                    "METATREE_FUZZ_USER": f"{name}:{secret}:{key}",
                 },
                 cwd=folder,
                 check=False,
@@ -66,6 +69,15 @@ def fuzz(program: str, role: str, options: list[str]) -> int:
         finally:
             engine_inside.kill()
             engine_inside.wait()
+
+
+async def key_of(where: str, name: str) -> str:
+    """Return a new API key of a user."""
+    database = opened(where)
+    try:
+        return await Keys(database).add(name)
+    finally:
+        await database.close()
 
 
 def main() -> int:

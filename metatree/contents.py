@@ -40,12 +40,22 @@ class Contents:
         index: the store that knows the files of the tree.
         sources: what the tree was built from.
         files: gives the files where they are not on this machine; None for the disk.
+        steady: whether the texts of one file that are asked for in a row come from one reading of it, without a look
+            whether it has changed meanwhile.
     """
 
-    def __init__(self, index: Store, sources: Sequence[SourceRef], files: Files | None = None) -> None:
+    def __init__(
+        self,
+        index: Store,
+        sources: Sequence[SourceRef],
+        files: Files | None = None,
+        *,
+        steady: bool = False,
+    ) -> None:
         self._index = index
         self._files = files
         self._sources = sources
+        self._steady = steady
         self._file: _File | None = None
 
     def of(self, node: Node) -> str:
@@ -95,7 +105,7 @@ class Contents:
             if kept is None or kept.path != ref.path:
                 kept = self._file = self._given(self._files, source, node_id, ref)
             return kept
-        if kept is None or kept.path != ref.path or kept.stamp is None or kept.stamp != stamp(root, kept.raw):
+        if kept is None or kept.path != ref.path or not self._is_same(root, kept):
             inner = inner_path(source, ref.path)
             known = file_state(self._index, ref.path)
             raw = inner if known is None or known.raw is None else known.raw
@@ -115,6 +125,10 @@ class Contents:
         inner, data = inner_path(source, ref.path), files(known.digest)
         text = as_text(data, known.encoding) if ref.type == "text" else ""
         return _File(ref.path, inner, data, text, inner if known.raw is None else known.raw, None)
+
+    def _is_same(self, root: Path, kept: _File) -> bool:
+        """Whether a file is as it was read."""
+        return self._steady or (kept.stamp is not None and kept.stamp == stamp(root, kept.raw))
 
 
 def _asked(name: str, node_id: str, content: Callable[..., str], *given: Any) -> str:

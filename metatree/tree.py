@@ -542,7 +542,7 @@ class Tree:
         Much faster than `find`, `parent` and `content` for many nodes: a file is read once for neighbours in it.
         The content is empty where there is none, and where the source changed or cannot be read.
         """
-        contents = Contents(self.index, self.sources(), self.files)
+        contents = Contents(self.index, self.sources(), self.files, steady=True)
         pending = iter(ids)
         while page := list(islice(pending, _TEXTS_PAGE)):
             self._overlay.sync()

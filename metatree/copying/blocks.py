@@ -1,8 +1,9 @@
 """The built layer of a tree as blocks of its file, each known by its hash: a copy fetches those that it does not have.
 
 SQLite changes few pages of a file when few nodes change, and a page stays where it is; so blocks at fixed places are
-all that is needed to send a difference, and the copy is the same file, text index included. Measured with 16 kB, on
-a tree of 39,494 nodes (50 MB): a function added to one file changes 29 of 3,050 blocks, 93 kB when packed, of 11.6 MB.
+all that is needed to send a difference, and the copy is the same file, text index included. In a tree of 39,496 nodes
+(51 MB), a function added to one file changes 31 of 3,108 blocks of 16 kB, 104 kB when packed, of 11.4 MB; with 4 kB it
+would be 56 kB and four times the hashes, with 64 kB 214 kB (`python benchmarks/bench_copies.py`).
 """
 
 from __future__ import annotations

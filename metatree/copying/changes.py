@@ -1,9 +1,9 @@
 """What people and agents add to a tree, as changes that go from machine to machine.
 
-A change names one row of the memory layer (a node, or what is said of a built node) or one flag, and says all of it,
-or that it is gone. Whoever applies the same changes in the same order has the same memory; the last one to say
-something of a row wins. Parents are named as they were wished: where one is missing in a copy, its node hangs under the
-nearest that is there, as it does when a source changes.
+A change names one row of the memory layer (a node, or what is said of a built node) or one flag, and says all of
+it, or that it is gone. Whoever applies the same changes in the same order has the same memory; the last one to say
+something of a row wins. Parents are named as they were wished: where one is missing in a copy, its node hangs under
+the nearest that is there, as it does when a source changes.
 """
 
 from __future__ import annotations

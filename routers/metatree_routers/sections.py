@@ -89,10 +89,13 @@ class Sections:
                         spelled[term] = word
         return spelled
 
-    def telling(self, terms: Iterable[str]) -> list[str]:
+    def telling(self, terms: Iterable[str], *, numbers: bool = False) -> list[str]:
         """Keep the terms that tell something by themselves: no small numbers, and no parts of a name that is there.
 
         Where nothing else is there, all are kept.
+
+        Args:
+            numbers: whether small numbers are kept too, as in a question that somebody thought about.
 
         Example:
             >>> asked = sections("parse_header drops 32 of 3 headers in 2019")
@@ -108,7 +111,9 @@ class Sections:
             elif whole in there:
                 covered.update(parts)
         covered -= alone
-        return [term for term in given if not (_is_small_number(term) or term in covered)] or given
+        # Two letters of a name are no word: `PDFs` is cut into PD and Fs.
+        kept = [term for term in given if term not in covered and (len(term) > 2 or term in alone)]
+        return [term for term in kept if numbers or not _is_small_number(term)] or given
 
     def are_small_numbers(self, terms: Iterable[str]) -> bool:
         """Say whether these terms are numbers of one to three digits, all of them."""

@@ -116,7 +116,8 @@ def why_no_namespaces() -> str:
         return "network namespaces need Linux and root"
     if not all(map(shutil.which, ("ip", "unshare", "hostname"))):
         return "network namespaces need `ip` (iproute2), `unshare` and `hostname`"
-    tries = (["ip", "link", "add", "mtbrtry", "type", "bridge"], ["ip", "link", "del", "mtbrtry"])
+    name = f"mttry{os.getpid()}"[:15]
+    tries = (["ip", "link", "add", name, "type", "bridge"], ["ip", "link", "del", name])
     for command in (*tries, ["unshare", "--net", "--pid", "--uts", "--mount", "--fork", "true"]):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -7,6 +7,7 @@ import itertools
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from time import time
 from typing import Any, TypeVar
 
 import psycopg
@@ -137,6 +138,7 @@ def test_a_topic_that_somebody_only_looks_at_is_waited_for(place: str) -> None:
                 await do.row("SELECT 1 FROM topic WHERE id = 'T'" + other.held)
                 claiming = asyncio.ensure_future(queue.claim("e"))
                 await waits_for_a_lock(database)
+                assert [await queue.claim("e") for _ in range(20)] == [None] * 20, "one alone waits"
                 assert not claiming.done()
             return await claiming
 
@@ -355,13 +357,26 @@ def terminate(server: Server) -> None:
         )
 
 
+def test_times_are_the_servers_and_the_very_same_where_clocks_agree(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run(wrong_s: float) -> float:
+        with monkeypatch.context() as patch:
+            patch.setattr("metatree_agents.service.postgres.time.time", lambda: time() + wrong_s)
+            async with opened(place) as database:
+                return database.clock() - time()
+
+    for wrong_s in (0.0, 400.0, -86_400.0):
+        assert abs(asyncio.run(run(wrong_s))) < 5
+    assert abs(asyncio.run(run(0.0))) < 1e-3
+
+
 def test_what_cannot_be_kept_is_said(place: str, server: Server) -> None:
     async def run() -> None:
         async with opened(place) as database:
             with pytest.raises(UserError, match="cannot keep a value"):
                 await Queue(database).add("T", "ann", "zero \0")
             await Queue(database).add("T", "ann", "all else: \x01 \U0001f600 \ufffe")
-            assert abs(database.clock() - __import__("time").time()) < 5
 
     asyncio.run(run())
 

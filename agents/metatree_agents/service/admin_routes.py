@@ -5,16 +5,16 @@ An administrator proves itself as everybody does, or with an API key.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import Field
 from starlette.applications import Starlette
 from starlette.routing import Route
 
 from metatree.errors import TransientError, UserError
 from metatree_agents.service.bodies import Body, Name, TopicId
+from metatree_agents.service.bodies import Seq as AnySeq
 from metatree_agents.service.calls import caller, parameters, parameters_of, read, refused
 from metatree_agents.service.metrics import CONTENT_TYPE
 from metatree_agents.service.state import Service
@@ -31,7 +31,7 @@ class Requeued(Body):
     """Failed queries to be opened again; all of the topic without `Seq`."""
 
     Topic: TopicId
-    Seq: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    Seq: AnySeq | None = None
 
 
 class Released(Body):

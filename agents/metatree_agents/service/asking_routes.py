@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 
 from metatree_agents.service import bodies
 from metatree_agents.service.asking import Ask, Became, Kind
-from metatree_agents.service.bodies import MAX_TEXT, Body, Name, Seq, Stamped, Text, TopicId, stamp
+from metatree_agents.service.bodies import Body, HowMany, Name, Remark, Seq, Stamped, Text, TopicId, stamp
 from metatree_agents.service.calls import caller, parameters_of, read, refused
 from metatree_agents.service.state import Service
 from metatree_agents.service.wire import ANSWERING, ASKING, described, taking, topic_of
@@ -41,7 +41,7 @@ class AskPerson(Body):
 
     Topic: TopicId
     Seq: Seq
-    Lease: Annotated[str, Field(max_length=64)]
+    Lease: Name
     Questions: Annotated[list[PersonQuestion], Field(min_length=1, max_length=20)]
 
 
@@ -50,8 +50,8 @@ class AnswerQuestion(Body):
 
     Topic: TopicId
     Seq: Seq
-    Id: Annotated[int, Field(ge=1, le=1_000)] | None = None
-    Answer: Annotated[str, StringConstraints(max_length=MAX_TEXT)]
+    Id: HowMany | None = None
+    Answer: Remark
     OnBehalfOf: Name | None = None
 
 

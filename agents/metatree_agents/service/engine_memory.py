@@ -121,13 +121,20 @@ def _said(turn: Turn, fragment: str) -> bool:
 
 
 def _meet(quote: str, fragment: str) -> bool:
-    short, long = sorted((_plain(quote), _plain(fragment)), key=len)
-    return len(short) >= _LEAST_CHARS and short in long
+    if _pieces_in(fragment, quote):
+        return True
+    return len(_plain(quote)) >= _LEAST_CHARS and _plain(quote) in _plain(fragment)
+
+
+def _pieces_in(fragment: str, text: str) -> bool:
+    """Say whether a text has a fragment, or all that is between the places where an answer left something out."""
+    pieces = [plain for piece in fragment.split("…") if (plain := _plain(piece))]
+    return len("".join(pieces)) >= _LEAST_CHARS and all(piece in _plain(text) for piece in pieces)
 
 
 def _says(tree: Tree, node: str, fragment: str) -> bool:
     try:
-        return _plain(fragment) in _plain(tree.content(node))
+        return _pieces_in(fragment, tree.content(node))
     except (MetatreeError, OSError):
         return False
 

@@ -89,6 +89,8 @@ class Queue:
         self.shared = shared
         self._database = database
         self._clock = clock or database.clock
+        self._waits = False
+        """Whether a claim waits for a topic that another transaction holds."""
 
     # asking
 
@@ -218,16 +220,21 @@ class Queue:
         """
         first = f"SELECT id, lease FROM topic WHERE {_READY} ORDER BY ready_at LIMIT 1"
         row = await do.row(first + self._database.skip_locked, now)
-        if row is None and self._database.skip_locked:
+        if row is None and self._database.skip_locked and not self._waits:
             # What others hold now may be free in a moment, as when a query is added, and then nobody would be woken
-            # for it: so one is waited for, and one alone, since two could be waited for in a circle.
-            row = await do.row(first, now)
-            if row is not None:
-                topic = str(row[0])
-                sql = f"SELECT id, lease FROM topic WHERE id = ? AND {_READY}" + self._database.held
-                row = await do.row(sql, topic, now)
-                if row is None:
-                    return topic, "taken"
+            # for it: so one is waited for. One alone, since two could be waited for in a circle, and by one caller
+            # alone, since a server that was stopped may hold it for long.
+            self._waits = True
+            try:
+                row = await do.row(first, now)
+                if row is not None:
+                    topic = str(row[0])
+                    sql = f"SELECT id, lease FROM topic WHERE id = ? AND {_READY}" + self._database.held
+                    row = await do.row(sql, topic, now)
+                    if row is None:
+                        return topic, "taken"
+            finally:
+                self._waits = False
         if row is None:
             return None
         return str(row[0]), "open" if row[1] is None else "ended"
@@ -279,9 +286,11 @@ class Queue:
         The number that an engine gives need not be ours: where the query there has another text, the one query of
         the topic with this text is meant.
         """
-        now = self._clock()
         async with self._database.transaction() as do:
             found, right = await self._meant(do, topic, seq, text)
+            now = (
+                self._clock()
+            )  # once the topic's row is taken, so that times of a topic are in the order of its answers
             if found is None:
                 return right, 0
             seq, status, known_answer, known_think = found

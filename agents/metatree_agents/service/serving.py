@@ -97,9 +97,9 @@ async def serve_all(
     address = f"http://{_named(host)}:{listening.getsockname()[1]}"
     say(f"listening on {address}")
     if made:
-        say("log in as admin with this link, once, within 15 minutes:")
+        show("log in as admin with this link, once, within 15 minutes:")
         show(f"  {login_link(address, await Sessions(database).make_code('admin'))}")
-        say(f"  (`metatree users login admin{options}` makes another)")
+        show(f"  (`metatree users login admin{options}` makes another)")
     engine: asyncio.Future[None] | None = None
     publishing: asyncio.Future[None] | None = None
     inside: Engine | None = None
@@ -113,6 +113,7 @@ async def serve_all(
             if sharing is not None:
                 published = sharing.begin(client, app.state.service.trees, say)
                 publishing = asyncio.ensure_future(published.run())
+                app.state.web.memory = published  # whichever tree it has: that of this machine or a copy
             searched = memory if published is None else published if sharing and sharing.engine else None
             if searched is not None:
                 inside = Engine(client, searched, parts=parts, limits=limits, several=several)

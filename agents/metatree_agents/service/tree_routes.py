@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -10,15 +11,23 @@ from pydantic import Field, StringConstraints
 
 from metatree.copying import BLOCK
 from metatree_agents.service.bodies import Body, stamp
-from metatree_agents.service.calls import caller, parameters, parameters_of, read, refused
+from metatree_agents.service.calls import caller, number, parameters, parameters_of, read, refused, required
 from metatree_agents.service.state import Service
 from metatree_agents.service.trees import as_json, is_body
-from metatree_agents.service.wire import ANSWERING, described, taking
+from metatree_agents.service.wire import ANSWERING, described, said, taking
 
 router = APIRouter(prefix="/api")
-Hash = Annotated[str, StringConstraints(pattern="^[0-9a-f]{32}$")]
+HASH = "[0-9a-f]{32}"
+Hash = Annotated[str, StringConstraints(pattern=f"^{HASH}$")]
 BYTES = "application/octet-stream"
 MORE = "X-More"
+_PACKED: dict[int | str, dict[str, Any]] = {
+    **described(404, 422),
+    200: {
+        "description": "Packed bytes",
+        "content": {BYTES: {"schema": {"type": "string", "format": "binary"}}},
+    },
+}
 
 
 class TreeOf(Body):
@@ -44,11 +53,18 @@ class MemoryChange(Body):
     Body: str | None
 
 
+class Memory(Body):
+    """Changes of the memory, and the number of the latest."""
+
+    Changes: list[dict[str, Any]]
+    Latest: int
+
+
 class GiveMemory(Body):
     Changes: Annotated[list[MemoryChange], Field(max_length=1_000)]
 
 
-@router.get("/get-tree", response_model=TreeOf, responses=described(422))
+@router.get("/get-tree", response_model=TreeOf, responses=described(422), openapi_extra=said())
 async def get_tree(request: Request) -> Response:
     """Return the current version of the tree, and the number of the latest change of its memory."""
     service = Service.of(request)
@@ -68,20 +84,19 @@ async def get_tree(request: Request) -> Response:
     )
 
 
-@router.get("/get-tree-hashes", response_class=Response, responses=described(404, 422))
-async def get_tree_hashes(request: Request, Version: Annotated[int, Field(ge=1, le=2**53)]) -> Response:  # noqa: N803
+@router.get("/get-tree-hashes", responses=_PACKED, openapi_extra=said("Version"))
+async def get_tree_hashes(request: Request) -> Response:
     """Return the hashes of the blocks of a version, 16 bytes each, in their order."""
-    service = Service.of(request)
-    await caller(request, service.users, await parameters(request), *ANSWERING)
-    found = await service.trees.hashes(Version)
+    service, given = Service.of(request), await parameters(request)
+    await caller(request, service.users, given, *ANSWERING)
+    version = number(given, "Version")
+    found = await service.trees.hashes(version)
     if found is None:
-        raise refused(404, f"version {Version} is not kept any more")
+        raise refused(404, f"version {version} is not kept any more")
     return Response(found, media_type=BYTES)
 
 
-@router.post(
-    "/get-blocks", response_class=Response, responses=described(404, 422), openapi_extra=taking(GetBlocks)
-)
+@router.post("/get-blocks", responses=_PACKED, openapi_extra=taking(GetBlocks))
 async def get_blocks(request: Request) -> Response:
     """Return blocks in the order of their hashes, each zlib-packed behind its length in four bytes."""
     service = Service.of(request)
@@ -94,27 +109,27 @@ async def get_blocks(request: Request) -> Response:
     return Response(b"".join(len(one).to_bytes(4, "big") + one for one in packed), media_type=BYTES)
 
 
-@router.get("/get-tree-file", response_class=Response, responses=described(404, 422))
-async def get_tree_file(
-    request: Request,
-    Digest: Hash,  # noqa: N803
-    Part: Annotated[int, Field(ge=0, le=2**31)] = 0,  # noqa: N803
-) -> Response:
+@router.get("/get-tree-file", responses=_PACKED, openapi_extra=said("Digest", "Part"))
+async def get_tree_file(request: Request) -> Response:
     """Return a part of a file that nodes were built from, zlib-packed; `X-More: 1` when there is a next one."""
-    service = Service.of(request)
-    await caller(request, service.users, await parameters(request), *ANSWERING)
-    found = await service.trees.file_part(Digest, Part)
+    service, given = Service.of(request), await parameters(request)
+    await caller(request, service.users, given, *ANSWERING)
+    digest, part = required(given, "Digest"), number(given, "Part", least=0) if "Part" in given else 0
+    if not re.fullmatch(HASH, digest):
+        raise refused(422, f"Digest must be 32 hexadecimal digits, not {digest[:40]!r}")
+    found = await service.trees.file_part(digest, part)
     if found is None:
         raise refused(404, "this file is not kept")
     return Response(found[0], media_type=BYTES, headers={MORE: str(int(found[1]))})
 
 
-@router.get("/get-memory", responses=described(422))
-async def get_memory(request: Request, After: Annotated[int, Field(ge=0, le=2**53)] = 0) -> Response:  # noqa: N803
+@router.get("/get-memory", response_model=Memory, responses=described(422), openapi_extra=said("After"))
+async def get_memory(request: Request) -> Response:
     """Return what was added, changed or taken out of the memory after a number, in order."""
-    service = Service.of(request)
-    await caller(request, service.users, await parameters(request), *ANSWERING)
-    found, latest = await service.trees.memory(After)
+    service, given = Service.of(request), await parameters(request)
+    await caller(request, service.users, given, *ANSWERING)
+    after = number(given, "After", least=0) if "After" in given else 0
+    found, latest = await service.trees.memory(after)
     return JSONResponse({"Changes": [as_json(one) for one in found], "Latest": latest})
 
 

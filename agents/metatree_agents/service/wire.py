@@ -69,6 +69,9 @@ def said(*names: str) -> dict[str, Any]:
     kinds: dict[str, dict[str, Any]] = {
         "Seq": {"type": "integer", "minimum": 1, "maximum": bodies.MAX_NUMBER},
         "After": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
+        "Part": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
+        "Version": {"type": "integer", "minimum": 1, "maximum": bodies.MAX_NUMBER},
+        "Digest": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
     }
     more = [
         {

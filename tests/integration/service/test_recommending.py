@@ -128,6 +128,34 @@ def test_an_answer_that_was_promoted_and_is_flagged_later_is_lowered_itself(
     assert "Dan" in text_evidence(tree).why([REFUND], memory.id)
 
 
+def test_an_answer_that_says_nothing_of_its_question_answers_it_in_other_words_too(
+    service: Served, tree: Tree
+) -> None:
+    asked = "Which mountain hut do the maintainers meet in?"
+    recommend(service, "Promote Answer", "The Rifugio Boccalatte.", Query=asked)
+    learnt(service, tree)
+    for text in (asked, "In which hut do the maintainers meet?"):
+        found = answer(service, tree, text, topic=text)
+        assert found.answer == ["The Rifugio Boccalatte."]
+        assert tree.get(found.sources[0]["Node"]).provenance["who"] == "Bea"
+    other = answer(service, tree, "Which hut do the zebras meet in?", topic="other")
+    assert other.answer != ["The Rifugio Boccalatte."]
+
+
+def test_a_paragraph_with_something_left_out_is_that_of_its_source_alone(service: Served, tree: Tree) -> None:
+    from metatree_agents.service.engine_memory import named
+
+    shown = "Each month the desk\n    …\nand Ann approves them."
+    nodes = {
+        Path(node.path).name: node.id for _, node in tree.walk(tree.root) if node.has_content and node.path
+    }
+    sources = [{"Node": each, "Quote": ""} for each in nodes.values()]
+    one = {"fragment": shown}
+    assert named(tree, one, [{"Query": REFUND, "Answer": [shown, "Else."], "Sources": sources}]) == [
+        nodes["rumours.md"]
+    ]
+
+
 def test_what_was_flagged_without_a_thread_is_looked_for_word_for_word(service: Served, tree: Tree) -> None:
     recommend(service, "Flag as Off Topic", "refunds are approved by the ZEBRA team", Topic="gone")
     recommend(service, "Flag as Off Topic", "Nothing in the tree says anything like it.", Topic="gone")

@@ -49,6 +49,12 @@ ROUTES: dict[tuple[str, str], tuple[set[str], dict[str, Any], Any]] = {
     ("POST", "hand-back"): (ANSWER, {}, HELD),
     ("POST", "give-progress"): (ANSWER, {}, {"Topic": "theirs", "Seq": 1, "Steps": []}),
     ("GET", "get-recommendations"): (ANSWER, {}, None),
+    ("GET", "get-tree"): (ANSWER, {}, None),
+    ("GET", "get-tree-hashes"): (ANSWER, {"Version": 1}, None),
+    ("POST", "get-blocks"): (ANSWER, {}, {"Hashes": ["0" * 32]}),
+    ("GET", "get-tree-file"): (ANSWER, {"Digest": "0" * 32}, None),
+    ("GET", "get-memory"): (ANSWER, {}, None),
+    ("POST", "give-memory"): (ANSWER, {}, {"Changes": []}),
     ("POST", "ask-person"): (
         ANSWER,
         {},
@@ -66,14 +72,18 @@ OPEN = {("GET", "/healthz"), ("GET", "/metrics")}
 """Routes that ask nobody who they are, or nobody on the same machine."""
 KEYED = {("GET", "/v1/models"), ("GET", "/v1/models/{name}"), ("POST", "/v1/chat/completions")}
 """Routes that ask for an API key."""
-NOTHING_THERE = {
-    "get-new-lookup",
-    "give-new-matches",
-    "renew-lease",
-    "hand-back",
-    "ask-person",
-    "answer-question",
-} | {f"admin/{name}" for name in ("requeue", "release", "remove-user")}
+NOTHING_THERE = (
+    {"get-tree-hashes", "get-blocks", "get-tree-file"}
+    | {
+        "get-new-lookup",
+        "give-new-matches",
+        "renew-lease",
+        "hand-back",
+        "ask-person",
+        "answer-question",
+    }
+    | {f"admin/{name}" for name in ("requeue", "release", "remove-user")}
+)
 """Routes that say 404 or 409 to the requests of the table, to those who may use them."""
 
 

@@ -214,12 +214,16 @@ def test_a_method_comes_before_the_class_that_only_holds_it(code_tree: Tree) -> 
 def test_a_reason_says_only_what_is_there(code_tree: Tree) -> None:
     issue = "follow redirects drops the http body"
     [found] = rank_files(TextEvidence(code_tree), code_tree, issue, 1)
-    assert found.reason == "its path says http; `Client.follow_redirects` has follow, redirects, body"
+    assert found.reason == (
+        "its path says http; has “follow redirects” in a row;"
+        " `Client.follow_redirects` has follow, redirects, body"
+    )
     content = "def follow_redirects(self, response):\n    return response\n"
     code_tree.update(replace(code_tree.get("shop/http.py::Client.follow_redirects"), content=content))
     [found] = rank_files(TextEvidence(code_tree), code_tree, issue, 1)
-    assert (
-        found.reason == "its path says http; `Client.follow_redirects` has follow, redirects; also has body"
+    assert found.reason == (
+        "its path says http; has “follow redirects” in a row;"
+        " `Client.follow_redirects` has follow, redirects; also has body"
     )
     attributes = {"path": "shop/web.py"}
     code_tree.update(replace(code_tree.get("shop/http.py"), title="web.py", attributes=attributes))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from contextlib import AsyncExitStack
+from typing import Any, Final, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from metatree import Tree
 from metatree.errors import UnknownNode, UnknownRun, UserError
+from metatree.layer import ROOT
 from metatree_agents.service.state import Service
 from metatree_agents.service.web import browse
 from metatree_agents.service.web.guard import entered
@@ -22,68 +23,80 @@ from metatree_agents.service.web.thread_pages import number_of, owner_of
 
 router = APIRouter()
 T = TypeVar("T")
+WAIT_S: Final = 10.0
+"""How long a page waits for a copy of the memory of another machine."""
 NO_MEMORY = "This server shows no memory: it was started without a tree. Start it with --source or --tree."
 
 
 @router.get("/tree")
 async def tree_page(request: Request) -> Response:
     """Show the tree, open down to one node."""
-    session, tree = await entered(request), memory_of(request)
-    node, said = request.query_params.get("id", tree.root), request.query_params.get("start")
+    session = await entered(request)
+    node, said = request.query_params.get("id", ROOT), request.query_params.get("start")
     start = None if said is None else number_of(said)
-    top = await reading(browse.opened, tree, node, start)
-    above = await reading(browse.above, tree, top)
+    top = await reading(request, browse.opened, node, start)
+    above = await reading(request, browse.above, top)
     return page(request, "tree.html", session=session, top=top, at=node, above=above)
 
 
 @router.get("/tree/children")
 async def tree_children(request: Request) -> Response:
     """Give one page of the children of a node, for a tree that is open already."""
-    session, tree = await entered(request), memory_of(request)
-    node, start = request.query_params.get("id", tree.root), number_of(request.query_params.get("start", "0"))
-    found = await reading(browse.children_of, tree, node, start)
+    session = await entered(request)
+    node, start = request.query_params.get("id", ROOT), number_of(request.query_params.get("start", "0"))
+    found = await reading(request, browse.children_of, node, start)
     return page(request, "children.html", session=session, page=found)
 
 
 @router.get("/node")
 async def node_page(request: Request) -> Response:
     """Show one node, with the lines marked that an answer quotes when it was come to from there."""
-    session, tree = await entered(request), memory_of(request)
+    session = await entered(request)
     wanted = request.query_params
-    node = wanted.get("id", tree.root)
+    node = wanted.get("id", ROOT)
     topic, seq = wanted.get("topic", ""), number_of(wanted.get("seq", ""))
     quotes = await _quotes(request, session, node, topic, seq) if topic else []
     first = number_of(wanted.get("line", "")) or None
     start = number_of(wanted.get("start", "0"))
-    shown = await reading(lambda: browse.shown(tree, node, quotes=quotes, first=first, start=start))
+    shown = await reading(
+        request, lambda tree: browse.shown(tree, node, quotes=quotes, first=first, start=start)
+    )
     return page(request, "node.html", session=session, shown=shown, topic=topic, seq=seq, quoted=bool(quotes))
 
 
 @router.get("/find")
 async def find_page(request: Request) -> Response:
     """Show the nodes that fit some words best."""
-    session, tree = await entered(request), memory_of(request)
+    session = await entered(request)
     text = request.query_params.get("q", "").strip()[:1_000]
     found: list[Any] = []
     exact = None
     if text:
-        found = await reading(browse.find, tree, text)
-        exact = await reading(browse.named, tree, text)
+        found = await reading(request, browse.find, text)
+        exact = await reading(request, browse.named, text)
     return page(request, "find.html", session=session, text=text, found=found, exact=exact)
 
 
-def memory_of(request: Request) -> Tree:
-    """Return the tree that this server shows, or answer that there is none."""
-    tree = Web.of(request).memory
-    if tree is None:
+async def reading(request: Request, what: Callable[..., T], *given: Any) -> T:
+    """Read the tree that this server shows, in a thread beside the requests of others.
+
+    Args:
+        what: called with the tree and what is given besides.
+
+    Raises:
+        PageError: there is no tree, the node is not there, or it cannot be shown now.
+        UnknownRun: as `what` raises it.
+    """
+    memory = Web.of(request).memory
+    if memory is None:
         raise PageError(404, NO_MEMORY)
-    return tree
-
-
-async def reading(what: Callable[..., T], *given: Any) -> T:
-    """Read the tree in a thread, beside the requests of others; a node that is not there is a page that says so."""
     try:
-        return await asyncio.to_thread(what, *given)
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout(WAIT_S):
+                tree = await stack.enter_async_context(memory.using())
+            return await asyncio.to_thread(what, tree, *given)
+    except TimeoutError:
+        raise PageError(503, "The memory is not here yet: come again in a moment.") from None
     except UnknownNode as exc:
         raise PageError(404, f"{str(exc)[:1].upper()}{str(exc)[1:]}.") from None
     except UnknownRun:

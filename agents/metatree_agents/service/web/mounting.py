@@ -10,7 +10,7 @@ from metatree import Tree
 from metatree_agents.service.web import admin_pages, login_pages, memory_pages, run_pages, thread_pages
 from metatree_agents.service.web.guard import session_of
 from metatree_agents.service.web.replies import HEADERS, NotLoggedIn, PageError, gone_to, page, static_file
-from metatree_agents.service.web.state import Web
+from metatree_agents.service.web.state import OneTree, Web
 
 YEAR_S = 365 * 24 * 3600
 
@@ -22,7 +22,7 @@ def mount_web(app: FastAPI, memory: Tree | None = None) -> None:
         app: the service.
         memory: the tree that it shows; None for none, and the page then says so.
     """
-    app.state.web = Web(memory)
+    app.state.web = Web(None if memory is None else OneTree(memory))
     router = APIRouter(include_in_schema=False)
     for part in (login_pages, thread_pages, memory_pages, run_pages, admin_pages):
         router.include_router(part.router)

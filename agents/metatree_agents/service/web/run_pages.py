@@ -15,7 +15,7 @@ from metatree_agents.service.answering import Asked, run_id_of, step_of
 from metatree_agents.service.state import Service
 from metatree_agents.service.web.browse import titles
 from metatree_agents.service.web.guard import entered
-from metatree_agents.service.web.memory_pages import memory_of, reading
+from metatree_agents.service.web.memory_pages import reading
 from metatree_agents.service.web.replies import PageError, page
 from metatree_agents.service.web.thread_pages import number_of, owner_of
 from metatree_agents.service.web.walk import walk_of
@@ -28,7 +28,7 @@ STEPS: Final = 2_000
 @router.get("/run")
 async def run_page(request: Request) -> Response:
     """Show the trace of a run: that of a question, or one by its name for those who see all topics."""
-    session, tree, service = await entered(request), memory_of(request), Service.of(request)
+    session, service = await entered(request), Service.of(request)
     wanted = request.query_params
     topic, seq = wanted.get("topic", ""), number_of(wanted.get("seq", ""))
     if topic:
@@ -42,7 +42,7 @@ async def run_page(request: Request) -> Response:
     else:
         raise PageError(403, "Runs by their names are for administrators: open this one from its question.")
     try:
-        shown = await reading(_shown, tree, name)
+        shown = await reading(request, _shown, name)
     except UnknownRun:
         raise PageError(
             404, "The trace of this run is not in this server's memory: it is with the engine that answered."
@@ -53,10 +53,10 @@ async def run_page(request: Request) -> Response:
 @router.get("/runs")
 async def runs_page(request: Request) -> Response:
     """List the runs in the journal of the memory, for those who see all topics."""
-    session, tree = await entered(request), memory_of(request)
+    session = await entered(request)
     if not session.sees_all:
         raise PageError(403, "The list of all runs is for administrators.")
-    listed = await reading(lambda: runs(tree=tree)[:RUNS])
+    listed = await reading(request, lambda tree: runs(tree=tree)[:RUNS])
     shown = [
         {
             "id": each.run_id,

@@ -27,7 +27,7 @@ from metatree_agents.service.web.walk import Place, walk_of
 router = APIRouter()
 SAID: Final = {
     "recommended": "Thank you. An engine remembers it within half a minute, and searches will find it.",
-    "flagged": "Thank you. It was kept as a negative recommendation.",
+    "flagged": "Thank you. What this names will count for less in questions like this one.",
     "deleted": "The topic was deleted.",
 }
 _NOT_TAKEN: Final[dict[Became, tuple[int, str]]] = {
