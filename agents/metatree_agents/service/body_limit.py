@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from metatree_agents.service.problems import problem
@@ -59,6 +60,8 @@ class BodyLimit:
 
         try:
             await self._app(scope, counted, sending)
+        except ClientDisconnect:
+            pass  # nobody is there to be told
         except Refused as exc:
             if not began:
                 await _refusal(scope, *exc.args)(scope, receive, send)

@@ -8,9 +8,10 @@ COMMITTED), so a transaction takes the row that its other statements rely on fir
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -21,6 +22,9 @@ from metatree_agents.service.schema import SCRIPTS, statements
 
 TICK_S: Final = 0.05
 """How often a SQLite file is asked whether another process wrote."""
+CHECKPOINT_S: Final = 2.0
+WAL_PAGES: Final = 20_000
+"""Size of the write-ahead log, in pages of 4 kB, from which commits checkpoint by themselves after all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,24 @@ class SqliteDatabase:
         return time.time()
 
     async def watch(self, heard: Callable[[Change | None], None]) -> None:
+        """Say when another process wrote; meanwhile a thread does what SQLite would do inside some commit."""
+        checkpointing = asyncio.ensure_future(self._checkpoint_often())
+        try:
+            await self._watch(heard)
+        finally:
+            checkpointing.cancel()
+
+    async def _checkpoint_often(self) -> None:
+        # A checkpoint waits for the disk, up to a second on one that is busy, and with it everybody who calls.
+        if self._store.path is None:
+            return
+        self._store.rows(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
+        while True:
+            await asyncio.sleep(CHECKPOINT_S)
+            with suppress(sqlite3.Error):
+                await asyncio.to_thread(checkpoint, self._store.path)
+
+    async def _watch(self, heard: Callable[[Change | None], None]) -> None:
         while True:
             await asyncio.sleep(TICK_S)
             try:
@@ -175,6 +197,12 @@ class SqliteDatabase:
 
     async def close(self) -> None:
         self._store.close()
+
+
+def checkpoint(path: Path) -> None:
+    """Move what was committed from the write-ahead log into the database, as far as no reader needs it there."""
+    with closing(sqlite3.connect(path, timeout=0)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 class _SqliteTransaction:

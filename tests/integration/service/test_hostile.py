@@ -212,6 +212,18 @@ def test_a_client_that_waits_for_long_is_not_taken_for_a_slow_one(
     assert service.engine.get("get-new-queries").json() == {"Topic": None, "Queries": None}
 
 
+def test_a_client_that_goes_away_within_its_body_is_no_error(
+    service: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = f"/api/add-query?{address(service)}"
+    with connected(service) as made:
+        made.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{".encode())
+        time.sleep(0.05)
+    still_well(service)
+    time.sleep(0.05)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 def test_many_connections_that_say_nothing_keep_nobody_out(service: Served) -> None:
     with connected(service), connected(service), connected(service) as last:
         last.sendall(b"POST /api/add-query HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
