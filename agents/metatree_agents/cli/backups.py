@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,7 +84,8 @@ def restore(
         lambda kept: put_back(file, kept, memory=memory, force=force),
         create=True,
     )
-    _tell(made, "restored", json)
+    # What is told is what was restored.
+    _tell(made if memory is not None else replace(made, memory_bytes=None), "restored", json)
     return FOUND
 
 

@@ -87,6 +87,8 @@ def test_a_chat_a_log_figures_and_a_backup_that_is_served_elsewhere(
     with serving("--source", str(elsewhere), log=tmp_path / "two.log") as (url, log):
         assert "nine watts" in chat(url, key, "And how many watts has the bulb?")
     assert re.search(r"\d\d:\d\d:\d\d POST /v1/chat/completions 200 [\d.]+ ms Ann \[\w+\]", log.read_text())
+    assert run(["restore", str(file), "--no-memory", "--database", str(tmp_path / "only.db")]) == 0
+    assert capfd.readouterr().out.endswith("no memory\n")
     assert run(["restore", str(file), "--source", str(elsewhere)]) == 2
     assert "--force" in capfd.readouterr().err
 
