@@ -175,8 +175,8 @@ class CallRecords:
                     return None
                 result, made_by, until, owner, expires_at, at = found
                 now = self._now()
-                mine = made_by == key and owner == self._owner
-                at_work = not mine and expires_at > now and owner is not None and not is_dead(owner)
+                # Whoever asks for the same effect again holds its run now, so nobody else is at work on it.
+                at_work = made_by != key and expires_at > now and owner is not None and not is_dead(owner)
                 known = Known(result, made_by, until is None or until > now, at_work, at)
                 verdict = judged(known, key=key, tool=tool, again=again)
                 if isinstance(verdict, Made):

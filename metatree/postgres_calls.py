@@ -96,10 +96,11 @@ class PostgresCalls:
                 )
                 if found:
                     result, made_by, valid, owner, held, at = found[0]
-                    mine = made_by == key and owner == self._owner
-                    if mine and repeated and result is None:
+                    if repeated and made_by == key and owner == self._owner and result is None:
                         return "take"  # by the attempt whose answer was lost
-                    at_work = not mine and held and owner is not None and not is_dead(owner, shared=True)
+                    at_work = (
+                        made_by != key and held and owner is not None and not is_dead(owner, shared=True)
+                    )
                     known = Known(result, made_by, valid, at_work, at)
                     verdict = judged(known, key=key, tool=tool, again=again)
                     if verdict != "take":

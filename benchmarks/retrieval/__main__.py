@@ -33,10 +33,23 @@ def main() -> None:
     parser.add_argument("--words", type=int, help="cut the descriptions of the tree to so many words")
     parser.add_argument("--mirrors", type=Path, help="folder with OWNER+NAME/repo git directories, for code")
     parser.add_argument("--work", type=Path, help="where checkouts and trees are kept, for code")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the tree of each commit in --work, for code"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="rank anew, on the trees that were kept, for code"
+    )
     parser.add_argument("--out", type=Path, help="append a line of JSON for each question")
     chosen = parser.parse_args()
     options = Options(
-        chosen.data, chosen.limit, chosen.mirrors, chosen.work, wrong=chosen.wrong, words=chosen.words
+        chosen.data,
+        chosen.limit,
+        chosen.mirrors,
+        chosen.work,
+        keep=chosen.keep,
+        again=chosen.again,
+        wrong=chosen.wrong,
+        words=chosen.words,
     )
     missing = False
     print(report.header(), flush=True)

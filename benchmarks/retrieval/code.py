@@ -3,25 +3,31 @@
 `code/issues.jsonl` holds `repo`, `mirror`, `base_commit`, `query` and `gold`, the files that the fix changed, tests
 left out; `--mirrors` holds a git directory OWNER+NAME/repo for each mirror. Each commit is checked out, the tree is
 built and brought up to date by `build_tree`, and all Python files that are no tests are ranked by `files_to_edit`.
-Several sets look at the same run: all issues or some, with or without the history up to the base commit.
+Several sets look at the same run: all issues or some, with or without the history up to the base commit, files or the
+definitions in the gold files that the fix changed (see `fixes`).
+
+With `--keep`, the tree of each commit stays in `--work`, and with `--again` issues are ranked anew on the trees that
+were kept: a changed ranking is scored in minutes, as long as what the index holds has not changed.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import tempfile
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
+from benchmarks.retrieval.baseline import BM25
 from benchmarks.retrieval.checkouts import Checkout
 from benchmarks.retrieval.dataset import BASELINE, OURS, Notes, Options, Outcome, first_words, rows
+from benchmarks.retrieval.fixes import Fixes, spans
 from benchmarks.retrieval.wrong import WrongRouter
 from metatree import Limits, Node
 
@@ -57,6 +63,10 @@ class Run:
     seconds: dict[str, float]
     """`build`, `index`, `plain`, `history`."""
     calls: int = 0
+    definitions: dict[str, list[str]] = field(default_factory=dict)
+    """`BM25`, `plain`, `history` -> definitions in the gold files as `path::name`, best first."""
+    changed: list[str] = field(default_factory=list)
+    """Those of them that the fix changed; empty where the fix is not known."""
 
 
 @dataclass(slots=True)
@@ -77,6 +87,28 @@ class Issues:
         for issue, run in _runs(options, issues):
             ranked = {BASELINE: run.ranked[BASELINE], OURS: run.ranked[self.system]}
             yield Outcome(issue.id, issue.gold, ranked, run.seconds[self.system], run.calls)
+
+
+@dataclass(slots=True)
+class Definitions:
+    """The definitions in the gold files that a fix changed; implements `Benchmark`."""
+
+    name: str
+    about: str
+    system: str = PLAIN
+    metrics: Sequence[str] = ("Hit@1", "Hit@5", "R@5")
+    goals: Mapping[str, float] = field(default_factory=dict)
+    notes: Notes = field(default_factory=Notes)
+
+    def outcomes(self, options: Options) -> Iterator[Outcome]:
+        """Rank the definitions of the gold files, for the issues whose fix is known and changed any."""
+        for issue, run in _runs(options, _read(options)):
+            if run.changed:
+                ranked = {
+                    BASELINE: run.definitions[BASELINE],
+                    OURS: run.definitions[self.system],
+                }
+                yield Outcome(issue.id, frozenset(run.changed), ranked, run.seconds[self.system], run.calls)
 
 
 def _read(options: Options) -> list[Issue]:
@@ -125,9 +157,11 @@ def _runs(options: Options, issues: Sequence[Issue]) -> Iterator[tuple[Issue, Ru
 def _done(options: Options, work: Path, repo: str) -> dict[str, Run]:
     done = _DONE.setdefault((options.wrong, options.words), {})
     file = _log(options, work, repo)
-    if options.work is not None and file.exists():
+    if options.work is not None and file.exists() and not options.again:
         for row in rows(file):
-            done[row["id"]] = Run(row["ranked"], row["seconds"], row["calls"])
+            done[row["id"]] = Run(
+                row["ranked"], row["seconds"], row["calls"], row["definitions"], row["changed"]
+            )
     return done
 
 
@@ -144,20 +178,21 @@ def _run_repository(options: Options, work: Path, issues: Sequence[Issue], done:
     mirror = options.mirrors / issues[0].mirror.replace("/", "+") / "repo"
     if not (mirror / "objects").is_dir():
         raise FileNotFoundError(0, "no mirror", str(mirror))
-    checkout = Checkout(mirror, place)
+    checkout, fixes = Checkout(mirror, place), Fixes(mirror)
     dates = checkout.dates(issue.base_commit for issue in issues)
     baseline = CodeBM25()
     for issue in sorted(issues, key=lambda issue: (dates.get(issue.base_commit, 0), issue.id)):
-        run = done[issue.id] = _run(options, issue, checkout, place / "tree", baseline)
+        run = done[issue.id] = _run(options, issue, checkout, fixes, place, baseline)
         with _log(options, work, issue.repo).open("a", encoding="utf-8") as out:
-            row: dict[str, Any] = {"id": issue.id, "ranked": run.ranked, "seconds": run.seconds}
-            out.write(json.dumps({**row, "calls": run.calls}) + "\n")
+            out.write(json.dumps({"id": issue.id, **asdict(run)}) + "\n")
 
 
-def _run(options: Options, issue: Issue, checkout: Checkout, place: Path, baseline: CodeBM25) -> Run:
+def _run(
+    options: Options, issue: Issue, checkout: Checkout, fixes: Fixes, place: Path, baseline: CodeBM25
+) -> Run:
     from metatree_agents.code import locate
     from metatree_memory_tools import build_tree
-    from metatree_routers import EmbeddedRouter, FileEvidence, TextEvidence
+    from metatree_routers import EmbeddedRouter, FileEvidence, TextEvidence, rank_files
 
     blobs = checkout.move_to(issue.base_commit)
 
@@ -165,9 +200,12 @@ def _run(options: Options, issue: Issue, checkout: Checkout, place: Path, baseli
         return node.id in blobs
 
     ranked = {BASELINE: baseline.rank(issue.query, blobs, checkout.text)}
+    definitions = {BASELINE: _bm25_definitions(issue, checkout)}
+    kept = place / "kept" / issue.id
+    tree_place = kept if options.keep and kept.exists() else place / "tree"
     calls = 0
     times = [time.perf_counter()]
-    with build_tree(checkout.folder, out=place, history=True) as tree:
+    with build_tree(checkout.folder, out=tree_place, history=True) as tree:
         times.append(time.perf_counter())
         if options.words is not None:
             for node in [node for _, node in tree.walk()]:
@@ -193,8 +231,26 @@ def _run(options: Options, issue: Issue, checkout: Checkout, place: Path, baseli
             times.append(time.perf_counter())
             ranked[system] = [file.path for file in files]
             calls = search.usage.router_calls
+            gold = rank_files(evidence, tree, issue.query, len(issue.gold), accept=issue.gold.__contains__)
+            definitions[system] = [f"{file.path}::{d.name}" for file in gold for d in file.definitions]
+    if options.keep and tree_place != kept:
+        shutil.copytree(tree_place, kept)
     names = ("build", "index", PLAIN, HISTORY)
-    return Run(ranked, {name: b - a for name, (a, b) in zip(names, pairwise(times), strict=True)}, calls)
+    seconds = {name: b - a for name, (a, b) in zip(names, pairwise(times), strict=True)}
+    changed = sorted(f"{path}::{name}" for path, name in fixes.definitions(issue.base_commit, issue.gold))
+    return Run(ranked, seconds, calls, definitions, changed)
+
+
+def _bm25_definitions(issue: Issue, checkout: Checkout) -> list[str]:
+    """Rank the definitions of the gold files by BM25 over their lines."""
+    texts = {}
+    for path in sorted(issue.gold):
+        if (checkout.folder / path).is_file():
+            text = checkout.text(path)
+            lines = text.splitlines()
+            for start, end, name in spans(text):
+                texts[f"{path}::{name}"] = "\n".join(lines[start - 1 : end])
+    return list(BM25(texts).rank(issue.query, K)) if texts else []
 
 
 # the published line
@@ -261,7 +317,7 @@ def _goals(*values: float) -> dict[str, float]:
     return dict(zip(("Acc@1", "Acc@3", "Acc@5", "Acc@10"), values, strict=False))
 
 
-def _sets() -> Iterable[Issues]:
+def _sets() -> Iterable[Issues | Definitions]:
     everything, lite = (lambda _: True), (lambda issue: "lite" in issue.subsets)
     yield Issues("code", "files, without history", everything, goals=_goals(0.58, 0.77, 0.83, 0.90))
     yield Issues("code-lite", "those of lite", lite, goals=_goals(0.68, 0.88, 0.93))
@@ -275,6 +331,7 @@ def _sets() -> Iterable[Issues]:
     yield Issues("code-several", "several gold files", lambda issue: len(issue.gold) > 1)
     yield Issues("code-history", "with history", everything, HISTORY, goals=_goals(0.60, 0.79, 0.85, 0.91))
     yield Issues("code-lite-history", "lite, with history", lite, HISTORY, goals=_goals(0.70, 0.90, 0.94))
+    yield Definitions("code-definitions", "definitions in the gold files")
 
 
 SETS = tuple(_sets())

@@ -26,6 +26,10 @@ class Options:
     """Git directories, for code."""
     work: Path | None = None
     """Where checkouts and trees are kept; a temporary folder when None."""
+    keep: bool = False
+    """Whether a copy of the tree of each commit is kept in `work`, for code."""
+    again: bool = False
+    """Whether issues that were ranked before are ranked anew, for code."""
     wrong: float = 0.0
     """Share of its choices in which the router picks another option at random."""
     words: int | None = None

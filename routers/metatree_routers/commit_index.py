@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,8 @@ MOST_SEGMENTS = 8
 MOST_CANDIDATES = 300
 MOST_FILES = 60
 """A commit that touched more files was about all of them, and so about none."""
+NEAREST = 30
+"""Of so many commits, the one most like a question counts for itself."""
 AGEING = 0.15
 """How much a commit loses with each year: its score is divided by 1 + this times its age."""
 _YEAR_S = 365 * 86_400
@@ -229,6 +231,26 @@ def votes(similar: Iterable[SimilarCommit], counted: Iterable[str] | None = None
         files = [file for file in commit.files if kept is None or file in kept]
         for file in files:
             found[file] = found.get(file, 0.0) + (commit.score / best) ** 2 / math.sqrt(len(files))
+    return found
+
+
+def nearest(similar: Sequence[SimilarCommit], counted: Iterable[str]) -> dict[str, float]:
+    """Return, for each file, how like a question the most similar commit is that touched it.
+
+    The share of the best score, divided by the fourth root of the number of files that it touched.
+
+    Args:
+        similar: best first; those behind the first `NEAREST` are not looked at.
+        counted: only these files.
+    """
+    found: dict[str, float] = {}
+    kept = frozenset(counted)
+    for commit in similar[:NEAREST]:
+        if len(commit.files) <= MOST_FILES:
+            files = [file for file in commit.files if file in kept]
+            for file in files:
+                share = commit.score / similar[0].score / len(files) ** 0.25
+                found[file] = max(found.get(file, 0.0), share)
     return found
 
 

@@ -22,6 +22,7 @@ from metatree.node import Node
 from metatree.protocols import Scored
 from metatree.store import Store
 from metatree.tree import Tree
+from metatree_routers.close_look import CloseLook
 from metatree_routers.commit_index import CommitIndex, SimilarCommit
 from metatree_routers.decisive import Word, missing, words_of
 from metatree_routers.embedders import embedder_of, embedding_set
@@ -317,7 +318,7 @@ class TextEvidence:
 
     def file_query(self, issue: str, query: Callable[[Reader, Ranking], T]) -> T:
         """Run a query over the index and the ranking of whole files for an issue; the latest are remembered."""
-        issue = issue[:MAX_CHARS]
+        issue = issue[:MAX_CHARS].strip()  # a search asks with the stripped one
         token = self.commits.token() if self.commits is not None else ""
         similar: list[SimilarCommit] | None = None
 
@@ -330,7 +331,9 @@ class TextEvidence:
                 if similar is None:
                     weights = sections(issue).term_weights()
                     similar = self.commits.similar(weights) if self.commits is not None and token else []
-                ranking = rank(reader, issue, similar=similar)
+                history = self._tree.index if token and isinstance(self._tree.index, Store) else None
+                look = CloseLook(_Texts(self._tree, reader), self._embedder, history)
+                ranking = rank(reader, issue, similar=similar, look=look)
                 with self._lock:
                     self._file_rankings[key] = ranking
                     while len(self._file_rankings) > _MOST_FILE_RANKINGS:
@@ -373,7 +376,7 @@ class TextEvidence:
 
 
 class _Texts:
-    """The texts of nodes by number; implements `questions.Texts`."""
+    """The texts of nodes by number; implements `questions.Texts` and `close_look.Texts`."""
 
     def __init__(self, tree: IndexedTree, reader: Reader) -> None:
         self._tree = tree
@@ -383,6 +386,12 @@ class _Texts:
         ids = self._reader.ids(numbers)
         found = {node.id: take(node, content) for node, _, content in self._tree.texts(sorted(ids.values()))}
         return [found.get(ids[number], "") for number in numbers]
+
+    def nodes(self, numbers: Sequence[int]) -> dict[int, tuple[Node, str]]:
+        """Return (node, content) of those of the nodes that are there."""
+        ids = self._reader.ids(numbers)
+        of = {id_: number for number, id_ in ids.items()}
+        return {of[node.id]: (node, content) for node, _, content in self._tree.texts(sorted(of))}
 
     def heads(self, numbers: Sequence[int]) -> list[str]:
         """Return the beginnings that vectors are made of."""

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree_routers.bm25 import BM25
+from metatree_routers.close_look import CloseLook, Seen
 from metatree_routers.clues import Pointer, Resolver, by_home, find_clues
-from metatree_routers.commit_index import MOST_FILES, SimilarCommit, votes
+from metatree_routers.commit_index import MOST_FILES, SimilarCommit, nearest, votes
 from metatree_routers.embedding import cosines
 from metatree_routers.index import Reader
 from metatree_routers.paths import path_scores
@@ -46,8 +47,10 @@ PATH_WEIGHT = 0.5
 """Of the words of a report in the path of a file."""
 TITLE_WEIGHT = 0.2
 """Of the title of a report alone, looked for in whole files: what the rest says cannot drown it."""
-HISTORY_WEIGHT = 0.4
-"""Of past commits like a report that touched a file."""
+HISTORY_WEIGHT = 0.2
+"""Of past commits like a report that touched a file, together."""
+NEAREST_WEIGHT = 0.2
+"""Of the one most like the report alone."""
 MOST_CLUES = 4
 """Clues of a file that count, the strongest whole, each further one half as much."""
 UNSAID = 0.1
@@ -78,6 +81,8 @@ class Ranking:
     """Tool -> (the tool whose input it finds, the name of the input), where that brought it up."""
     commits: dict[int, list[SimilarCommit]] = field(default_factory=dict)
     """Past commits like the question that touched a file, the most similar first; where a history was read."""
+    seen: Seen | None = None
+    """What a closer look at the best files has found."""
     _speakers: Ints | None = None
 
     def speakers(self, records: Records, nodes: Sequence[int]) -> list[int]:
@@ -220,13 +225,20 @@ def clue_scores(records: Records, pointers: dict[int, list[Pointer]]) -> Floats:
     return scores
 
 
-def rank(reader: Reader, report: str, *, similar: Sequence[SimilarCommit] = ()) -> Ranking:
+def rank(
+    reader: Reader,
+    report: str,
+    *,
+    similar: Sequence[SimilarCommit] = (),
+    look: CloseLook | None = None,
+) -> Ranking:
     """Rank all nodes for a report; a question of a sentence or a few goes through `questions.rank_question`.
 
     Args:
         reader: one moment of an index.
         report: what is to be mended.
         similar: past commits like the report; what they touched is evidence.
+        look: takes a closer look at the best files; None to go by words and commits alone.
     """
     records = reader.records
     parts = sections(report)
@@ -242,6 +254,12 @@ def rank(reader: Reader, report: str, *, similar: Sequence[SimilarCommit] = ()) 
     commits = _by_file(reader, similar)
     if commits:
         extra = extra + np.float32(HISTORY_WEIGHT) * share_of_best(commit_scores(reader, similar, commits))
+        extra = extra + np.float32(NEAREST_WEIGHT) * nearest_scores(reader, similar, commits)
+    seen = None
+    if look is not None and len(records.homes):
+        sums = whole_scores(records, matches, pointers, extra)
+        seen = look(reader, parts, sums, role_factors[records.homes])
+        extra = extra + seen.total(sums)
     scores = combine(records, matches, pointers, role_factors, by_whole=True, extra=extra)
     least = UNSAID if extra.any() else 0.0
     scores *= np.float32(max(least, confidence(records, matches, scores)))
@@ -253,6 +271,7 @@ def rank(reader: Reader, report: str, *, similar: Sequence[SimilarCommit] = ()) 
         matches.weights,
         in_order(scores),
         commits=commits,
+        seen=seen,
     )
 
 
@@ -266,6 +285,21 @@ def _by_file(reader: Reader, similar: Sequence[SimilarCommit]) -> dict[int, list
                 if file in numbers:
                     found.setdefault(numbers[file], []).append(commit)
     return found
+
+
+def nearest_scores(
+    reader: Reader, similar: Sequence[SimilarCommit], commits: dict[int, list[SimilarCommit]]
+) -> Floats:
+    """Score each home by the one past commit most like the question that touched it: (h,)."""
+    records = reader.records
+    source = {number for number in commits if records.role[number] == Role.SOURCE}
+    ids = reader.ids(source)
+    said = nearest(similar, ids.values())
+    scores = np.zeros(len(records.homes), dtype=np.float32)
+    for number in source:
+        if records.home_row[number] >= 0:
+            scores[records.home_row[number]] = said.get(ids[number], 0.0)
+    return scores
 
 
 def commit_scores(
@@ -329,6 +363,19 @@ def readable_mask(records: Records) -> npt.NDArray[np.bool_]:
     return mask
 
 
+def whole_scores(
+    records: Records, matches: Matches, pointers: dict[int, list[Pointer]], extra: Floats | None = None
+) -> Floats:
+    """Add up what speaks for each home: (h,), without the factors of their roles.
+
+    Args:
+        extra: (h,) what else speaks for each home.
+    """
+    whole = share_of_best(matches.whole) + share_of_best(best_parts(records, matches.parts))
+    whole += np.float32(CLUE_WEIGHT) * clue_scores(records, pointers)
+    return whole if extra is None else whole + extra
+
+
 def combine(
     records: Records,
     matches: Matches,
@@ -349,10 +396,7 @@ def combine(
     own = share_of_best(matches.parts * role_factors)
     if not len(records.homes):
         return own
-    whole = share_of_best(matches.whole) + share_of_best(best_parts(records, matches.parts))
-    whole += np.float32(CLUE_WEIGHT) * clue_scores(records, pointers)
-    if extra is not None:
-        whole += extra
+    whole = whole_scores(records, matches, pointers, extra)
     whole = share_of_best(whole * role_factors[records.homes])
     inside = records.home_row >= 0
     rows = records.home_row[inside]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.retrieval.fixes import Fixes
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -73,3 +75,36 @@ def test_the_benchmark_ranks_the_files_of_each_commit(tmp_path: Path) -> None:
     again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert again.stdout == done.stdout
     assert log.read_text() == ranked_once  # read from the file, not run again
+    kept = subprocess.run(
+        [*command, "--keep", "--again"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    again = subprocess.run(
+        [*command, "--keep", "--again"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert kept.stdout.splitlines()[1] == again.stdout.splitlines()[1] == done.stdout.splitlines()[1]
+    assert {place.name for place in (tmp_path / "work" / "me+shop" / "kept").iterdir()} == {
+        "shop-0",
+        "shop-1",
+    }
+
+
+@pytest.mark.integration
+def test_a_fix_is_the_commit_that_changes_the_gold_files_alone(tmp_path: Path) -> None:
+    cart = "class Cart:\n    def total(self):\n        return 1\n\n    def clear(self):\n        return 2\n"
+    _git(tmp_path, "init", "-q")
+
+    def commit(**files: str) -> str:
+        for name, text in files.items():
+            (tmp_path / f"{name}.py").write_text(text)
+        _git(tmp_path, "add", ".")
+        _git(tmp_path, "commit", "-qm", "x")
+        return _git(tmp_path, "rev-parse", "HEAD")
+
+    base = commit(cart=cart, web="x = 1\n")
+    commit(cart=cart + "# end\n", web="x = 2\n")
+    _git(tmp_path, "checkout", "-qb", "fix", base)
+    commit(test_cart="x = 1\n")
+    commit(cart=cart.replace("return 2", "return 3"), test_cart="x = 2\n")
+    fixes = Fixes(tmp_path / ".git")
+    assert fixes.definitions(base, {"cart.py"}) == {("cart.py", "Cart.clear")}
+    assert fixes.definitions(base, {"web.py"}) == set()

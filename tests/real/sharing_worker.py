@@ -122,7 +122,7 @@ if __name__ == "__main__":
     address, folder, name, lease_s, ledger = sys.argv[1:6]
     with make_tree(Path(folder)) as tree, Shared(address, lease_s=float(lease_s), owner=name) as shared:
         tree.shared = shared
-        thinking = parts(Path(ledger))
+        thinking = parts(Path(ledger), float(os.environ.get("NAP_S", "0.02")))
         left = sys.argv[6:]
         while left:
             random.shuffle(left)

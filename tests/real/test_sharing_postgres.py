@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -50,11 +51,14 @@ def address(server: Server) -> str:
     return server.address(name)
 
 
-def machine(address: str, folder: Path, name: str, ledger: Path, runs: list[str]) -> subprocess.Popen[bytes]:
+def machine(
+    address: str, folder: Path, name: str, ledger: Path, runs: list[str], *, nap_s: float = 0.02
+) -> subprocess.Popen[bytes]:
     """Start a process that stands for a machine: its name says that nobody here can know whether it is dead."""
     home = folder / "home"
     home.mkdir(parents=True)
     env = {**os.environ, "HOME": str(home), "METATREE_CACHE_DIR": str(home / "cache")}
+    env["NAP_S"] = str(nap_s)
     command: list[str | Path] = [sys.executable, HERE / "sharing_worker.py", address, folder]
     command += [f"{name} x/1/1", str(LEASE_S), ledger]
     return subprocess.Popen([*command, *runs], env=env, cwd=HERE.parents[1])
@@ -120,6 +124,32 @@ def test_a_run_of_a_machine_that_dies_goes_on_on_another_and_repeats_nothing(
             asked = found.ended == "waiting" and "may have happened" in found.detail
             assert found.answer == "yes" or asked
         assert ledger.read_text() == before, "a run that had ended did something again"
+
+
+def test_a_machine_that_was_asleep_writes_too_late_and_takes_the_others_result(
+    address: str, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "ledger"
+    asleep = machine(address, tmp_path / "m1", "m1", ledger, ["a-w0"], nap_s=0.5)
+    awake = None
+    try:
+        until(lambda: ledger.exists() and "look w0 begin" in ledger.read_text())
+        asleep.send_signal(signal.SIGSTOP)
+        awake = machine(address, tmp_path / "m2", "m2", ledger, ["a-w0"], nap_s=0.5)
+        assert awake.wait(60) == 0
+        asleep.send_signal(signal.SIGCONT)
+        assert asleep.wait(60) == 0
+    finally:
+        for one in (asleep, awake):
+            if one is not None:
+                one.kill()
+                one.wait()
+    with Shared(address) as shared:
+        assert load_run("a-w0", journal=shared.journal).answer == "yes"
+        assert shared.journal.refused("a-w0") > 0, "the late write was refused"
+        records = shared.journal.read("a-w0")
+    assert [record.kind for record in records].count("resume") == 1
+    assert Counter(ledger.read_text().splitlines())["pay w0 begin"] == 1
 
 
 def a_call(number: int) -> tuple[Call, Tool]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -375,7 +377,6 @@ def test_the_walk_is_watched_while_it_grows(
     check(page, axe)
     picture(page, "walk")
     loads = sum("/thread?" in url for url in watch.asked)
-    # The connection is lost, steps come meanwhile, and the browser goes on where it was cut off.
     asked = {"Key": "k", "Question": "Which <cellar> do you mean?"}
     parked = {"Topic": topic, "Seq": 1, "Lease": claim["Lease"], "Questions": [asked]}
     large.call("Engine_1", "POST", "ask-person", parked)
@@ -395,6 +396,69 @@ def test_the_walk_is_watched_while_it_grows(
     page.wait_for_selector(".answer strong")
     assert sum("/thread?" in url for url in watch.asked) <= loads + 2, "the page was not loaded again for it"
     assert page.inner_text("#told") == "The answer is there."
+
+
+class Cable:
+    """What is between a browser and a server, and can be cut."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._ends: list[socket.socket] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                here = self._listening.accept()[0]
+                there = socket.create_connection(("127.0.0.1", self._port))
+                self._ends += [here, there]
+                for one, other in ((here, there), (there, here)):
+                    threading.Thread(target=self._pass_on, args=(one, other), daemon=True).start()
+
+    def _pass_on(self, one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while data := one.recv(65_536):
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+
+    def cut(self) -> None:
+        """End all connections; new ones can be made."""
+        ends, self._ends = self._ends, []
+        for end in ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def close(self) -> None:
+        """End it all."""
+        self._listening.close()
+        self.cut()
+
+
+def test_a_lost_connection_goes_on_where_it_was_cut_off(large: Site, visit: Visit) -> None:
+    with closing(Cable(int(large.url.rpartition(":")[2]))) as cable:
+        watch = visit(replace(large, url=cable.url))
+        page, asked = watch.page, list[Any]()
+        page.on("request", lambda request: asked.append(request) if "/thread/events" in request.url else None)
+        watch.log_in(large)
+        page.fill("#question", "What was missed?")
+        page.click(".ask button.main")
+        page.wait_for_url("**/thread?*")
+        topic = large.call("Engine_1", "GET", "get-new-queries")["Topic"]
+        large.call("Engine_1", "POST", "give-progress", {"Topic": topic, "Seq": 1, "Steps": [step(1)]})
+        page.wait_for_selector(".walk >> text='Place 2'")
+        cable.cut()
+        large.call("Engine_1", "POST", "give-progress", {"Topic": topic, "Seq": 1, "Steps": [step(2)]})
+        page.wait_for_selector(".walk >> text='Place 3'")
+        assert "last-event-id" not in asked[0].all_headers() and "last-event-id" in asked[-1].all_headers()
+        body = {"Topic": topic, "Seq": 1, "Query": "What was missed?", "Answer": ["Nothing."]}
+        large.call("Engine_1", "POST", "give-new-answer", body)
+        page.wait_for_selector(".answer")
+    # The console of a browser tells of connections that are lost.
+    assert all("net::ERR_" in trouble for trouble in watch.troubles)
+    watch.troubles.clear()
 
 
 def test_a_walk_is_there_before_its_scripts_are(large: Site, visit: Visit) -> None:

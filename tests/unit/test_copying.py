@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from metatree import Node, Tree
 from metatree.copying import Change, apply_changes, changes_since, flag_changes
-from metatree.editing import plant
+from metatree.editing import plant, ready
 from metatree.flags import flag, flags, take_back
 from metatree.layer import ROOT, Layer
 from metatree.remembering import forget, memories, remember
@@ -150,3 +150,31 @@ def test_what_is_forgotten_leaves_no_word_behind() -> None:
     assert "4711" not in str(shared)
     for table in ("content", "node", "meta"):
         assert "4711" not in str(other.tree.memory.rows(f"SELECT * FROM {table}"))
+
+
+def test_what_is_known_already_is_no_change() -> None:
+    mine, other = Machine(), Machine()
+    mine.tree.add(Node("n", "note", content="text", attributes={"a": 1}), parent="a")
+    mine.tree.move("b/two.py", "a")
+    remember(mine.tree, "A fact.", who="ann", evidence=False)
+    changes, _ = changes_since(mine.tree, 0)
+    with other.tree.memory.transaction():
+        assert apply_changes(other.tree, changes) == len(changes)
+    last = Layer(other.tree.memory).last_seq()
+    with other.tree.memory.transaction():
+        assert apply_changes(other.tree, changes) == 0
+    assert Layer(other.tree.memory).last_seq() == last, "an index would look at it again"
+    assert sorted(changes_since(other.tree, 0)[0], key=str) == sorted(changes, key=str)
+
+
+def test_a_note_on_a_file_that_is_missing_here_hangs_near_it_and_keeps_its_wish() -> None:
+    mine, other = Machine(), Machine()
+    with mine.tree.index.transaction():
+        layer = Layer(mine.tree.index)
+        layer.insert([(layer.next_seq(), ready(Node("a/new.py", "new")), "a", 1)])
+    mine.tree.add(Node("n", "note", content="text"), parent="a/new.py")
+    changes, _ = changes_since(mine.tree, 0)
+    with other.tree.memory.transaction():
+        apply_changes(other.tree, changes)
+    assert other.tree.parent("n") == "a"
+    assert changes_since(other.tree, 0)[0] == changes, "what is told on is the wish"

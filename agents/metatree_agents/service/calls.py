@@ -113,13 +113,15 @@ def number(given: dict[str, str], name: str, *, least: int = 1) -> int:
 
 
 def gone(request: Request) -> asyncio.Future[None]:
-    """Return a future that is done when the client has gone away."""
+    """Return a future that is done when the client has gone away, or the server is about to."""
 
     async def watch() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    return asyncio.ensure_future(watch())
+    left = asyncio.ensure_future(watch())
+    request.app.state.service.waiting.until_end(left)
+    return left
 
 
 async def heard() -> None:

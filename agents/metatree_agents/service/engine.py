@@ -101,7 +101,9 @@ class Engine:
         while not self._stopping.is_set():
             try:
                 batch = await self._until_stopped(self._client.call("GET", "get-new-queries"))
-            except TransientError as exc:
+            except (TransientError, ServiceRefused) as exc:
+                if isinstance(exc, ServiceRefused) and exc.status < 500:
+                    raise
                 _log.warning("%s; trying again", exc)
                 await self._until_stopped(asyncio.sleep(IDLE_S))
                 continue

@@ -215,6 +215,8 @@ async def _answer(request: Request, service: Service, place: Place) -> Query | N
                 if wait_s <= 0:
                     raise Wrong(_not_yet(query), status=503)
                 await first_of(wait_s, turn, left)
+        if service.waiting.ended:
+            raise Wrong("the server stops: try again", status=503)
         return None
     finally:
         left.cancel()

@@ -131,6 +131,7 @@ async def serve_all(
             publishing.cancel()
             await asyncio.gather(publishing, return_exceptions=True)
             await published.close()
+        app.state.service.waiting.end()
         server.should_exit = True
         await serving
         if figures is not None:

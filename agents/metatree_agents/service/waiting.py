@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
+from weakref import WeakSet
 
 from metatree.errors import MetatreeError
 from metatree_agents.service.database import Change, Database
@@ -71,6 +72,9 @@ class Waiting:
         self._answers: dict[tuple[str, int], Line] = {}
         self._database = database
         self._queue = queue
+        self.ended = False
+        """Whether the server is about to stop, so nobody should wait here any more."""
+        self._guests: WeakSet[asyncio.Future[None]] = WeakSet()
         self._tasks: list[asyncio.Task[None]] = []
         self._unknown = asyncio.Event()
         """Whether something was heard that is not known."""
@@ -112,6 +116,18 @@ class Waiting:
             self.engines.ring()
         else:
             self.answered(*change.query)
+
+    def until_end(self, left: asyncio.Future[None]) -> None:
+        """Have a future that says when a caller has left be cancelled, and so done, when the server stops."""
+        self._guests.add(left)
+        if self.ended:
+            left.cancel()
+
+    def end(self) -> None:
+        """Let all who wait go, as if their time was over: they ask again, elsewhere or here."""
+        self.ended = True
+        for left in list(self._guests):
+            left.cancel()
 
     def start(self) -> None:
         """Begin to watch for what other processes do."""

@@ -7,9 +7,12 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +167,26 @@ def test_mcp_looks_on_the_web_too(source: Path, monkeypatch: pytest.MonkeyPatch)
                 kit = Toolkit(tree, parts=web_parts(address))
                 said = asyncio.run(kit.ask(["When does the last ferry to Hvar leave?"]))
                 assert ("20:30" in said.answer) is found
+
+
+def test_a_server_that_stops_lets_those_go_who_wait(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["users", "add", "Inference_2", "--role", "engine", "--source", str(source)]) == 0
+    secret = capfd.readouterr().out.strip()
+    server = start("serve", "--source", str(source), "--port", "0", "--no-engine")
+    url = until(server, r"listening on (http://127\.0\.0\.1:\d+)")[1]
+    nonce = os.urandom(8).hex()
+    given = {"User": "Inference_2", "Nonce": nonce, "Hash": proof("Inference_2", nonce, secret)}
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(requests.get, f"{url}/api/get-new-queries", params=given, timeout=70)
+        used = "SELECT count(*) FROM service_nonce WHERE nonce = ?"
+        with closing(sqlite3.connect(source / ".metatree" / "service.db")) as database:
+            while database.execute(used, (nonce,)).fetchone() == (0,):
+                assert not waiting.done()
+        server.send_signal(signal.SIGTERM)
+        assert waiting.result().json() == {"Topic": None, "Queries": None}
+    said = server.communicate(timeout=30)[1]
+    assert server.returncode == 0
+    assert "Traceback" not in said and "Cancel" not in said
 
 
 def test_users_as_json(

@@ -9,7 +9,7 @@ import pytest
 from metatree_agents import files_to_edit
 from metatree_memory_tools import build_tree
 from metatree_routers import TextEvidence
-from metatree_routers.commit_index import CommitIndex, SimilarCommit, votes
+from metatree_routers.commit_index import CommitIndex, SimilarCommit, nearest, votes
 
 from metatree.store import Store
 
@@ -101,3 +101,20 @@ def test_files_share_the_votes_of_a_commit_and_sweeping_ones_have_none() -> None
     sweeping = SimilarCommit(3, "c", "c", 2.0, tuple(map(str, range(100))))
     assert votes([alone, shared, sweeping]) == {"x": 1.125, "y": 0.125, "z": 0.125, "w": 0.125}
     assert votes([alone, shared], ["y"]) == {"y": 0.25}
+
+
+def test_the_most_similar_commit_of_a_file_counts_for_itself() -> None:
+    first = SimilarCommit(1, "a", "a", 4.0, ("x",))
+    second = SimilarCommit(2, "b", "b", 2.0, tuple(map(str, range(16))))
+    sweeping = SimilarCommit(3, "c", "c", 2.0, tuple(map(str, range(100))))
+    files = ["x", *map(str, range(16)), "99"]
+    assert nearest([first, second, sweeping], files) == {"x": 1.0, **dict.fromkeys(map(str, range(16)), 0.25)}
+    assert nearest([first, second, sweeping], ["1"]) == {"1": 0.5}
+
+
+def test_going_back_to_an_older_commit_forgets_what_came_later(shop: Path, tmp_path: Path) -> None:
+    with build_tree(shop, out=tmp_path / "tree", history=True) as tree:
+        assert [file.path for file in files_to_edit(ISSUE, tree)] == ["beta.py"]
+    _git(shop, "checkout", "-q", "HEAD~2")  # the fix is still among the objects of the repository
+    with build_tree(shop, out=tmp_path / "tree", history=True) as tree:
+        assert files_to_edit(ISSUE, tree) == []

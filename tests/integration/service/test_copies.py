@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,10 +19,14 @@ from metatree_agents.service.trees import Trees
 from metatree_memory_tools import build_tree
 from metatree_routers import TextEvidence
 
-from metatree import Node, Tree
+from metatree import Node, RouteRequest, Tree, search, tool
+from metatree.calls import CallRecords
 from metatree.errors import UserError
 from metatree.flags import flag, flags
+from metatree.kernel import MemoryJournal, Record
 from metatree.remembering import forget, memories, remember
+from metatree.store import Store
+from metatree.testing import FunctionRouter, PlainComposer, PlainDescriber, ScriptedReader, ScriptedToolCaller
 
 from .conftest import SECRETS, Served, opened
 
@@ -352,5 +357,51 @@ def test_what_copies_know_comes_back_when_an_older_database_was_put_back(shop: S
             await published.follow()
             assert memories(copy.tree) and memories(shop.tree)
             assert "cactus" in str(await _bodies(shop))
+
+    shop.run(check)
+
+
+def test_what_a_search_adds_is_on_all_machines_before_its_journal_says_so(shop: Shop) -> None:
+    @tool(kind="interactive")
+    def make(node: Node) -> Node:
+        """Make a note."""
+        return Node("made", "made", "", "The answer is 42.")
+
+    seen: list[tuple[Any, list[str]]] = []
+
+    class Watched(MemoryJournal):
+        def append(self, run_id: str, token: int, seq: int, record: Record) -> int:
+            there = shop.served.engine.get("get-memory", After=0).json()["Changes"]
+            seen.append((record.body, [change["Id"] for change in there]))
+            return super().append(run_id, token, seq, record)
+
+    def choose(request: RouteRequest) -> str | None:
+        offered = [option.id for option in request.options]
+        return next((each for each in offered if each in ("make", "made") or each.startswith("part0")), None)
+
+    async def check(shop: Shop, published: Published) -> None:
+        shared: Any = SimpleNamespace(
+            journal=Watched(), calls=CallRecords(Store.open(":memory:")), boards=None
+        )
+        async with shop.client() as client, TreeCopy(client, shop.folder / "m1", shared=shared) as copy:
+            async with copy.using() as tree:
+                found = await asyncio.to_thread(
+                    search,
+                    "What is it?",
+                    tree=tree,
+                    router=FunctionRouter(choose),
+                    reader=ScriptedReader({"made": {"What is it?": "The answer is 42."}}),
+                    tool_caller=ScriptedToolCaller({"make": {}}),
+                    describer=PlainDescriber(),
+                    composer=PlainComposer(),
+                    evidence=False,
+                    tools=[make],
+                )
+            assert found.answer == "The answer is 42."
+        inserted = [
+            ids for body, ids in seen if isinstance(body, dict) and body.get("=", {}).get("id") == "made"
+        ]
+        assert inserted and all("made" in ids for ids in inserted)
+        assert any("made" not in ids for _, ids in seen)
 
     shop.run(check)

@@ -125,12 +125,13 @@ def test_an_answer_with_its_sources_and_thinking(service: Served) -> None:
 
 def test_a_question_wakes_an_engine_that_waits(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "LOOK_S", 1_000.0)  # nobody finds it by looking now and then
-    service = serve(engine_wait_s=15.0, chat_wait_s=15.0)
+    service = serve(engine_wait_s=25.0, chat_wait_s=10.0)
     with ThreadPoolExecutor(1) as pool:
         batch = pool.submit(answer_next, service)
         while service.admin.get("admin/overview").json()["Connected"]["Engines"] == 0:
             pass
-        assert say(client_of(service), "Wake?").choices[0].message.content.startswith("WAKE?")
+        client = client_of(service, max_retries=0)
+        assert say(client, "Wake?").choices[0].message.content.startswith("WAKE?")
         assert batch.result() == ["Wake?"]
 
 

@@ -104,6 +104,8 @@ def _markdown() -> MarkdownIt:
     made.add_render_rule("image", _image)
     made.add_render_rule("heading_open", _heading)
     made.add_render_rule("heading_close", _heading)
+    made.add_render_rule("th_open", _cell)
+    made.add_render_rule("td_open", _cell)
     made.add_render_rule("fence", _code)
     made.add_render_rule("code_block", _code)
     return made
@@ -121,6 +123,11 @@ def _image(self: Any, tokens: Sequence[Token], index: int, options: Any, env: An
 def _heading(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     """Headings of an answer stand below that of its question."""
     return '<p class="heading">' if tokens[index].nesting == 1 else "</p>"
+
+
+def _cell(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """How a column is aligned would be a style in the page, which its policy refuses."""
+    return f"<{tokens[index].tag}>"
 
 
 def _code(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 from typing import Any, Final, get_args, get_type_hints
@@ -13,16 +12,15 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from metatree_agents.service import bodies, events
-from metatree_agents.service.asking import Became, forms
+from metatree_agents.service.asking import Became
 from metatree_agents.service.queue import Query, Refused
 from metatree_agents.service.recommendations import TYPES
 from metatree_agents.service.state import Service
 from metatree_agents.service.web.guard import entered, posted
 from metatree_agents.service.web.listing import TOPICS, topics_of
-from metatree_agents.service.web.prose import quotes_of
+from metatree_agents.service.web.questions import question_of, walk_so_far
 from metatree_agents.service.web.replies import HEADERS, PageError, gone_to, page
 from metatree_agents.service.web.sessions import Session
-from metatree_agents.service.web.walk import Place, walk_of
 
 router = APIRouter()
 SAID: Final = {
@@ -143,7 +141,7 @@ async def _thread_page(
         status=status,
         topic=topic,
         owner=owner,
-        questions=[await _question(service, session, query) for query in queries],
+        questions=[await question_of(service, session, query) for query in queries],
         said=SAID.get(request.query_params.get("said", ""), ""),
         said_of=number_of(request.query_params.get("of", "0")),
         wrong=wrong,
@@ -163,7 +161,7 @@ async def one_question(request: Request) -> Response:
         "question.html",
         session=session,
         topic=query.topic,
-        question=await _question(service, session, query),
+        question=await question_of(service, session, query),
         kinds=TYPES,
         said="",
         said_of=0,
@@ -285,66 +283,6 @@ async def _query(request: Request, service: Service, session: Session) -> Query:
     if query is None:
         raise PageError(404, "There is no such question in this topic.")
     return query
-
-
-async def _question(service: Service, session: Session, query: Query) -> dict[str, Any]:
-    """Return what the template of a question shows."""
-    walk, latest = await walk_so_far(service, query.topic, query.seq)
-    head, rest = headline(query.text)
-    return {
-        "query": query,
-        "head": head,
-        "rest": rest,
-        "walk": walk,
-        "latest": latest,
-        "quotes": quotes_of(query.sources),
-        "sources": _sources(query),
-        "forms": forms(query.topic, query.seq, query.asked, admin=session.role == "admin"),
-        "told": [ask for ask in query.asked if ask.answer is not None],
-    }
-
-
-def _sources(query: Query) -> list[dict[str, str]]:
-    """Return the sources of an answer, those of one node together."""
-    found: dict[str, dict[str, str]] = {}
-    for source in query.sources or ():
-        node = source.get("Node")
-        if not isinstance(node, str):
-            continue
-        quote = str(source.get("Quote") or "")
-        known = found.get(node)
-        if known is None:
-            title, path = str(source.get("Title") or node), str(source.get("Path") or "")
-            found[node] = {"node": node, "title": title, "path": path, "quote": quote}
-        elif quote and quote not in known["quote"]:
-            known["quote"] += f"\n…\n{quote}"
-    return list(found.values())
-
-
-async def walk_so_far(service: Service, topic: str, seq: int) -> tuple[list[Place], int]:
-    """Return the way of the search for an answer, and the number of its latest step."""
-    steps: list[tuple[int, Any]] = []
-    while True:
-        came = await service.progress.after(topic, seq, steps[-1][0] if steps else 0)
-        steps += [(number, json.loads(data)) for number, data in came]
-        if not came:
-            break
-    return walk_of([step for step in steps if isinstance(step[1], dict)]), steps[-1][0] if steps else 0
-
-
-def headline(text: str) -> tuple[str, str]:
-    """Return what of a question is its heading, and the rest: questions may be whole reports.
-
-    Example:
-        >>> headline("It fails\\n\\nTraceback …")
-        ('It fails', 'Traceback …')
-    """
-    head, _, rest = text.strip().partition("\n")
-    if len(head) > 240:
-        cut = head.rfind(" ", 0, 200)
-        cut = cut if cut > 100 else 200
-        return head[:cut] + " …", f"… {head[cut:].strip()}\n{rest}".strip()
-    return head.strip(), rest.strip()
 
 
 def topic_for(text: str) -> str:
