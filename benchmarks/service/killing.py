@@ -22,7 +22,9 @@ from benchmarks.service.processes import ROOT, ServerProcess
 LEASE_S = 2.0
 SETTINGS = {"lease_s": LEASE_S, "attempts": 1_000_000.0, "engine_wait_s": 1.0, "check_wait_s": 0.0}
 """No query may fail here, however often its engines are killed."""
-LINES_BYTES = 100
+CLOCKS_S = 1.0
+"""By how much the times of several servers may differ: each estimates the clock of PostgreSQL by itself."""
+LINES_BYTES = 160
 """Size of the lines that an engine writes for an answer, about."""
 
 
@@ -189,13 +191,14 @@ class Soak:
             number, since = (before[1] + 1, before[2]) if before[0] == topic else (1, 0.0)
             count["gaps in Seq"] += seq != number
             count["unanswered"] += status != "Done"
-            count["answered out of order"] += at is not None and at < since
+            count["answered out of order"] += at is not None and at < since - CLOCKS_S
             kept[topic, int(seq)] = (text, json.loads(answer)[1] if answer else None)
             before = (topic, int(seq), at or since)
         numbers = Counter(topic for topic, _ in kept)
         count["gaps in Seq"] += sum(numbers[topic] != seq for topic, seq in last.items())
         asked = 0
         taken: dict[tuple[str, int], set[str]] = {}
+        when: dict[tuple[str, int], tuple[float, float]] = {}
         for said in self._logs():
             if "text" in said:
                 asked += 1
@@ -206,11 +209,17 @@ class Soak:
             elif "claimed" in said:
                 count["claimed out of order"] += said["seqs"] != sorted(said["seqs"])
             elif said["status"] == 200:
-                taken.setdefault((said["topic"], said["seq"]), set()).add(said["gave"])
+                place = said["topic"], said["seq"]
+                taken.setdefault(place, set()).add(said["gave"])
+                when[place] = said["began"], said["ended"]
             else:
                 count["answers refused"] += 1
         count["lost"] += self.outcome.jobs - asked
         count["asked again"] = len(kept) - asked
+        for (topic, seq), (began, _) in when.items():
+            # An answer is taken at some moment between these two; one clock measures both.
+            after = when.get((topic, seq + 1))
+            count["answered out of order"] += after is not None and after[1] < began
         for place, marks in taken.items():
             count["answered twice"] += len(marks) > 1
             count["taken and not kept"] += kept[place][1] not in marks

@@ -21,11 +21,16 @@ from benchmarks.service.databases import opened
 
 
 def add_bench_routes(app: FastAPI) -> None:
-    """Add a route that does nothing, one that asks who calls, and one that says what this process used."""
+    """Add a route that does nothing, one that asks who calls, and two that say who
+    waits and what this process used."""
 
     @app.get("/bench/nothing", include_in_schema=False)
     async def nothing() -> dict[str, str]:
         return {}
+
+    @app.get("/bench/waiting", include_in_schema=False)
+    async def waiting(request: Request) -> int:
+        return len(Service.of(request).waiting.engines)
 
     @app.get("/bench/usage", include_in_schema=False)
     async def usage() -> float:

@@ -62,7 +62,10 @@ def work(log: Log, rng: random.Random, callers: list[Caller]) -> None:
             ((seq, text),) = item.items()
             mark = uuid.uuid4().hex
             said = {"Topic": batch["Topic"], "Seq": int(seq), "Query": text, "Answer": [text, mark]}
-            log.write(gave=mark, topic=batch["Topic"], seq=int(seq), status=give(callers, rng, said))
+            began = time.monotonic()
+            status = give(callers, rng, said)
+            taken = {"began": began, "ended": time.monotonic()}
+            log.write(gave=mark, topic=batch["Topic"], seq=int(seq), status=status, **taken)
 
 
 if __name__ == "__main__":

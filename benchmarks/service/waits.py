@@ -6,9 +6,9 @@ import secrets
 import threading
 import time
 
-from benchmarks.service.caller import Caller
+from benchmarks.service.caller import Caller, plain
 from benchmarks.service.costs import add, right
-from benchmarks.service.processes import servers
+from benchmarks.service.processes import ServerProcess, servers
 
 
 def add_to_claim(database: str, *, processes: int, rounds: int) -> list[float]:
@@ -49,6 +49,17 @@ def answer(engine: Caller, topic: str) -> None:
     right(engine.call("POST", "give-new-answer", said))
 
 
+def until_all_wait(server: ServerProcess, engines: int) -> None:
+    """Return once so many engines wait; raises `RuntimeError` when they do not."""
+    caller = Caller(server.port, "engine")
+    for _ in range(3000):
+        if caller.exchange(plain("GET", "/bench/waiting"))[1] >= engines:
+            caller.close()
+            return
+        time.sleep(0.02)
+    raise RuntimeError(f"{engines} engines called, and not all of them wait")
+
+
 def waiting_engines(database: str, *, engines: int, seconds: float) -> dict[str, float]:
     """Return the shares of one processor that a server needs: idle, with engines that wait, and for their own calls.
 
@@ -61,9 +72,10 @@ def waiting_engines(database: str, *, engines: int, seconds: float) -> dict[str,
         idle = (server.cpu_s() - before) / (seconds / 2)
         callers = [Caller(server.port, "engine") for _ in range(engines)]
         before = server.cpu_s()
-        for caller in callers:
+        for number, caller in enumerate(callers, start=1):
             caller.send(caller.signed("GET", "get-new-queries"))
-        time.sleep(2.0)
+            if number % 20 == 0:  # not more at once than come at once
+                until_all_wait(server, number)
         calls = server.cpu_s() - before
         before = server.cpu_s()
         time.sleep(seconds)
