@@ -151,8 +151,9 @@ def _apply_gone(tree: Tree, layer: Layer, node_id: str) -> int:
     node = layer.node(node_id)
     if node is not None:
         tree._overlay.wrote()
+        _leave_children(tree, layer, node_id)
         if node_id in tree:
-            erase(tree, layer, tuple(tree.get(each) for _, each in tree.walk(node_id)))
+            erase(tree, layer, (tree.get(node_id),))
         else:
             layer.erase(layer.next_seq(), [node_id])
     elif not layer.store.row("SELECT 1 FROM gone WHERE id = ?", (node_id,)):
@@ -160,6 +161,23 @@ def _apply_gone(tree: Tree, layer: Layer, node_id: str) -> int:
     else:
         return 0
     return 1
+
+
+def _leave_children(tree: Tree, layer: Layer, node_id: str) -> None:
+    """Hang what lies under a node that goes where it would hang in a copy that never had the node.
+
+    What went with it on the other machine has a change of its own; what is still here came from elsewhere meanwhile.
+    """
+    place = next((each for each in above(node_id) if each in tree), ROOT)
+    for table in ("node", "override"):
+        rows = layer.store.rows(f"SELECT id, position, home FROM {table} WHERE parent = ?", (node_id,))
+        for child, position, home in rows:
+            missed = home or node_id
+            if table == "node":
+                layer.put(child, layer.next_seq(), place, position, missed)
+            else:
+                tree._overlay.put_override(layer.next_seq(), child, parent=place, home=missed)
+    tree._overlay.wrote()
 
 
 def _apply_flag(layer: Layer, change: Change) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from metatree import Node, Tree
@@ -28,6 +28,17 @@ def built_tree() -> Tree:
         parent = node_id.rpartition("::")[0] or node_id.rpartition("/")[0] or ROOT
         tree.add(Node(node_id, f"title of {node_id}", content=None), parent=parent)
     return Tree(Store.open(":memory:"), index)
+
+
+def test_a_memory_outlives_the_group_that_another_machine_took_away() -> None:
+    here, there = Machine(), Machine()
+    shared: dict[tuple[str, str], tuple[int, Change]] = {}
+    kept = remember(here.tree, "Fact 0.", evidence=False)
+    remember(there.tree, "Fact 1.", evidence=False)
+    forget(there.tree, memories(there.tree)[0])  # and the group, in which nothing is left there
+    for machine in (here, there, here):
+        machine.pull(shared)
+    assert [[node.id for node in memories(machine.tree)] for machine in (here, there)] == [[kept.id]] * 2
 
 
 def said(tree: Tree) -> list[tuple[int, Node]]:
@@ -69,6 +80,7 @@ STEPS = st.lists(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
+@example([(0, "remember", 0), (1, "remember", 1), (1, "forget", 0)])
 def test_machines_that_hear_of_all_changes_have_the_same_memory(steps: list[tuple[int, str, int]]) -> None:
     machines = [Machine() for _ in range(3)]
     shared: dict[tuple[str, str], tuple[int, Change]] = {}
