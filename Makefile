@@ -13,7 +13,11 @@ PLANNERS_STAMP := $(PLANNERS)/.installed-$(shell cksum < benchmarks/planning/req
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed-$(shell cksum < benchmarks/peers/requirements.txt | cut -d' ' -f1)
 
-.PHONY: help setup demo test test-model test-real check format docs soak bench bench-retrieval bench-peers bench-planning clean
+FUZZ := .venv-fuzz
+FUZZ_STAMP := $(FUZZ)/.installed-$(shell cksum < benchmarks/service/requirements.txt | cut -d' ' -f1)
+FUZZ_ARGS := --schemathesis $(FUZZ)/bin/schemathesis
+
+.PHONY: help setup demo test test-model test-real check format docs soak soak-service fuzz-service audit bench bench-retrieval bench-peers bench-planning bench-service clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +40,7 @@ test-model: $(STAMP) ## run the tests that need a real model: a small one, downl
 
 test-real: $(STAMP) ## run the tests with real programs, servers and files of others; installs what is missing
 	@$(BIN)/python .ci/real "$(REAL)"
-	@$(BIN)/python -m pytest tests/real -m real
+	@$(BIN)/python -m pytest tests/real tests/integration/service -m real
 
 check: $(STAMP) ## format, lint, types, layers, docs; all of them, whatever the first says
 	@failed=; \
@@ -54,6 +58,21 @@ docs: $(STAMP) ## write the generated parts of docs/ again
 
 soak: $(STAMP) ## kill searches at 1,000 random moments, take them up again and compare; some minutes
 	@$(BIN)/python tests/soak_kill.py --kills 1000 $(ARGS)
+
+soak-service: $(STAMP) ## kill servers and engines of the service at random while 100,000 queries are asked and answered
+	@$(BIN)/python -m benchmarks.kill_service --jobs 100000 $(ARGS)
+
+fuzz-service: $(STAMP) $(FUZZ_STAMP) ## try all that the service's OpenAPI description allows and forbids, as every role
+	@$(BIN)/python -m benchmarks.fuzz_service $(FUZZ_ARGS) $(ARGS)
+
+audit: $(STAMP) $(FUZZ_STAMP) ## look for known vulnerabilities of all that metatree depends on
+	@$(BIN)/python .ci/audit "$(VENV)" "$(FUZZ)/bin/pip-audit"
+
+$(FUZZ_STAMP): $(STAMP)
+	@echo "installing schemathesis and pip-audit into $(FUZZ) (once)" >&2
+	@$(BIN)/python -m venv $(FUZZ)
+	@$(FUZZ)/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/service/requirements.txt
+	@rm -f $(FUZZ)/.installed-* && touch $@
 
 bench: $(STAMP) ## print the tables of benchmarks/
 	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
@@ -81,5 +100,8 @@ $(PLANNERS_STAMP): $(STAMP)
 	@$(PLANNERS)/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/planning/requirements.txt
 	@rm -f $(PLANNERS)/.installed-* && touch $@
 
+bench-service: $(STAMP) ## measure the query service against a route that does nothing: make bench-service DATABASE=URL
+	@$(BIN)/python -m benchmarks.bench_service $(DATABASE) $(ARGS)
+
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(PEERS) $(PLANNERS) $(MODEL) $(REAL) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) $(PEERS) $(PLANNERS) $(FUZZ) $(MODEL) $(REAL) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from metatree.errors import ToolFailed
 from metatree.kernel import InDoubt
@@ -18,7 +18,7 @@ from metatree.store import Store
 from metatree.tool import Tool
 
 POLL_S = 0.05
-_GRACE_S = 5.0
+GRACE_S = 5.0
 """What a call may take beyond its tool's own time before another process takes it over."""
 
 
@@ -61,6 +61,84 @@ class Made:
 
     result: Any
     reused: bool
+    at: float | None = None
+    """When a call that is reused was made, seconds since 1970."""
+
+
+class Calls(Protocol):
+    """Where calls are recorded; `CallRecords` is one."""
+
+    async def claim(
+        self, call: Call, *, key: str, run_id: str, tool: Tool, again: bool = False
+    ) -> Made | None:
+        """Return what a call gave when it was made before, or None: then make it; see `CallRecords.claim`."""
+        ...
+
+    def result_of(self, call: Call, *, key: str) -> Made | None:
+        """Return what this very effect's call gave, None when that is not known."""
+        ...
+
+    def keep(self, call: Call, result: Any, *, key: str, tool: Tool) -> None:
+        """Record a call that succeeded. Raises ToolFailed: JSON cannot hold the result."""
+        ...
+
+    def doubt(self, call: Call, *, key: str) -> None:
+        """Note that a call was given up and may have happened."""
+        ...
+
+    def drop(self, call: Call, *, key: str) -> None:
+        """Forget a call that failed, so that it can be made again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is recorded of a call."""
+
+    result: str | None
+    """JSON; None while it is being made, and when it was given up."""
+    key: str
+    """The effect that makes it or made it."""
+    valid: bool
+    """Whether the result may still be used by others."""
+    at_work: bool
+    """Whether somebody may still be making it."""
+    at: float | None = None
+    """When it was made, seconds since 1970."""
+
+
+def judged(found: Known, *, key: str, tool: Tool, again: bool) -> Made | Literal["take", "wait"]:
+    """Say what becomes of a call that is recorded: its result, or whether to make it or to wait.
+
+    Raises:
+        InDoubt: it was interrupted, and the tool is not repeatable.
+    """
+    if found.result is not None:
+        if found.valid or found.key == key:
+            return Made(json.loads(found.result), found.key != key, found.at)
+        return "take"
+    if found.at_work:
+        return "wait"
+    if not (tool.repeatable or again):
+        raise InDoubt("it was interrupted and may have happened")
+    return "take"
+
+
+def result_json(result: Any, tool: Tool) -> str:
+    """Return the result of a call as it is kept.
+
+    Raises:
+        ToolFailed: JSON cannot hold it.
+    """
+    try:
+        return json.dumps(result)
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise ToolFailed(f"{tool.id!r} returned what JSON cannot hold: {exc}") from exc
+
+
+def too_long(call: Call) -> ToolFailed:
+    """Return the error of a call that somebody else makes and does not end."""
+    return ToolFailed(f"somebody else has been making this call of {call.tool!r} for too long")
 
 
 class CallRecords:
@@ -86,29 +164,28 @@ class CallRecords:
             ToolFailed: somebody else took too long.
             InDoubt: the call was interrupted, and the tool is not repeatable.
         """
-        deadline = self._now() + tool.timeout_s + 2 * _GRACE_S
+        deadline = self._now() + tool.timeout_s + 2 * GRACE_S
         while True:
             with self._store.transaction():
                 found = self._store.row(
-                    "SELECT result, key, until, owner, expires_at FROM call WHERE hash = ?", (call.hash,)
+                    "SELECT result, key, until, owner, expires_at, at FROM call WHERE hash = ?", (call.hash,)
                 )
                 if found is None:
                     self._take(call, key, run_id, tool)
                     return None
-                result, made_by, until, owner, expires_at = found
-                if result is not None:
-                    if until is None or until > self._now() or made_by == key:
-                        return Made(json.loads(result), made_by != key)
-                    self._take(call, key, run_id, tool)
-                    return None
-                at_work = made_by != key and expires_at > self._now() and not is_dead(owner)
-                if not at_work:
-                    if not (tool.repeatable or again):
-                        raise InDoubt("it was interrupted and may have happened")
+                result, made_by, until, owner, expires_at, at = found
+                now = self._now()
+                # Whoever asks for the same effect again holds its run now, so nobody else is at work on it.
+                at_work = made_by != key and expires_at > now and owner is not None and not is_dead(owner)
+                known = Known(result, made_by, until is None or until > now, at_work, at)
+                verdict = judged(known, key=key, tool=tool, again=again)
+                if isinstance(verdict, Made):
+                    return verdict
+                if verdict == "take":
                     self._take(call, key, run_id, tool)
                     return None
             if self._now() > deadline:
-                raise ToolFailed(f"somebody else has been making this call of {call.tool!r} for too long")
+                raise too_long(call)
             await asyncio.sleep(POLL_S)
 
     def result_of(self, call: Call, *, key: str) -> Made | None:
@@ -129,7 +206,7 @@ class CallRecords:
                 key,
                 run_id,
                 self._owner,
-                now + tool.timeout_s + _GRACE_S,
+                now + tool.timeout_s + GRACE_S,
                 now,
             ),
         )
@@ -140,25 +217,23 @@ class CallRecords:
         Raises:
             ToolFailed: JSON cannot hold the result.
         """
-        try:
-            text = json.dumps(result)
-        except (TypeError, ValueError, RecursionError) as exc:
-            raise ToolFailed(f"{tool.id!r} returned what JSON cannot hold: {exc}") from exc
+        text = result_json(result, tool)
         until = None if isinstance(tool.reuse, str) else self._now() + tool.reuse
         self._store.execute(
-            "UPDATE call SET result = ?, owner = NULL, until = ? WHERE hash = ? AND key = ?",
-            (text, until, call.hash, key),
+            "UPDATE call SET result = ?, owner = NULL, until = ? WHERE hash = ? AND key = ? AND owner = ?",
+            (text, until, call.hash, key, self._owner),
         )
 
     def doubt(self, call: Call, *, key: str) -> None:
         """Note that a call was given up and may have happened: nobody is at work on it."""
         self._store.execute(
-            "UPDATE call SET owner = NULL, expires_at = 0 WHERE hash = ? AND key = ? AND result IS NULL",
-            (call.hash, key),
+            "UPDATE call SET owner = NULL, expires_at = 0 WHERE hash = ? AND key = ? AND owner = ? AND result IS NULL",
+            (call.hash, key, self._owner),
         )
 
     def drop(self, call: Call, *, key: str) -> None:
         """Forget a call that failed, so that it can be made again."""
         self._store.execute(
-            "DELETE FROM call WHERE hash = ? AND key = ? AND result IS NULL", (call.hash, key)
+            "DELETE FROM call WHERE hash = ? AND key = ? AND owner = ? AND result IS NULL",
+            (call.hash, key, self._owner),
         )

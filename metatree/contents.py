@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from metatree.errors import MetatreeError, UserError
+from metatree.errors import MetatreeError, StaleSource, UserError
 from metatree.history_text import SOURCE_TYPE as HISTORY
 from metatree.history_text import history_content
 from metatree.memory_type import SourceFile, SourceRef, load_memory_type, load_source_type
@@ -17,6 +17,9 @@ from metatree.source import FileState, read_source, stamp
 from metatree.sources import FILES, disk_root, inner_path, source_of
 from metatree.store import Store
 from metatree.text import as_text, cut_lines, decode, lines_of
+
+Files = Callable[[str], bytes]
+"""Gives the bytes of a file by the digest that it had when its nodes were built. Raises UserError."""
 
 
 @dataclass(slots=True)
@@ -36,11 +39,23 @@ class Contents:
     Args:
         index: the store that knows the files of the tree.
         sources: what the tree was built from.
+        files: gives the files where they are not on this machine; None for the disk.
+        steady: whether the texts of one file that are asked for in a row come from one reading of it, without a look
+            whether it has changed meanwhile.
     """
 
-    def __init__(self, index: Store, sources: Sequence[SourceRef]) -> None:
+    def __init__(
+        self,
+        index: Store,
+        sources: Sequence[SourceRef],
+        files: Files | None = None,
+        *,
+        steady: bool = False,
+    ) -> None:
         self._index = index
+        self._files = files
         self._sources = sources
+        self._steady = steady
         self._file: _File | None = None
 
     def of(self, node: Node) -> str:
@@ -86,7 +101,11 @@ class Contents:
         root = disk_root(source)
         assert root is not None
         kept = self._file
-        if kept is None or kept.path != ref.path or kept.stamp is None or kept.stamp != stamp(root, kept.raw):
+        if self._files is not None:
+            if kept is None or kept.path != ref.path:
+                kept = self._file = self._given(self._files, source, node_id, ref)
+            return kept
+        if kept is None or kept.path != ref.path or not self._is_same(root, kept):
             inner = inner_path(source, ref.path)
             known = file_state(self._index, ref.path)
             raw = inner if known is None or known.raw is None else known.raw
@@ -97,6 +116,19 @@ class Contents:
                 text = decode(data)[0] if known is None else as_text(data, known.encoding)
             kept = self._file = _File(ref.path, inner, data, text, raw, before)
         return kept
+
+    def _given(self, files: Files, source: SourceRef, node_id: str, ref: Source) -> _File:
+        """Return a file as it was when its nodes were built: what is asked for by its digest cannot have changed."""
+        known = file_state(self._index, ref.path)
+        if known is None:
+            raise StaleSource(node_id)
+        inner, data = inner_path(source, ref.path), files(known.digest)
+        text = as_text(data, known.encoding) if ref.type == "text" else ""
+        return _File(ref.path, inner, data, text, inner if known.raw is None else known.raw, None)
+
+    def _is_same(self, root: Path, kept: _File) -> bool:
+        """Whether a file is as it was read."""
+        return self._steady or (kept.stamp is not None and kept.stamp == stamp(root, kept.raw))
 
 
 def _asked(name: str, node_id: str, content: Callable[..., str], *given: Any) -> str:

@@ -147,10 +147,11 @@ class Layer:
         )
         return {row[0]: (row[14], row[13], _node(row, None)) for row in rows}
 
-    def child_places(self, parent: str) -> list[tuple[int, str]]:
-        """Return positions and ids of the nodes whose parent this is, in order."""
+    def child_places(self, parent: str, *, start: int = 0, count: int | None = None) -> list[tuple[int, str]]:
+        """Return positions and ids of the nodes whose parent this is, in order; `count` of them from `start` on."""
         rows = self.store.rows(
-            "SELECT position, id FROM node WHERE parent = ? ORDER BY position, id", (parent,)
+            "SELECT position, id FROM node WHERE parent = ? ORDER BY position, id LIMIT ? OFFSET ?",
+            (parent, -1 if count is None else count, start),
         )
         return [(row[0], row[1]) for row in rows]
 

@@ -210,7 +210,42 @@ class Overlay:
         """Return the number of children of a node."""
         if self.built is None:
             return self.memory.child_count(parent)
-        return len(self.children(parent)) if self.laid else self.built.child_count(parent)
+        return len(self._child_ids(parent)) if self.laid else self.built.child_count(parent)
+
+    def child_page(self, parent: str, start: int, count: int) -> list[str]:
+        """Return the ids of `count` children of a node from number `start` on, in the order of `children`."""
+        if self.built is None or not self.laid:
+            layer = self.memory if self.built is None else self.built
+            return [node_id for _, node_id in layer.child_places(parent, start=start, count=count)]
+        return self._child_ids(parent)[start : start + count]
+
+    def child_number(self, parent: str, node_id: str) -> int:
+        """Return how many children of a node come before this one."""
+        if self.built is None or not self.laid:
+            layer = self.memory if self.built is None else self.built
+            return [child for _, child in layer.child_places(parent)].index(node_id)
+        return self._child_ids(parent).index(node_id)
+
+    def _child_ids(self, parent: str) -> list[str]:
+        """Return what `children` does, as ids: without reading the nodes, of which there may be very many."""
+        assert self.built is not None
+        own = self.override(parent)
+        placed = self.built.child_places(parent)
+        if own is not None and own.hidden and self.memory.has(parent):
+            placed = []
+        if placed:
+            ids = json.dumps([node_id for _, node_id in placed])
+            away = "(hidden OR parent IS NOT NULL) AND id IN (SELECT value FROM json_each(?))"
+            gone = set(self._overrides(away, ids))
+            gone |= self.memory.which(node_id for _, node_id in placed)
+            if gone:
+                placed = [place for place in placed if place[1] not in gone]
+        moved = [
+            (said.position or 0, said.id)
+            for said in self._overrides("parent = ? AND NOT hidden", parent).values()
+            if not self.memory.has(said.id) and self.built.has(said.id)
+        ]
+        return [node_id for _, node_id in sorted([*placed, *moved, *self.memory.child_places(parent)])]
 
     def _overrides(self, condition: str, value: str) -> dict[str, Override]:
         rows = self.memory.store.rows(f"SELECT {_OVERRIDE} FROM override WHERE {condition}", (value,))

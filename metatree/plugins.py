@@ -31,13 +31,14 @@ PARTS = {
 _registered: dict[str, dict[str, Any]] = {}
 _made: dict[tuple[str, str], Any] = {}
 _available: dict[tuple[tuple[str, int], ...], dict[str, dict[str, EntryPoint]]] = {}
+_seen: dict[str, tuple[int, int]] = {}
 _log = logging.getLogger("metatree")
 
 
 def available(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name."""
     # Looking through what is installed takes milliseconds, and a search asks for several groups.
-    place = tuple((path, _time(path)) for path in sys.path)
+    place = tuple((path, _installed(path)) for path in sys.path)
     found = _available.get(place)
     if found is None:
         from importlib.metadata import (
@@ -52,12 +53,21 @@ def available(group: str) -> dict[str, EntryPoint]:
     return dict(found.get(group, {}))
 
 
-def _time(path: str) -> int:
-    """Return when something was last installed into a folder that Python imports from, 0 when it is no folder."""
+def _installed(path: str) -> int:
+    """Return when something was last installed into a folder that Python imports from, 0 when nothing ever was.
+
+    A folder where a program writes its results changes all the time, and says nothing about packages.
+    """
     try:
-        return Path(path or ".").stat().st_mtime_ns
-    except OSError:
+        folder = Path(path or ".")
+        time = folder.stat().st_mtime_ns
+        known = _seen.get(path)
+        if known is None or known[0] != time:
+            holds = any(each.suffix in (".dist-info", ".egg-info") for each in folder.iterdir())
+            known = _seen[path] = (time, time if holds else 0)
+    except OSError:  # a zip file, or nothing at all
         return 0
+    return known[1]
 
 
 def register(group: str, name: str, part: Any) -> None:

@@ -8,15 +8,24 @@ from pathlib import Path
 
 
 def this_process() -> str:
-    """Return a name for this process that no other has: host, pid and when it started."""
-    return f"{_host()}/{os.getpid()}/{_started(os.getpid())}"
+    """Return a name for this process that no other has: host, its start, pid and when it started."""
+    return f"{_host()} {_boot()}/{os.getpid()}/{_started(os.getpid())}"
 
 
-def is_dead(owner: str) -> bool:
-    """Say whether the holder was a process of this machine that is gone; False when that cannot be known."""
+def is_dead(owner: str, *, shared: bool = False) -> bool:
+    """Say whether the holder was a process of this machine that is gone; False when that cannot be known.
+
+    Args:
+        owner: as `this_process` named it.
+        shared: whether processes of other machines hold such things too. Otherwise one of the same host that was
+            started before a reboot is dead.
+    """
     host, pid_text, started = owner.rsplit("/", 2) if owner.count("/") >= 2 else ("", "", "")
+    host, _, boot = host.rpartition(" ")
     if host != _host() or not pid_text.isdigit():
         return False
+    if boot != _boot():
+        return not shared
     pid = int(pid_text)
     try:
         os.kill(pid, 0)
@@ -34,6 +43,14 @@ def _host() -> str:
     except OSError:
         namespace = ""
     return f"{socket.gethostname()} {namespace}".rstrip()
+
+
+def _boot() -> str:
+    """Return what tells this start of this machine from all others: two machines may have one name."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return "-"
 
 
 def _started(pid: int) -> str:

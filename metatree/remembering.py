@@ -216,7 +216,7 @@ def forget(tree: Tree, node: str | Node) -> Forgotten:
                 )
         gone = tuple(tree.get(each.id) for each in below)
         parent = tree.parent(found) or ROOT
-        _erase(tree, layer, gone)
+        erase(tree, layer, gone)
         _tidy(tree, parent)
     said = found.provenance
     undo = {
@@ -236,7 +236,12 @@ def _was_added(tree: Tree, layer: Layer, node: Node) -> bool:
     return tree.index is not tree.memory or bool(node.provenance) or node.kind == GROUP_KIND
 
 
-def _erase(tree: Tree, layer: Layer, gone: tuple[Node, ...]) -> None:
+def erase(tree: Tree, layer: Layer, gone: tuple[Node, ...]) -> None:
+    """Take a node with what lies under it out of a tree, and overwrite its words in the file.
+
+    Args:
+        gone: the node, then all below it, with their content.
+    """
     tree.delete(gone[0])
     for node in gone:
         if node.content is not None:

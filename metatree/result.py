@@ -102,6 +102,18 @@ class TraceEntry:
     `mark`. For `read`: `answers`, `useful`, `known` (taken from the journal)."""
 
 
+@dataclass(frozen=True, slots=True)
+class PersonQuestion:
+    """What a run asks a person before it goes on."""
+
+    id: int
+    """Its number in the run: the same question asked twice has two."""
+    question: str
+    about: Literal["question", "permission", "call"]
+    """`question`: something to be known. `permission`: whether a tool that changes something may be called (yes, always
+    or no). `call`: whether a call that was interrupted is made again (yes or no)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
     """What a search found, what it did, and what it cost."""
@@ -117,4 +129,6 @@ class SearchResult:
     ended: Ended = "exhausted"
     detail: str = ""
     """Which limit was reached, whom it waits for, or what failed; empty otherwise."""
+    asks: tuple[PersonQuestion, ...] = ()
+    """What a person is asked, when it ended as `waiting`."""
     run_id: str = ""

@@ -6,8 +6,8 @@ A shape proves nothing: a secret without one is not found, and an example key in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 _SHAPES: Final = (
     (
@@ -78,3 +78,21 @@ def _found(text: str) -> Iterator[tuple[str, int, int]]:
             value = "value" if "value" in shape.groupindex else 0
             if not match.group(value).startswith("[left out:"):
                 yield kind, match.start(value), match.end(value)
+
+
+def without_secrets(value: Any) -> tuple[Any, int]:
+    """Return a JSON value with what looks like secrets left out of all its texts, keys too, and how many they were.
+
+    Example:
+        >>> without_secrets({"dsn": ["postgres://ann:s3cret-s3cret@db/shop", 5]})[1]
+        1
+    """
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, Mapping):
+        pairs = [(without_secrets(key), without_secrets(item)) for key, item in value.items()]
+        return {key: item for (key, _), (item, _) in pairs}, sum(n + m for (_, n), (_, m) in pairs)
+    if isinstance(value, list | tuple):
+        items = [without_secrets(item) for item in value]
+        return [item for item, _ in items], sum(number for _, number in items)
+    return value, 0

@@ -37,6 +37,9 @@ class Store:
         [('"green"',)]
     """
 
+    shared = False
+    """Whether processes of several machines may use what is in it."""
+
     def __init__(self, connection: sqlite3.Connection, path: Path | None, *, advice: str = "") -> None:
         """Use `Store.open`."""
         self.path = path

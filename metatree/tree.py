@@ -24,7 +24,9 @@ from metatree.store import Store, writable
 if TYPE_CHECKING:
     import networkx
 
+    from metatree.contents import Files
     from metatree.memory_type import Progress
+    from metatree.shared import Sharing
 
 __all__ = ["ROOT", "Tree"]
 
@@ -67,6 +69,10 @@ class Tree:
         self._editor = Editor(self._overlay)
         self.scratch: dict[str, Any] = {}
         """What users of this object keep with it while it lives, such as an index that was read; by their own names."""
+        self.shared: Sharing | None = None
+        """Where its runs, tool calls and boards are kept for several machines; None for its own memory."""
+        self.files: Files | None = None
+        """What gives the files that nodes were built from, where they are not on this machine; None for the disk."""
 
     # making and opening
 
@@ -210,6 +216,22 @@ class Tree:
         self._require(node)
         return self._overlay.child_count(_id(node))
 
+    def child_page(self, node: str | Node = ROOT, *, start: int = 0, count: int = 100) -> list[Node]:
+        """Return `count` children of a node from number `start` on, as `children` has them, without reading the rest.
+
+        Raises:
+            UnknownNode: the node is not in the tree.
+        """
+        self._require(node)
+        ids = self._overlay.child_page(_id(node), max(0, start), max(0, count))
+        found = self._overlay.nodes(ids)
+        return [_listed(found[node_id][0]) for node_id in ids if node_id in found]
+
+    def child_number(self, node: str | Node) -> int:
+        """Return how many siblings come before a node, 0 for the root; raises `UnknownNode`."""
+        parent = self.parent(node)
+        return 0 if parent is None else self._overlay.child_number(parent, _id(node))
+
     def parent(self, node: str | Node) -> str | None:
         """Return the id of the parent, None for the root; raises `UnknownNode`."""
         chain = self._chain(node)
@@ -256,7 +278,7 @@ class Tree:
             UserError: it has no content, or its source cannot be read.
             StaleSource: the source changed after the tree was built.
         """
-        return Contents(self.index, self.sources()).read(self.get(node))
+        return Contents(self.index, self.sources(), self.files).read(self.get(node))
 
     def links(self, node: str | Node, kind: str | None = None) -> list[tuple[str, str]]:
         """Return (kind, target id) of the links that leave a node, without those to nodes that are not there."""
@@ -520,7 +542,7 @@ class Tree:
         Much faster than `find`, `parent` and `content` for many nodes: a file is read once for neighbours in it.
         The content is empty where there is none, and where the source changed or cannot be read.
         """
-        contents = Contents(self.index, self.sources())
+        contents = Contents(self.index, self.sources(), self.files, steady=True)
         pending = iter(ids)
         while page := list(islice(pending, _TEXTS_PAGE)):
             self._overlay.sync()
@@ -546,6 +568,11 @@ class Tree:
 
     def __repr__(self) -> str:
         return f"Tree({':memory:' if self.path is None else str(self.path)!r})"
+
+
+def _listed(node: Node) -> Node:
+    """Return a node as a listing has it: without the content that the tree keeps."""
+    return node if node.content is None else replace(node, content=None, content_kept=True)
 
 
 def _id(node: str | Node) -> str:

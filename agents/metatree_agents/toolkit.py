@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from metatree import Limits, Node, SearchResult, Tree, astream
+from metatree.flags import FLAG, take_back
 from metatree.placing import GROUP_KIND, MEMORY_KIND
 from metatree.remembering import forget, remember, said_by
 from metatree.text import decode
@@ -248,6 +249,9 @@ class Toolkit:
     async def forget(self, node: str) -> Gone:
         """Take back a memory or another node that was added; built nodes are refused."""
         tree = await in_thread(self.ready)
+        if node.startswith(FLAG):
+            flag = await in_thread(take_back, tree=tree, flag_id=node)
+            return Gone(forgotten=[flag.id], text=str(flag))
         gone = await in_thread(forget, tree=tree, node=node)
         return Gone(forgotten=[each.id for each in gone.nodes], text=str(gone.undo["text"]))
 

@@ -72,9 +72,11 @@ def text_of(tree: Tree, path: str) -> FileText:
     inner = inner_path(source, path)
     known = file_state(tree.index, path)
     try:
-        data, _ = read_inside(
-            root, inner if known is None or known.raw is None else known.raw, limit=MAX_BYTES
-        )
+        if tree.files is not None and known is not None:
+            data = tree.files(known.digest)[:MAX_BYTES]
+        else:
+            raw = inner if known is None or known.raw is None else known.raw
+            data, _ = read_inside(root, raw, limit=MAX_BYTES)
     except OSError as exc:
         raise UserError(f"{path!r} cannot be read: {exc.strerror}") from exc
     kind = row[0].rpartition(" ")[0]

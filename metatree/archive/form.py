@@ -57,11 +57,23 @@ EXPORTED_TABLES: Final = frozenset(
     | {"rule_token"}
 )
 LOCAL_FACTS: Final = frozenset(
-    {"anchored", "generation", "made_at", "sources", "built_at", "building", "readers", "unpacked"}
+    {
+        "anchored",
+        "generation",
+        "made_at",
+        "sources",
+        "built_at",
+        "building",
+        "readers",
+        "unpacked",
+        "journal-name",
+    }
 )
 """Facts that are true of one place alone."""
 DERIVED_FACTS: Final = "memory-text:"
 PERMISSION_FACTS: Final = "permission:"
+SHARED_FACTS: Final = "shared-memory:"
+"""How far a memory is in step with that of a service."""
 
 HERE: Final = ":this tree:"
 """Stands in a journal for the path of the tree, and of its memory, which is another one elsewhere."""

@@ -22,7 +22,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from metatree.archive.form import DERIVED_FACTS, HERE, LOCAL_FACTS, PERMISSION_FACTS
+from metatree.archive.form import DERIVED_FACTS, HERE, LOCAL_FACTS, PERMISSION_FACTS, SHARED_FACTS
 from metatree.archive.reading import Archive, opened
 from metatree.errors import BrokenStore, UserError
 from metatree.layer import APPENDED, ROOT, Layer
@@ -30,7 +30,8 @@ from metatree.node import Node, Source, digest_of
 from metatree.overlay import above
 from metatree.placing import MEMORY_KIND
 from metatree.process import is_dead
-from metatree.remembering import known_text, merge_sayings, note_text
+from metatree.remembering import known_text, merge_sayings, note_text, sayings
+from metatree.secret_text import redacted, without_secrets
 from metatree.tree import Tree
 
 _ITEM = (
@@ -145,8 +146,11 @@ class _Merge:
         is_memory = node.kind == MEMORY_KIND and node.content is not None
         there = tree.find(node.id)
         same = known_text(tree, node.content or "") if is_memory else None
-        if same is None and there is not None and _said(there) == _said(node):
-            same = there
+        if same is None and there is not None and _said(node) in (_said(there), _said(_exported(there))):
+            same = there  # an archive of this very tree has it without what looks like a secret
+            known = sayings(_exported(there))
+            told = [saying for saying in sayings(node) if saying not in known]
+            node = replace(node, provenance={**node.provenance, "said": told})
         if same is not None:
             merge_sayings(tree, same, node)
             self.done.count("nodes", new=False)
@@ -212,7 +216,7 @@ class _Merge:
 
     def fact(self, row: dict[str, Any]) -> None:
         key = _text(row["key"])
-        if key in LOCAL_FACTS or key.startswith((DERIVED_FACTS, PERMISSION_FACTS)):
+        if key in LOCAL_FACTS or key.startswith((DERIVED_FACTS, PERMISSION_FACTS, SHARED_FACTS)):
             return
         new = self.layer.fact(key) is None
         if new:
@@ -267,7 +271,7 @@ class _Merge:
         sql = "SELECT seq, kind, at, effect, body, used FROM journal WHERE run = ? ORDER BY seq"
         here = [_comparable(row) for row in self.store.rows(sql, (number,))]
         there = [_comparable(row) for row in records]
-        if here[: len(there)] == there:
+        if there in (here[: len(there)], without_secrets(here[: len(there)])[0]):
             self.done.count("runs", new=False)
         elif there[: len(here)] == here and (owner is None or is_dead(owner)):
             self.append(number, records[len(here) :])
@@ -359,7 +363,11 @@ class _Merge:
                 f"UPDATE item SET {sets}, changed = {following} WHERE number = ?",
                 (*values.values(), board, number),
             )
-        elif data != values["data"] and not removed and (at != values["at"] or version == values["version"]):
+        elif (
+            values["data"] not in (data, redacted(data)[0])
+            and not removed
+            and (at != values["at"] or version == values["version"])
+        ):
             self.done.conflicts.append(Conflict("item", row["id"], "the one that the tree has"))
         self.done.count("items", new=False)
 
@@ -449,6 +457,18 @@ def _node(row: Mapping[str, Any]) -> Node:
     )
 
 
+def _exported(node: Node) -> Node:
+    """Return a node as an archive has it."""
+    return replace(
+        node,
+        title=redacted(node.title)[0],
+        description=redacted(node.description)[0],
+        content=None if node.content is None else redacted(node.content)[0],
+        attributes=without_secrets(node.attributes)[0],
+        provenance=without_secrets(node.provenance)[0],
+    )
+
+
 def _said(node: Node) -> tuple[Any, ...]:
     return (node.kind, node.title, node.description, node.content, node.source, dict(node.attributes))
 
@@ -480,9 +500,9 @@ def _placed(body: Any, tree: Tree) -> Any:
     return {**body, "given": given}
 
 
-def _comparable(row: tuple[Any, ...]) -> tuple[Any, ...]:
+def _comparable(row: tuple[Any, ...]) -> list[Any]:
     seq, kind, at, effect, body, used = row
-    return seq, kind, at, effect, body and json.loads(body), used and json.loads(used)
+    return [seq, kind, at, effect, body and json.loads(body), used and json.loads(used)]
 
 
 def _grouped(rows: Iterable[dict[str, Any]], key: str) -> Iterator[tuple[Any, list[dict[str, Any]]]]:

@@ -23,13 +23,14 @@ from metatree.archive.form import (
     MANIFEST,
     MEMBERS,
     PERMISSION_FACTS,
+    SHARED_FACTS,
     VERSION,
     line_of,
 )
 from metatree.errors import UserError
 from metatree.layer import ROOT
 from metatree.schema import MIGRATIONS
-from metatree.secret_text import redacted
+from metatree.secret_text import without_secrets
 from metatree.store import Store
 from metatree.tree import Tree
 
@@ -202,15 +203,9 @@ def _write(
 
 
 def _without_secrets(value: Any, done: Exported) -> Any:
-    if isinstance(value, str):
-        text, number = redacted(value)
-        done.secrets += number
-        return text
-    if isinstance(value, dict):
-        return {_without_secrets(key, done): _without_secrets(item, done) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_secrets(item, done) for item in value]
-    return value
+    left, number = without_secrets(value)
+    done.secrets += number
+    return left
 
 
 def _plain_rows(store: Store, sql: str, parameters: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
@@ -255,7 +250,7 @@ def _nodes(store: Store) -> Iterator[dict[str, Any]]:
 
 def _facts(store: Store) -> Iterator[dict[str, Any]]:
     for key, value in store.rows("SELECT key, value FROM meta ORDER BY key"):
-        if key not in LOCAL_FACTS and not key.startswith((DERIVED_FACTS, PERMISSION_FACTS)):
+        if key not in LOCAL_FACTS and not key.startswith((DERIVED_FACTS, PERMISSION_FACTS, SHARED_FACTS)):
             yield {"key": key, "value": json.loads(value)}
 
 

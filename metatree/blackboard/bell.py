@@ -4,7 +4,7 @@ SQLite cannot tell one process that another has written. So a waiter opens a UDP
 and enters its port in the board's store; a writer that finds waiters there sends each an empty word after its
 commit. The word carries no data, only the waiter's secret, so whoever else sends to the port wakes nobody. Where no
 datagram comes through (processes on two machines, or in two network namespaces), the waiter looks by itself once a
-second.
+second; so does one on a board in PostgreSQL.
 
 What lost: inotify on the write-ahead log (Linux alone, and every write to the tree wakes every waiter), FIFOs and Unix
 sockets beside the file (not on Windows, paths of at most 108 bytes, left behind by a killed process), polling
@@ -40,6 +40,8 @@ class Bell:
 
     def ring(self) -> None:
         """Wake all who wait. Nothing is raised: a waiter that is not reached looks by itself."""
+        if self.store.shared:
+            return
         try:
             waiting = self.store.rows(
                 "SELECT port, token FROM board_waiter WHERE board = ? AND expires_at > ?",
@@ -77,6 +79,8 @@ class Listener:
         self._socket: socket.socket | None = None
         self._port = 0
         self._renewed = 0.0
+        if bell.store.shared:  # a port of this machine means nothing to writers on others
+            return
         try:
             self._socket = _udp()
             self._socket.bind((_HOST, 0))

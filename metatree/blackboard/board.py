@@ -17,6 +17,7 @@ from metatree.blackboard.rows import Draft, Filter, find_or_make_board
 from metatree.blackboard.sections import Sections
 from metatree.blackboard.watching import Watching
 from metatree.errors import UserError
+from metatree.postgres import is_postgres
 from metatree.settings import Settings
 from metatree.store import Store
 
@@ -31,8 +32,8 @@ class Blackboard(Sections, Watching):
     may open the same file. `with` closes it.
 
     Args:
-        place: None or `:memory:` for one in memory; a file, made when it is not there; a tree, whose memory it then
-            lives in; a store.
+        place: None or `:memory:` for one in memory; a file, made when it is not there; `postgresql://…`, for several
+            machines; a tree, whose memory it then lives in, or what that shares with other machines; a store.
         name: of the board; a place may hold several.
         agent: who writes here, and who reads: what names an audience is seen by that audience alone. Without an
             agent everything is seen.
@@ -192,6 +193,10 @@ def _opened(place: str | Path | Tree | Store | None) -> tuple[Store, bool]:
         return Store.open(":memory:"), True
     if isinstance(place, Store):
         return place, False
+    if is_postgres(place):
+        from metatree.postgres_store import PostgresStore
+
+        return PostgresStore(str(place)), True
     if isinstance(place, str | Path):
         path = Path(place).expanduser()
         if path.is_dir():
@@ -202,7 +207,7 @@ def _opened(place: str | Path | Tree | Store | None) -> tuple[Store, bool]:
                 )
             path = memory
         return Store.open(":memory:" if str(place) == ":memory:" else path), True
-    return place.memory, False
+    return (place.memory if place.shared is None else place.shared.boards), False
 
 
 def _random_id() -> str:

@@ -99,6 +99,11 @@ class Items:
         return self._share.store.path
 
     @property
+    def shared(self) -> bool:
+        """Whether several machines may see it."""
+        return self._share.store.shared
+
+    @property
     def version(self) -> int:
         """Raised by every change, also one that this view does not show; 0 for a board that was never written to."""
         return self._share.rows.version()

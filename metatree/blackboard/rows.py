@@ -376,9 +376,9 @@ class Rows:
         """Return how many items there are and how many tokens they take, each counted for at most `most`."""
         condition, values = which.sql()
         row = self.store.row(
-            "SELECT count(*), coalesce(sum(min(tokens, ?)), 0) FROM item"
+            "SELECT count(*), coalesce(sum(CASE WHEN tokens < ? THEN tokens ELSE ? END), 0) FROM item"
             f" WHERE board = ? AND removed = 0{condition}",
-            (most, self.board, *values),
+            (most, most, self.board, *values),
         )
         assert row is not None
         return int(row[0]), int(row[1])

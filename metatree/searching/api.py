@@ -92,7 +92,7 @@ async def asearch(
         second_look: whether what was ruled out is offered once more before the search gives up.
         on_event: called with each trace entry as it is made.
         run_id: a name to resume by; a random one when None.
-        journal: a file or a journal; None keeps the run in the tree's own memory.
+        journal: a file or a journal; None keeps the run in the tree's own memory, or in what it shares with machines.
         limits: see `Limits`.
         blackboard: the search is told what is on it, within `Settings.context_tokens`, and writes there what it does;
             questions for the person are put on it, and an answer there lets the run go on.
@@ -371,15 +371,18 @@ def load_run(
         machine = SearchMachine()
         folded = fold(machine, records)
         ended = machine.ended(folded.state)
-        detail = ""
+        detail, waiting = "", list[Effect]()
         if ended is None:
             last = records[-1]
             ended, detail = "failed", "not finished: resume it"
             if last.kind == "stop":
                 ended, detail = last.body["ended"], last.body["detail"]
             if ended == "waiting":
-                detail = waited_for(folded.pending.values())
-        return result_of(folded.state, folded.used, ended=ended, detail=detail, run_id=run_id)
+                waiting = list(folded.pending.values())
+                detail = waited_for(waiting)
+        return result_of(
+            folded.state, folded.used, ended=ended, detail=detail, run_id=run_id, waiting=waiting
+        )
 
 
 def cancel(run_id: str, *, journal: str | Path | Journal | None = None, tree: Tree | None = None) -> None:
@@ -407,6 +410,8 @@ class _Opened:
             return self._journal
         if self._tree is None:
             raise UserError("give the journal or the tree that the run was kept in")
+        if self._tree.shared is not None:
+            return self._tree.shared.journal
         if self._tree.memory.path is None:
             kept: MemoryJournal = self._tree.scratch.setdefault("journal", MemoryJournal())
             return kept

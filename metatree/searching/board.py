@@ -60,6 +60,7 @@ class BoardLink:
         path = self.board.path
         return {
             "path": None if path is None else str(path.resolve()),
+            "shared": self.board.shared,
             "name": self.board.name,
             "agent": self.board.agent,
         }
@@ -203,6 +204,9 @@ def reopened(place: Mapping[str, Any] | None, tree: Tree | None) -> Iterator[Bla
     """Open the board that a run began with, for the block; None when there was none, it was in memory, or is gone."""
     from metatree.blackboard import Blackboard
 
+    if place is not None and place.get("shared") and tree is not None and tree.shared is not None:
+        yield Blackboard(tree, name=place["name"], agent=place["agent"])
+        return
     if place is None or place["path"] is None:
         yield None
         return

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
 from typing import Any, cast
 
-from metatree.result import Ended, NodeRef, QuestionAnswer, Quote, SearchResult, TraceEntry, Usage
+from metatree.kernel import Effect
+from metatree.result import (
+    Ended,
+    NodeRef,
+    PersonQuestion,
+    QuestionAnswer,
+    Quote,
+    SearchResult,
+    TraceEntry,
+    Usage,
+)
 from metatree.searching.facts import fold_question
 from metatree.searching.state import Part, SearchState
 
 
 def result_of(
-    state: SearchState, used: Mapping[str, float], *, ended: str, detail: str, run_id: str
+    state: SearchState,
+    used: Mapping[str, float],
+    *,
+    ended: str,
+    detail: str,
+    run_id: str,
+    waiting: Iterable[Effect] = (),
 ) -> SearchResult:
-    """Return what a run has found so far, whether or not it has ended."""
+    """Return what a run has found so far, whether or not it has ended; `waiting` are the effects it waits with."""
     roots = [frame for frame in state.frames.values() if frame.parent is None]
     parts = [part for frame in roots for part in frame.parts]
     answers = []
@@ -39,6 +55,11 @@ def result_of(
         usage=usage_of(used),
         ended=cast(Ended, ended),
         detail=detail or _troubles(state),
+        asks=tuple(
+            PersonQuestion(effect.id, str(effect.payload["question"]), effect.payload["about"])
+            for effect in waiting
+            if effect.kind == "ask"
+        ),
         run_id=run_id,
     )
 

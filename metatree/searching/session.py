@@ -154,10 +154,15 @@ class Search:
             _log.warning("run %s failed", run_id, exc_info=True)
             detail = f"{type(exc).__name__}: {exc}"
             return result_of(folded.state, folded.used, ended="failed", detail=detail, run_id=run_id)
-        detail = finish.detail
-        if finish.ended == "waiting":
-            detail = waited_for(finish.waiting)
-        result = result_of(finish.state, finish.used, ended=finish.ended, detail=detail, run_id=run_id)
+        waiting = finish.waiting if finish.ended == "waiting" else ()
+        result = result_of(
+            finish.state,
+            finish.used,
+            ended=finish.ended,
+            detail=waited_for(waiting) if waiting else finish.detail,
+            run_id=run_id,
+            waiting=waiting,
+        )
         if self.link is not None:
             self.link.finish(result)
         return result

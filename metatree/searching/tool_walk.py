@@ -160,7 +160,9 @@ class ToolWalk(ABC):
             )
         visit.marks[visit.tool] = Mark(VISITED, "called", state.steps, visit.path[-1])
         found = "missed_node" if value["reused"] else "tool"
-        reason = "this call was made before" if value["reused"] else "called"
+        at = value.get("at")  # journals of earlier versions do not have it
+        before = f"this call was made before, on {at}" if at else "this call was made before"
+        reason = before if value["reused"] else "called"
         made = value.get("node")
         where = made["id"] if made else visit.node
         note(
@@ -169,7 +171,8 @@ class ToolWalk(ABC):
         if made is None:
             if not value["text"].strip():
                 return self._list_tools(state, frame, visit)
-            return self._read(state, frame, visit.node, visit.tool, "", content=value["text"])
+            title = f"{visit.tool}, called on {at}" if at else visit.tool
+            return self._read(state, frame, visit.node, title, "", content=value["text"])
         if made.get("kept"):  # it is in the tree already
             return self._enter_made(state, frame, visit, made)
         if state.created >= state.limits["nodes_created"]:  # by a search beside this one

@@ -7,9 +7,10 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from metatree.calls import Call, CallRecords, Made, call_of
+from metatree.calls import Call, CallRecords, Calls, Made, call_of
 from metatree.errors import BadModelAnswer, StaleSource, ToolFailed, UserError
 from metatree.fallback import Fallback, FallbackRequest, FallbackResult, _AskPerson
 from metatree.kernel import Attempt, Effect, Handler, InDoubt, Policy, report_usage
@@ -60,7 +61,7 @@ class Toolbox:
         self._fallbacks = fallbacks
         self._accepts = accepts
         self._timeout_s = timeout_s
-        self._records = CallRecords(tree.memory)
+        self._records: Calls = CallRecords(tree.memory) if tree.shared is None else tree.shared.calls
         self._permissions = Permissions(tree.memory)
 
     def handlers(self) -> dict[str, Handler]:
@@ -217,6 +218,8 @@ class Toolbox:
 
     def _called(self, call: Call, made: Made) -> dict[str, Any]:
         found = {"reused": made.reused, "call": call.hash, **made.result}
+        if made.reused and made.at is not None:
+            found["at"] = datetime.fromtimestamp(made.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
         if "node" in found:
             kept = self._tree.find(found["node"]["id"])
             same = kept is not None and (

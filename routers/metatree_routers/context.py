@@ -12,7 +12,7 @@ Taylor 2004), with a noisy or in place of their sum, since places are not parts 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -51,8 +51,7 @@ def score_in_context(
         if found is None:
             continue
         tf = np.zeros(len(records), dtype=np.float32)
-        title, about, content = (np.float32(weight) for weight in FIELD_WEIGHTS)
-        tf[found["node"]] = title * found["title"] + about * found["about"] + content * found["content"]
+        tf[found["node"]] = _frequencies(found)
         own = OWN.saturate(tf, norms)
         idf = np.float32(weight * OWN.idf(len(found), records.n_texts))
         if levels is None or group_norms is None:
@@ -60,6 +59,31 @@ def score_in_context(
         else:
             scores += idf * covered(levels, own, tf, group_norms)
     return scores
+
+
+def term_coverage(
+    records: Records,
+    weights: Mapping[str, float],
+    postings: Mapping[str, Postings],
+    nodes: npt.NDArray[np.intp],
+) -> Iterator[tuple[np.float32, Floats]]:
+    """Yield, for each term that some node has, its weight and how far each of these nodes' own text says it: (m,)."""
+    norms = _norms(records)[nodes]
+    tf = np.zeros(len(records), dtype=np.float32)
+    for term, weight in weights.items():
+        found = postings.get(term)
+        if found is None:
+            continue
+        tf[:] = 0
+        tf[found["node"]] = _frequencies(found)
+        yield np.float32(weight * OWN.idf(len(found), records.n_texts)), OWN.saturate(tf[nodes], norms)
+
+
+def _frequencies(found: Postings) -> Floats:
+    title, about, content = (np.float32(weight) for weight in FIELD_WEIGHTS)
+    return np.asarray(
+        title * found["title"] + about * found["about"] + content * found["content"], np.float32
+    )
 
 
 def covered(levels: Levels, own: Floats, tf: Floats, group_norms: Floats) -> Floats:

@@ -26,6 +26,7 @@ from metatree_routers.close_look import CloseLook
 from metatree_routers.commit_index import CommitIndex, SimilarCommit
 from metatree_routers.decisive import Word, missing, words_of
 from metatree_routers.embedders import embedder_of, embedding_set
+from metatree_routers.flagged import Flags, flagged_for, lowered, said_against
 from metatree_routers.index import IndexedTree, Progress, Reader, TextIndex
 from metatree_routers.lines import best_line
 from metatree_routers.node_text import NodeText
@@ -52,6 +53,8 @@ LEAST_COMMON = 5
 """It is in at least so many texts: in a small tree, a word of one text may be a twentieth of all."""
 
 T = TypeVar("T")
+_RankingKey = tuple[tuple[str, ...], int, int | None, tuple[str, ...]]
+"""Questions, generation of the index, scope, ids of flags."""
 
 
 class _LateScored(Scored):
@@ -106,11 +109,13 @@ class TextEvidence:
         self._embedder = embedder_of(self._embedding)
         self._progress = progress
         self._lock = threading.Lock()
-        self._rankings: OrderedDict[tuple[tuple[str, ...], int, int | None], Ranking] = OrderedDict()
+        self._rankings: OrderedDict[_RankingKey, Ranking] = OrderedDict()
         self._file_rankings: OrderedDict[tuple[str, int, str], Ranking] = OrderedDict()
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
         self.index = TextIndex(tree, embedder=self._embedder, embedding=self._embedding)
         self.commits = CommitIndex(tree.index) if history and isinstance(tree.index, Store) else None
+        memory: Store | None = getattr(tree, "memory", None)
+        self._flags = None if memory is None else Flags(memory)
 
     def score(
         self,
@@ -213,9 +218,9 @@ class TextEvidence:
                 return ""
             ranking = self.ranking(reader, asked, _number(reader, under))
             texts = _Texts(self._tree, reader)
-            return reason(
-                reader, ranking, asked, number, lambda n: dict(zip(n, texts.titles(n), strict=True))
-            )
+            why = reason(reader, ranking, asked, number, lambda n: dict(zip(n, texts.titles(n), strict=True)))
+            against = said_against(flagged_for(self._flags, asked).get(node))
+            return "; ".join(filter(None, (why, against)))
 
         return self.query(find) if asked else ""
 
@@ -288,7 +293,8 @@ class TextEvidence:
         Args:
             scope: number of the node below which alone nodes compete; a report is always ranked over all.
         """
-        key = (questions, reader.generation, scope)
+        flagged = () if self._flags is None else self._flags.token()
+        key = (questions, reader.generation, scope, flagged)
         with self._lock:
             known = self._rankings.get(key)
             if known is not None:
@@ -301,6 +307,8 @@ class TextEvidence:
             ranking = rank(reader, questions[0])
         else:
             ranking = rank_question(reader, questions[0], embedder, _Texts(self._tree, reader), scope)
+        if len(questions) == 1 and self._flags is not None and flagged:
+            ranking = lowered(reader, ranking, self._flags.of(questions[0]))
         with self._lock:
             self._rankings[key] = ranking
             most = max(2, _CACHED_SCORES // (3 * len(reader.records) + 1))
@@ -396,6 +404,10 @@ class _Texts:
     def contents(self, numbers: Sequence[int]) -> list[str]:
         """Return the contents, or the descriptions of nodes without any."""
         return self._of(numbers, lambda node, content: content or node.description)
+
+    def signatures(self, numbers: Sequence[int]) -> list[str]:
+        """Return the titles, descriptions and contents."""
+        return self._of(numbers, lambda node, content: f"{node.title}\n{node.description}\n{content}")
 
 
 def _cleaned(questions: Sequence[str]) -> tuple[str, ...]:

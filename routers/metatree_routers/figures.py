@@ -14,14 +14,16 @@ WEIGHT = 0.6
 LONG = 100
 """A text of so many terms shows what share of it is figures; in a shorter one it counts less."""
 _SCALE = 512
-_DIGITS = "0123456789"
+_DIGITS = b"0123456789"
 
 
 def share_of_figures(content: str) -> int:
     """Give the share of digits in a text as a byte: 255 is half of it, or more."""
     if not content:
         return 0
-    return min(255, _SCALE * sum(map(content.count, _DIGITS)) // len(content))
+    # One pass over bytes takes half as long as counting each digit.
+    data = content.encode("utf-8", "surrogatepass")
+    return min(255, _SCALE * (len(data) - len(data.translate(None, _DIGITS))) // len(content))
 
 
 def add_figures(records: Records, scores: Floats, nodes: npt.NDArray[np.intp]) -> None:

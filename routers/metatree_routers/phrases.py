@@ -57,7 +57,7 @@ def phrase_scores(phrases: Mapping[tuple[str, str], float], files: Sequence[Iter
     keys = [words.number(a) << _SHIFT | words.number(b) for a, b in phrases]
     asked = {number for pair in phrases for number in map(words.number, pair)}
     encoded = [[np.fromiter(words.encode(text), dtype=np.int64) for text in texts] for texts in files]
-    expand = _Expansions(words.expansions)
+    expand = _Expansions(*words.expand_all())
     wanted = np.zeros(len(words) + 1, dtype=bool)
     wanted[list(asked)] = True
     order = np.argsort(np.array(keys, dtype=np.int64))
@@ -86,10 +86,10 @@ def phrase_scores(phrases: Mapping[tuple[str, str], float], files: Sequence[Iter
 class _Expansions:
     """The terms of chunks, as arrays."""
 
-    def __init__(self, expansions: Sequence[tuple[int, ...]]) -> None:
-        self._counts: Numbers = np.fromiter(map(len, expansions), dtype=np.int64, count=len(expansions))
+    def __init__(self, flat: Sequence[int], counts: Sequence[int]) -> None:
+        self._counts: Numbers = np.array(counts, dtype=np.int64)
         self._starts: Numbers = np.cumsum(self._counts) - self._counts
-        self._flat: Numbers = np.fromiter((t for terms in expansions for t in terms), dtype=np.int64)
+        self._flat: Numbers = np.array(flat, dtype=np.int64)
 
     def __call__(self, chunks: Numbers) -> Numbers:
         """Return the numbers of the terms of these chunks, one after the other."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from metatree_routers.text import terms
+from metatree_routers.text import expand, raw_tokens, terms
 
 ASKING_WEIGHT = 0.15
 """Of a word of asking, of what its place in the question would give it."""
@@ -44,6 +44,18 @@ def without_asking(weights: Mapping[str, float]) -> dict[str, float]:
     if asking.issuperset(weights):
         return dict(weights)
     return {term: weight * (ASKING_WEIGHT if term in asking else 1.0) for term, weight in weights.items()}
+
+
+def words_asked(question: str) -> str:
+    """Return the words of a question that are neither stop words nor words of asking; all of it when there are none.
+
+    Example:
+        >>> words_asked("Could you please give me the weather in Oslo?")
+        'weather Oslo'
+    """
+    asking = asking_terms()
+    said = [word for word in raw_tokens(question) if (found := expand(word)) and not asking.issuperset(found)]
+    return " ".join(said) or question
 
 
 def wants_amount(question: str) -> bool:

@@ -71,7 +71,7 @@ class SegmentBuilder:
         raw = np.frombuffer(self._raw, dtype=np.int32) if self._raw else np.zeros(0, np.int32)
         ends = np.frombuffer(self._ends, dtype=np.int64) if self._ends else np.zeros(n_slots, np.int64)
         slots = np.repeat(np.arange(n_slots, dtype=np.int64), np.diff(ends, prepend=0))
-        term, slot = _expand(raw, slots, self._vocabulary.expansions)
+        term, slot = _expand(raw, slots, *self._vocabulary.expand_all())
         lengths = np.bincount(slot, minlength=n_slots).reshape(-1, _N_FIELDS)
         if self._exact_terms:
             term = np.concatenate([term, np.frombuffer(self._exact_terms, dtype=np.int64)])
@@ -131,13 +131,11 @@ def decode(data: bytes) -> Postings:
 
 
 def _expand(
-    raw: npt.NDArray[np.int32], slots: npt.NDArray[np.int64], expansions: list[tuple[int, ...]]
+    raw: npt.NDArray[np.int32], slots: npt.NDArray[np.int64], terms: array[int], counts: array[int]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Replace each raw token by its terms."""
-    sizes = np.fromiter(map(len, expansions), dtype=np.int64, count=len(expansions))
-    flat = np.fromiter(
-        (term for terms in expansions for term in terms), dtype=np.int64, count=int(sizes.sum())
-    )
+    # Copies, since an array whose buffer is shared cannot grow.
+    sizes, flat = np.array(counts, dtype=np.int64), np.array(terms, dtype=np.int64)
     first = np.cumsum(sizes) - sizes
     times = sizes[raw]
     total = int(times.sum())

@@ -2,24 +2,27 @@
 
 The evidence, in this order, each in a module of its own: the words that count (`phrasing`, `statements`), BM25 of
 each node in its place (`context`), figures where an amount is asked for (`figures`), nearness in meaning
-(`embedding`), and what the best nodes name (`titles`). docs/benchmarks/retrieval.md has what each of them carries.
+(`embedding`), tools that are used together (`toolsets`), what the best nodes name (`bridges`), and what finds the
+inputs of the best tools (`inputs`). docs/benchmarks/retrieval.md has what each of them carries.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from metatree_routers.bridges import Hops, add_hops
 from metatree_routers.clues import Resolver, by_home, find_clues
 from metatree_routers.context import score_in_context
 from metatree_routers.embedding import Embedder
 from metatree_routers.figures import add_figures
 from metatree_routers.index import MOST_VECTORS, Reader
-from metatree_routers.phrasing import wants_amount, without_asking
+from metatree_routers.inputs import add_finders
+from metatree_routers.phrasing import asking_terms, wants_amount, without_asking, words_asked
 from metatree_routers.ranking import (
     Matches,
     Ranking,
@@ -39,7 +42,7 @@ from metatree_routers.statements import WEIGHT as STATEMENT_WEIGHT
 from metatree_routers.statements import related_terms
 from metatree_routers.tables import VECTOR_CHUNK
 from metatree_routers.text import term_counts
-from metatree_routers.titles import title_terms_in
+from metatree_routers.toolsets import put_in_order, take_together
 
 Floats = npt.NDArray[np.float32]
 Nodes = npt.NDArray[np.intp]
@@ -53,10 +56,6 @@ ABOVE_WEIGHT = 0.5
 """Of the nearness of each ancestor, of that of the node itself."""
 LEAST_CONFIDENCE = 0.05
 """Of a best node that has no word of the question, where others have some."""
-NAMED_WEIGHT = 0.6
-"""Of how far a node that names another stands out, for the other."""
-NAMING = 2
-"""Of so many of the best nodes, the text is looked through for names."""
 
 
 class Texts(Protocol):
@@ -66,8 +65,16 @@ class Texts(Protocol):
         """Return the beginnings that vectors are made of."""
         ...
 
+    def titles(self, numbers: Sequence[int]) -> list[str]:
+        """Return the titles."""
+        ...
+
     def contents(self, numbers: Sequence[int]) -> list[str]:
         """Return the contents."""
+        ...
+
+    def signatures(self, numbers: Sequence[int]) -> list[str]:
+        """Return the titles, descriptions and contents, where tools have the names of their inputs."""
         ...
 
 
@@ -97,7 +104,8 @@ def rank_question(
     own, related = question_weights(question, parts)
     postings = reader.postings({**own, **related})
     matches = match(reader, own, postings)
-    matches.parts = score_in_context(records, {**own, **related}, postings)
+    weights = {**own, **related}
+    matches.parts = score_in_context(records, weights, postings)
     said = matches.parts.copy()
     inside = records.alive.copy() if under is None else _below(records, under)
     matches.parts[~inside] = 0
@@ -109,7 +117,13 @@ def rank_question(
     static = embedder() if embedder is not None else None
     if static is not None and len(records):
         candidates = _add_meaning(reader, matches, static, question, texts, candidates, competing)
-    named = _add_named(reader, matches.parts, texts, candidates, competing) if texts is not None else {}
+    take_together(records, matches.parts, weights, postings, candidates, competing)
+    put_in_order(records, matches.parts, weights, postings, candidates)
+    hops, inputs = Hops(), dict[int, tuple[int, str]]()
+    if texts is not None:
+        subject = {term: weight for term, weight in weights.items() if term not in asking_terms()}
+        hops = add_hops(reader, matches.parts, subject, postings, texts, candidates, competing)
+        inputs = add_finders(reader, matches.parts, question, texts.signatures, candidates, competing)
     np.maximum(matches.parts, 0, out=matches.parts)
     pointers = by_home(reader, Resolver(reader, find_clues(parts)).pointers())
     role_factors = factors(term_counts(parts.title), is_report=False)[records.role]
@@ -125,7 +139,9 @@ def rank_question(
         matches.parts,
         weights,
         in_order(scores),
-        named=named,
+        named=hops.named,
+        bridged=hops.bridged,
+        inputs=inputs,
     )
 
 
@@ -180,7 +196,7 @@ def _add_meaning(
     competing: npt.NDArray[np.bool_],
 ) -> Nodes:
     """Add the z-score of the nearness in meaning, a node's own and that of what it lies in; return the candidates."""
-    query = embedder.embed([question])[0]
+    query = embedder.embed([words_asked(question)])[0]
     parts, records = matches.parts, reader.records
     if not query.any():
         return candidates
@@ -205,32 +221,3 @@ def _add_meaning(
     least = np.where(parts[candidates] > 0, np.float32(1e-3), np.float32(0))
     parts[candidates] = np.maximum(added, least * np.float32(matches.total))
     return candidates
-
-
-def _add_named(
-    reader: Reader,
-    parts: Floats,
-    texts: Texts,
-    candidates: Nodes,
-    competing: npt.NDArray[np.bool_],
-) -> dict[int, int]:
-    """Bring up what the best nodes name, behind them; return which node named each that was brought up."""
-    if not len(candidates):
-        return {}
-    best = candidates[np.argsort(-parts[candidates], kind="stable")[:NAMING]]
-    middle = float(np.median(parts[competing]))
-    raised: dict[int, tuple[float, int]] = {}
-    for node, text in zip(best.tolist(), texts.contents(best.tolist()), strict=True):
-        gain = NAMED_WEIGHT * max(0.0, float(parts[node]) - middle)
-        for other in named_in(reader, text):
-            if other != node and competing[other] and gain > raised.get(other, (0.0, 0))[0]:
-                raised[other] = gain, node
-    for other, (gain, _) in raised.items():
-        parts[other] += gain
-    return {other: node for other, (_, node) in raised.items()}
-
-
-def named_in(reader: Reader, text: str) -> Iterable[int]:
-    """Return the nodes whose title a text has in it; a title of several nodes names none of them."""
-    wanted = set(title_terms_in(text))
-    return [int(found["node"][0]) for found in reader.postings(wanted).values() if len(found) == 1]

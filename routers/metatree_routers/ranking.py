@@ -75,6 +75,10 @@ class Ranking:
     """Nodes with evidence, best first."""
     named: dict[int, int] = field(default_factory=dict)
     """Node -> the node that names it, where that brought it up."""
+    bridged: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """Node -> (the node with a name that it has too, the name), where that brought it up."""
+    inputs: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """Tool -> (the tool whose input it finds, the name of the input), where that brought it up."""
     commits: dict[int, list[SimilarCommit]] = field(default_factory=dict)
     """Past commits like the question that touched a file, the most similar first; where a history was read."""
     seen: Seen | None = None
@@ -336,6 +340,8 @@ def together(rankings: Sequence[Ranking]) -> Ranking:
         weights=weights,
         order=in_order(scores),
         named={node: naming for ranking in rankings for node, naming in ranking.named.items()},
+        bridged={node: by for ranking in rankings for node, by in ranking.bridged.items()},
+        inputs={node: by for ranking in rankings for node, by in ranking.inputs.items()},
     )
 
 

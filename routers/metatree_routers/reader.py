@@ -7,11 +7,14 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from metatree.node import Node
+from metatree.placing import MEMORY_KIND
 from metatree.protocols import Answer, Reading, ReadRequest
 from metatree_routers.decisive import NOTABLE, STRONG, Word, words_of
 from metatree_routers.embedding import Embedder, static_embedder
 from metatree_routers.passages import Passage, best_passage, looks_like_code
+from metatree_routers.phrasing import asking_terms
 from metatree_routers.rows import best_row, is_table, with_header
+from metatree_routers.sections import sections
 from metatree_routers.text import term_counts
 
 USEFUL = 0.78
@@ -24,6 +27,9 @@ COMPLETE = 0.93
 ENOUGH_PARTS = 3
 """So many parts close a question if they have all its words that count between them, and the last the one that it turns
 on. Without, no more than these are given: further ones would not be clearer."""
+SAME_QUESTION = 0.6
+"""Share of common words, of all words of two questions, from which one is the other in other words."""
+_MOST_TOLD = 4_000
 
 _PROSE_SUFFIXES = frozenset({".md", ".rst", ".txt", ".html", ".htm", ".pdf", ".adoc", ".tex", ""})
 _TOOL_KINDS = frozenset({"api operation", "mcp tool"})
@@ -55,6 +61,9 @@ class EmbeddedReader:
         is_code = not table and _is_code(request.node, request.content)
         answers = []
         for question in request.questions:
+            if (told := _told_before(request, question)) is not None:
+                answers.append(told)
+                continue
             if table:
                 called = f"{request.node.title}\n{request.node.description}"
                 passage = best_row(request.content, question, called=called, embedder=embedder)
@@ -73,6 +82,18 @@ class EmbeddedReader:
         words = words_of(question, embeddings=self._embeddings)
         common = self._is_common
         return [word for word in words if common is None or word.weight < NOTABLE or not common(word)]
+
+
+def _told_before(request: ReadRequest, question: str) -> Answer | None:
+    """Return what a memory says whose title is this question, in other words perhaps: it was told as its answer."""
+    node, content = request.node, request.content.strip()
+    if node.kind != MEMORY_KIND or not content or not node.title.rstrip().endswith("?"):
+        return None
+    asked, told = ({*sections(text).term_weights()} - asking_terms() for text in (question, node.title))
+    if not asked or len(asked & told) < SAME_QUESTION * len(asked | told):
+        return None
+    said = content[:_MOST_TOLD]
+    return Answer(question, said, said, complete=True)
 
 
 def _answer(

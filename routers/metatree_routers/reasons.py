@@ -5,7 +5,7 @@ Every sentence names evidence that the ranking has counted; without that evidenc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 import numpy.typing as npt
@@ -33,16 +33,17 @@ def reasons(reader: Reader, ranking: Ranking, files: Sequence[int], parts: Secti
     weights, spellings = parts.term_weights(), parts.spellings()
     best = _best_parts(reader, ranking, files)
     names = reader.ids(best.values())
+    telling = {*parts.telling(ranking.weights, numbers=True)}
     said = {}
     for file in files:
         sentences = list(dict.fromkeys(pointer.reason for pointer in ranking.pointers.get(file, ())))
         sentences = sentences[:_MOST_NAMED]
-        in_path = path_words(reader.records, postings, weights, file)
+        in_path = parts.telling(path_words(reader.records, postings, weights, file))
         if in_path:
             sentences.append(f"its path says {_spelled(in_path, spellings)}")
-        sentences += _closely(reader, ranking, file, spellings)
+        sentences += _closely(reader, ranking, file, spellings, telling)
         part = best.get(file)
-        in_part = [] if part is None else _words(reader, postings, np.array([part]))
+        in_part = [] if part is None else parts.telling(_words(reader, postings, np.array([part])))
         name = names.get(part, "").partition("::")[2] if part is not None else ""
         if in_part and name and not name.endswith(">"):
             sentences.append(f"`{name}` has {_spelled(in_part, spellings)}")
@@ -50,8 +51,8 @@ def reasons(reader: Reader, ranking: Ranking, files: Sequence[int], parts: Secti
             in_part = []
         inside = np.flatnonzero(reader.records.home == file)
         shown = {*in_path[:_MOST_WORDS], *in_part[:_MOST_WORDS]}
-        others = [term for term in _words(reader, postings, inside) if term not in shown]
-        if others:
+        others = [term for term in parts.telling(_words(reader, postings, inside)) if term not in shown]
+        if others and not (shown and parts.are_small_numbers(others)):
             sentences.append(f"{'also has' if shown else 'shares'} {_spelled(others, spellings)}")
         if ranking.commits.get(file):
             sentences.append(_touched(ranking.commits[file]))
@@ -61,7 +62,9 @@ def reasons(reader: Reader, ranking: Ranking, files: Sequence[int], parts: Secti
     return said
 
 
-def _closely(reader: Reader, ranking: Ranking, file: int, spellings: Mapping[str, str]) -> list[str]:
+def _closely(
+    reader: Reader, ranking: Ranking, file: int, spellings: Mapping[str, str], telling: Set[str]
+) -> list[str]:
     """Return what a closer look at a file says: the phrases that it has, and what is near in meaning."""
     if ranking.seen is None:
         return []
@@ -69,7 +72,7 @@ def _closely(reader: Reader, ranking: Ranking, file: int, spellings: Mapping[str
     phrases = [
         f"“{spellings.get(a, a)} {spellings.get(b, b)}”"
         for a, b in ranking.seen.phrases.get(file, ())
-        if min(len(a), len(b)) > 2 and a not in b and b not in a
+        if min(len(a), len(b)) > 2 and a not in b and b not in a and not telling.isdisjoint((a, b))
     ]
     if phrases:
         said.append(f"has {' and '.join(list(dict.fromkeys(phrases))[:_MOST_PHRASES])} in a row")

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from metatree_routers.text import expand, raw_tokens, term_counts
+from metatree_routers.text import expand, raw_tokens, spelled_terms, term_counts
 
 TITLE, PROSE, CODE, TRACEBACK = "title", "prose", "code", "traceback"
 WEIGHTS = {TITLE: 3.0, PROSE: 1.0, CODE: 0.5, TRACEBACK: 0.3}
@@ -73,19 +74,54 @@ class Sections:
         return dict(weights)
 
     def spellings(self) -> dict[str, str]:
-        """Give, for each term, the shortest word of the question that it comes from.
+        """Give, for each term, the shortest word of the question that it comes from; of a name, the part alone.
 
         Example:
-            >>> sections("Where are redirects followed by resolve_redirects?").spellings()["redirect"]
-            'redirects'
+            >>> spelled = sections("Where are redirects followed by resolve_redirects?").spellings()
+            >>> spelled["redirect"], spelled["resolv"], spelled["resolve_redirects"]
+            ('redirects', 'resolve', 'resolve_redirects')
         """
         spelled: dict[str, str] = {}
         for text in self.texts().values():
             for raw in dict.fromkeys(raw_tokens(text)):
-                for term in expand(raw):
-                    if term not in spelled or len(raw) < len(spelled[term]):
-                        spelled[term] = raw
+                for term, word in spelled_terms(raw):
+                    if term not in spelled or len(word) < len(spelled[term]):
+                        spelled[term] = word
         return spelled
+
+    def telling(self, terms: Iterable[str], *, numbers: bool = False) -> list[str]:
+        """Keep the terms that tell something by themselves: no small numbers, and no parts of a name that is there.
+
+        Where nothing else is there, all are kept.
+
+        Args:
+            numbers: whether small numbers are kept too, as in a question that somebody thought about.
+
+        Example:
+            >>> asked = sections("parse_header drops 32 of 3 headers in 2019")
+            >>> asked.telling(["32", "pars", "parse_header", "3", "2019", "header"])
+            ['parse_header', '2019', 'header']
+        """
+        given = list(terms)
+        there, alone, covered = set(given), set[str](), set[str]()
+        for raw in {raw for text in self.texts().values() for raw in raw_tokens(text)}:
+            *parts, whole = expand(raw) or ("",)
+            if not parts:
+                alone.add(whole)
+            elif whole in there:
+                covered.update(parts)
+        covered -= alone
+        # Two letters of a name are no word: `PDFs` is cut into PD and Fs.
+        kept = [term for term in given if term not in covered and (len(term) > 2 or term in alone)]
+        return [term for term in kept if numbers or not _is_small_number(term)] or given
+
+    def are_small_numbers(self, terms: Iterable[str]) -> bool:
+        """Say whether these terms are numbers of one to three digits, all of them."""
+        return all(map(_is_small_number, terms))
+
+
+def _is_small_number(term: str) -> bool:
+    return len(term) < 4 and term.isdigit()
 
 
 @dataclass(slots=True)

@@ -2,7 +2,8 @@
 
 All of it can be dropped and built again from the tree: `text_meta`; `text_node`, the number of each node;
 `text_record`, what queries need of every node, as blobs of `CHUNK` records; `text_segment` and `text_posting`, the
-posting lists. Numbers are never given away again, so a record may name a parent that is not indexed yet.
+posting lists in blocks (see `blocks`). Numbers are never given away again, so a record may name a parent that is not
+indexed yet.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from metatree_routers.blocks import found_in, pack, places, unpack
 from metatree_routers.postings import Postings, Segment, decode
 from metatree_routers.records import CHUNK, RECORD, Records
 
-VERSION = 4
+VERSION = 5
 """Of the tables and of what is written to them; another version is dropped and built again."""
 
 MAX_SEGMENTS = 8
@@ -36,15 +38,31 @@ _SCHEMA = (
     "CREATE TABLE text_meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE text_node(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)",
     "CREATE TABLE text_record(chunk INTEGER PRIMARY KEY, data BLOB NOT NULL)",
-    "CREATE TABLE text_segment(segment INTEGER PRIMARY KEY, bytes INTEGER NOT NULL)",
-    """CREATE TABLE text_posting(segment INTEGER NOT NULL, term TEXT NOT NULL, data BLOB NOT NULL,
-    PRIMARY KEY (segment, term)) WITHOUT ROWID""",
+    # `made` is the generation that wrote a segment, since numbers of segments begin again in a new index.
+    """CREATE TABLE text_segment(segment INTEGER PRIMARY KEY, made INTEGER NOT NULL, bytes INTEGER NOT NULL,
+    firsts TEXT NOT NULL)""",
+    "CREATE TABLE text_posting(segment INTEGER NOT NULL, block INTEGER NOT NULL, data BLOB NOT NULL,"
+    " PRIMARY KEY (segment, block))",
     "CREATE TABLE text_vector(chunk INTEGER PRIMARY KEY, data BLOB NOT NULL)",
 )
-_MERGE_PAGE = 2_000
+_MERGE_PAGE = 64
 _IN = 500
+_MOST_FIRSTS = 4 * MAX_SEGMENTS
 
 T = TypeVar("T")
+
+
+def take_memory_anew(database: Database) -> None:
+    """Let an index that came from another machine index the memory layer of this one, whose changes have other numbers.
+
+    What it says of the built layer stays.
+    """
+    if not database.rows("SELECT 1 FROM sqlite_master WHERE name = 'text_meta'"):
+        return
+    known = database.rows("SELECT value FROM text_meta WHERE key = 'sequence'")
+    if known:
+        built = json.loads(known[0][0]) >> 32 << 32
+        database.execute("UPDATE text_meta SET value = ? WHERE key = 'sequence'", (json.dumps(built),))
 
 
 class Database(Protocol):
@@ -98,6 +116,7 @@ class Tables:
         self._db = database
         self._lock = threading.Lock()
         self._records: tuple[int, Records] | None = None
+        self._firsts: dict[tuple[int, int], list[str]] = {}
         if not self._is_current():
             self._create()
 
@@ -173,21 +192,32 @@ class Tables:
     def postings(self, records: Records, terms: Collection[str]) -> dict[str, Postings]:
         """Read the posting lists of these terms, without dead postings; terms that no node has are left out."""
         parts: dict[str, list[Postings]] = {}
-        segments = [segment for (segment,) in self._db.rows("SELECT segment FROM text_segment")]
-        for page in pages(sorted(terms), _IN):
-            marks = ",".join("?" * len(page))
-            for segment in segments:
-                sql = f"SELECT term, data FROM text_posting WHERE segment = ? AND term IN ({marks})"
-                for term, data in self._db.rows(sql, (segment, *page)):
-                    postings = decode(data)
-                    postings = postings[postings["node"] < len(records)]
-                    live = records.segment[postings["node"]] == segment
-                    live &= records.alive[postings["node"]]
-                    if not live.all():
-                        postings = postings[live]
-                    if len(postings):
-                        parts.setdefault(term, []).append(postings)
+        for segment, made in self._db.rows("SELECT segment, made FROM text_segment"):
+            wanted = places(self._firsts_of(segment, made), terms)
+            for page in pages(sorted(wanted), _IN):
+                marks = ",".join("?" * len(page))
+                sql = f"SELECT block, data FROM text_posting WHERE segment = ? AND block IN ({marks})"
+                for block, packed in self._db.rows(sql, (segment, *page)):
+                    for term, data in found_in(packed, wanted[block]):
+                        postings = _living(decode(data), records, segment)
+                        if len(postings):
+                            parts.setdefault(term, []).append(postings)
         return {term: found[0] if len(found) == 1 else np.concatenate(found) for term, found in parts.items()}
+
+    def _firsts_of(self, segment: int, made: int) -> list[str]:
+        """Return the first terms of the blocks of a segment, which never change."""
+        known = self._firsts.get((segment, made))
+        if known is None:
+            rows = self._db.rows(
+                "SELECT firsts FROM text_segment WHERE segment = ? AND made = ?", (segment, made)
+            )
+            known = json.loads(rows[0][0]) if rows else []
+            if rows:
+                with self._lock:
+                    if len(self._firsts) > _MOST_FIRSTS:
+                        self._firsts.clear()
+                    self._firsts[segment, made] = known
+        return known
 
     def ids(self, numbers: Iterable[int]) -> dict[int, str]:
         """Return the ids of these nodes."""
@@ -238,16 +268,21 @@ class Tables:
 
     def _add_segment(self, lists: Iterable[tuple[str, bytes]]) -> int:
         segment: int = self._meta("next_segment", 0)
+        firsts: list[str] = []
         size = 0
 
-        def rows() -> Iterator[tuple[int, str, bytes]]:
+        def rows() -> Iterator[tuple[int, int, bytes]]:
             nonlocal size
-            for term, data in lists:
+            for block, (first, data) in enumerate(pack(lists)):
+                firsts.append(first)
                 size += len(data)
-                yield segment, term, data
+                yield segment, block, data
 
-        self._db.execute_many("INSERT INTO text_posting(segment, term, data) VALUES (?, ?, ?)", rows())
-        self._db.execute("INSERT INTO text_segment(segment, bytes) VALUES (?, ?)", (segment, size))
+        self._db.execute_many("INSERT INTO text_posting(segment, block, data) VALUES (?, ?, ?)", rows())
+        self._db.execute(
+            "INSERT INTO text_segment(segment, made, bytes, firsts) VALUES (?, ?, ?, ?)",
+            (segment, self.generation(), size, json.dumps(firsts)),
+        )
         self._set_meta(next_segment=segment + 1)
         return segment
 
@@ -341,14 +376,15 @@ class Tables:
                 yield term, joined
 
     def _segment_lists(self, segment: int) -> Iterator[tuple[str, int, bytes]]:
-        after = ""
+        after = -1
         while True:
             rows = self._db.rows(
-                "SELECT term, data FROM text_posting WHERE segment = ? AND term > ? ORDER BY term LIMIT ?",
+                "SELECT block, data FROM text_posting WHERE segment = ? AND block > ? ORDER BY block LIMIT ?",
                 (segment, after, _MERGE_PAGE),
             )
-            for term, data in rows:
-                yield term, segment, data
+            for _, packed in rows:
+                for term, data in unpack(packed):
+                    yield term, segment, data
             if len(rows) < _MERGE_PAGE:
                 return
             after = rows[-1][0]
@@ -367,6 +403,13 @@ def is_indexed(database: Database) -> bool:
         return False
     found = dict(database.rows("SELECT key, value FROM text_meta WHERE key IN ('version', 'generation')"))
     return found.get("version") == str(VERSION) and found.get("generation", "0") != "0"
+
+
+def _living(postings: Postings, records: Records, segment: int) -> Postings:
+    """Leave out what a later segment supersedes, and nodes that are gone."""
+    postings = postings[postings["node"] < len(records)]
+    live = (records.segment[postings["node"]] == segment) & records.alive[postings["node"]]
+    return postings if live.all() else postings[live]
 
 
 def empty_records(count: int) -> npt.NDArray[Any]:

@@ -1,8 +1,6 @@
 """Titles as names: found in the text of another node, they lead to the second hop of a question.
 
-A question that takes two steps ("who directed the film that …") often shares its words with the first only. Where
-the text of one of the best nodes has the whole title of another one in it, written as a name, that node comes behind
-the one that names it.
+See `bridges`, which looks for them in the best texts.
 """
 
 from __future__ import annotations

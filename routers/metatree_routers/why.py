@@ -16,7 +16,7 @@ from metatree_routers.phrasing import asking_terms, wants_amount
 from metatree_routers.postings import Postings
 from metatree_routers.ranking import Ranking, readable, readable_mask
 from metatree_routers.records import Records
-from metatree_routers.sections import sections
+from metatree_routers.sections import Sections, sections
 from metatree_routers.statements import related_terms
 
 MOST_WORDS = 5
@@ -43,8 +43,9 @@ def reason(reader: Reader, ranking: Ranking, questions: Sequence[str], node: int
         term: term for question in questions for term in related_terms(question) if term not in spelled
     }
     asked = [term for term in ranking.weights if term in spelled and term not in asking_terms()]
+    telling = [sections(question) for question in questions]
     postings = reader.postings({*asked, *related})
-    clauses = list(_clauses(records, ranking, postings, asked, spelled, related, at, titles))
+    clauses = list(_clauses(records, ranking, postings, asked, spelled, related, at, titles, telling))
     if any(map(wants_amount, questions)) and records.figures[at] >= _FIGURES:
         clauses.append("many figures")
     if not clauses:
@@ -63,18 +64,27 @@ def _clauses(
     related: Mapping[str, str],
     node: int,
     titles: Titles,
+    questions: Sequence[Sections],
 ) -> Iterator[str]:
     heaviest = sorted(asked, key=lambda term: -ranking.weights[term])
     said = [term for term in heaviest if _has(postings, term, node)]
+    known = set(said)
+    for question in questions:
+        said = question.telling(said, numbers=True)
     if said:
         yield f"says {_words(said, spelled)}"
-    known = set(said)
     pointers = ranking.pointers.get(int(records.home[node]), [])
     if pointers:
         yield f"the question names {_quoted(pointers[0].clue.text)}"
     naming = ranking.named.get(node)
     if naming is not None:
         yield f"named in {_quoted(titles([naming]).get(naming, ''))}"
+    if node in ranking.bridged:
+        naming, name = ranking.bridged[node]
+        yield f"has {_quoted(name)}, which is named in {_quoted(titles([naming]).get(naming, ''))}"
+    if node in ranking.inputs:
+        taking, name = ranking.inputs[node]
+        yield f"finds the {_quoted(name)} that {_quoted(titles([taking]).get(taking, ''))} takes"
     if len(records) > MOST_NODES:
         return
     levels = records.levels

@@ -259,6 +259,25 @@ def test_no_secret_leaves(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None
     assert load_run("r3", tree=elsewhere).run_id == "r3"
 
 
+def test_an_archive_of_the_very_tree_adds_nothing_though_secrets_were_left_out(
+    filled: Tree, tmp_path: Path
+) -> None:
+    key = "AKIA" + "ABCDEFGHIJKLMNOP"
+    said = f"the deploy key is {key}"
+    remember(filled, said, source=f"a mail with {key}", evidence=False)
+    filled.add(Node("n3", "t", content="x", attributes={"dsn": "postgres://a:pass1word@h/d"}))
+    Blackboard(filled).add_requests({"request": f"use {key}"})
+    search(f"What is {key} for?", tree=filled, run_id="r3")
+    before = {node.id: node for node in memories(filled)}
+    export_memory(filled, tmp_path / "a.metatree")
+    for _ in range(2):
+        done = import_memory(filled, tmp_path / "a.metatree")
+        assert {what: number for what, number in done.added.items() if number} == {}
+        assert done.conflicts == []
+    assert {node.id: node for node in memories(filled)} == before
+    assert sum(said in (node.content or "") for node in memories(filled)) == 1
+
+
 def test_the_file_is_private_and_other_files_are_not_overwritten(filled: Tree, tmp_path: Path) -> None:
     file = tmp_path / "a.metatree"
     export_memory(filled, file)

@@ -53,6 +53,9 @@ def test_wheel_holds_the_four_packages_and_nothing_named_agents(wheel: Path) -> 
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert tops == set(PACKAGES)
     assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+    for folder in ("templates", "static"):
+        files = (ROOT / "agents/metatree_agents/service/web" / folder).iterdir()
+        assert {f"metatree_agents/service/web/{folder}/{file.name}" for file in files} <= set(names)
 
 
 def test_wheel_works_beside_the_openai_agents_sdk(wheel: Path, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+"""Pictures of the web page, for people to look at; git ignores the folder."""
 FOLDER = Path(__file__).parents[2] / ".venv-real"
 
 
@@ -16,3 +18,10 @@ def real_files() -> Path:
     if not found.is_dir():
         pytest.fail("the files are not there: run `make test-real`")
     return found
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say where the pictures are."""
+    pictures = sorted(SCREENSHOTS.glob("*.png"))
+    if pictures:
+        terminalreporter.write_line(f"{len(pictures)} pictures of the web page are in {SCREENSHOTS}")

@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,56 +17,71 @@ USER = "owner"
 _UNPRIVILEGED = "nobody"
 
 
-@dataclass(frozen=True)
 class Server:
-    """A running server; its socket lies in `folder`."""
+    """A server in a folder of its own, in which its socket lies, too."""
 
-    folder: Path
+    def __init__(self, folder: Path, *settings: str) -> None:
+        programs = sorted(Path("/").glob(PLACES))
+        if not programs:
+            raise RuntimeError("there is no PostgreSQL: run `make test-real`")
+        self.folder = folder
+        self._bin = programs[-1].parent
+        self._settings = [part for each in settings for part in ("-c", each)]
+        self._as_user: dict[str, Any] = {}
+        if os.getuid() == 0:
+            shutil.chown(folder, _UNPRIVILEGED)
+            self._as_user = {"user": _UNPRIVILEGED, "extra_groups": []}
+        command = f"{self._bin}/initdb -D {folder}/data -U {USER} -A trust -E UTF8 --locale=C.UTF-8 -N"
+        subprocess.run(command.split(), check=True, capture_output=True, cwd=folder, **self._as_user)
+        self._process: subprocess.Popen[bytes] | None = None
 
     def address(self, database: str = "postgres", user: str = USER) -> str:
         """Return where a database is."""
         return f"postgresql://{user}@/{database}?host={self.folder}"
 
-
-@contextmanager
-def serving() -> Iterator[Server]:
-    """Start a server and stop it in the end."""
-    programs = sorted(Path("/").glob(PLACES))
-    if not programs:
-        raise RuntimeError("there is no PostgreSQL: run `make test-real`")
-    bin_ = programs[-1].parent
-    # Debian's folders of tests are closed to the user that the server runs as, and names of sockets must be short.
-    folder = Path(tempfile.mkdtemp(prefix="mt-pg-", dir="/tmp"))
-    as_user: dict[str, Any] = {}
-    if os.getuid() == 0:
-        shutil.chown(folder, _UNPRIVILEGED)
-        as_user = {"user": _UNPRIVILEGED, "extra_groups": []}
-    data = folder / "data"
-    log = folder / "log"
-    server: subprocess.Popen[bytes] | None = None
-    try:
-        command = f"{bin_}/initdb -D {data} -U {USER} -A trust -E UTF8 --locale=C.UTF-8 -N"
-        subprocess.run(command.split(), check=True, capture_output=True, cwd=folder, **as_user)
-        settings = ["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=20"]
-        with log.open("wb") as stream:
-            server = subprocess.Popen(
-                [bin_ / "postgres", "-D", data, "-k", folder, *settings],
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        log = self.folder / "log"
+        with log.open("ab") as stream:
+            self._process = process = subprocess.Popen(
+                [self._bin / "postgres", "-D", self.folder / "data", "-k", self.folder, *self._settings],
                 stdout=stream,
                 stderr=subprocess.STDOUT,
-                cwd=folder,
-                **as_user,
+                cwd=self.folder,
+                **self._as_user,
             )
-        ready = f"{bin_}/pg_isready -h {folder} -U {USER} -t 1".split()
+        ready = f"{self._bin}/pg_isready -h {self.folder} -U {USER} -t 1".split()
         for _ in range(100):
-            if server.poll() is not None:
+            if process.poll() is not None:
                 raise RuntimeError(f"the server ended: {log.read_text()[-2000:]}")
             if subprocess.run(ready, capture_output=True, check=False).returncode == 0:
-                break
+                return
             # pg_isready answers at once while there is no socket yet.
             signal.sigtimedwait([], 0.1)
-        yield Server(folder)
+
+    def stop(self) -> None:
+        """Stop it: transactions that run are rolled back, connections are closed."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(30)
+            self._process = None
+
+
+@contextmanager
+def serving(*settings: str) -> Iterator[Server]:
+    """Start a server and stop it in the end.
+
+    Args:
+        settings: such as `max_connections=100`, beside those that make it quick.
+    """
+    # Debian's folders of tests are closed to the user that the server runs as, and names of sockets must be short.
+    folder = Path(tempfile.mkdtemp(prefix="mt-pg-", dir="/tmp"))
+    try:
+        server = Server(folder, "listen_addresses=", "fsync=off", "max_connections=100", *settings)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
     finally:
-        if server is not None:
-            server.send_signal(signal.SIGINT)  # a fast shutdown
-            server.wait(30)
         shutil.rmtree(folder, ignore_errors=True)

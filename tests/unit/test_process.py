@@ -26,3 +26,10 @@ def test_what_runs_elsewhere_cannot_be_known_to_be_dead() -> None:
     assert not is_dead("another-host pid:[1]/99999999/5")
     assert not is_dead("")
     assert not is_dead("x/y/z/not-a-pid/5")
+
+
+def test_one_of_another_start_of_this_machine_is_dead_unless_it_may_be_another_machine() -> None:
+    host, pid, started = this_process().rsplit("/", 2)
+    earlier = f"{host.rpartition(' ')[0]} another-boot/{pid}/{started}"
+    assert is_dead(earlier)
+    assert not is_dead(earlier, shared=True), "two machines may have one name, and one number of a process"

@@ -166,6 +166,10 @@ class Changes(RuleBasedStateMachine):
             if node_id in self.children:
                 assert [node.id for node in self.tree.children(node_id)] == self.children[node_id]
                 assert self.tree.child_count(node_id) == len(self.children[node_id])
+                pages = [self.tree.child_page(node_id, start=at, count=2) for at in range(0, 12, 2)]
+                assert [node for page in pages for node in page] == self.tree.children(node_id)[:12]
+                for number, child in enumerate(self.children[node_id]):
+                    assert self.tree.child_number(child) == number
                 assert self.tree.parent(node_id) == self.parent_of(node_id)
                 assert self.tree.get(node_id).title == self.titles[node_id]
             else:

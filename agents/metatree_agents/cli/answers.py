@@ -32,6 +32,9 @@ def answer_lines(result: SearchResult, tree: Tree) -> Iterator[str]:
         yield ""
         yield styled("Sources", "bold")
     for source in sources:
+        if not source.node:  # a person said it
+            yield f"  {styled(visible(source.title), 'cyan')}"
+            continue
         made = tree.find(source.node)
         by = f" ({visible(said)})" if made is not None and (said := said_by(made)) else ""
         yield f"  {styled(visible(source_place(tree, source)), 'cyan')}  {visible(source.title)}{by}"
@@ -146,8 +149,8 @@ def _nothing(result: SearchResult, what: str, *, hint: str = "try other words, o
             return f"{what} before a limit was reached: {result.detail}"
         case "waiting":
             return f"{what} yet: waiting for a person ({result.detail})"
-        case "failed" | "cancelled":
-            return f"{what}: {result.ended} ({result.detail})" if result.detail else f"{what}: {result.ended}"
+        case "failed" | "cancelled":  # the last line on standard error says why
+            return f"{what}: the search {'failed' if result.ended == 'failed' else 'was cancelled'}"
         case _:
             return f"{what}: {hint}; `metatree show` lists what there is"
 

@@ -10,9 +10,12 @@ import typer
 
 from metatree.errors import MetatreeError, RunExists, UserError
 from metatree_agents.cli import screen
+from metatree_agents.cli.administration import service_app
 from metatree_agents.cli.agents import agents_app
+from metatree_agents.cli.api_keys import key, keys, revoke
 from metatree_agents.cli.archive import export, import_
 from metatree_agents.cli.ask import ask, files, find
+from metatree_agents.cli.backups import backup, restore
 from metatree_agents.cli.build import build
 from metatree_agents.cli.doctor import doctor
 from metatree_agents.cli.exits import FAILED, WRONG_USE, Cancelled
@@ -45,12 +48,15 @@ app = typer.Typer(
 _COMMANDS = (
     *(build, ask, find, files, show, trace, runs, resume, questions, answer),
     *(remember, memories, forget, export, import_),
-    *(rules, plan, mcp, serve, worker, plugins, doctor),
+    *(rules, plan, mcp, serve, worker, backup, restore, plugins, doctor),
 )
 for _command in _COMMANDS:
     app.command(_command.__name__.rstrip("_"))(_command)
 app.add_typer(agents_app, name="agents")
 app.add_typer(users_app)
+app.add_typer(service_app)
+for _of_users in (key, keys, revoke):
+    users_app.command(_of_users.__name__)(_of_users)
 
 
 def _print_version(wanted: bool) -> None:

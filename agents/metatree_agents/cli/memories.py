@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from metatree.flags import FLAG
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND, NOTHING
 
@@ -108,6 +110,10 @@ def memories(
         str | None,
         typer.Option("--under", parser=options.given, metavar="NODE", help="Only what lies below this node."),
     ] = None,
+    flags: Annotated[
+        bool,
+        typer.Option("--flags", help="List what people have flagged instead: what counts less, and why."),
+    ] = False,
     source: options.Source = None,
     tree: options.TreePath = None,
     json: options.Json = False,
@@ -118,6 +124,8 @@ def memories(
     \b
     Example: metatree memories --who ann
     """
+    if flags:
+        return _flags(source, tree, who, json=json)
     from metatree.remembering import memories as listed
     from metatree_agents.cli.shapes import MemoriesShape
     from metatree_agents.cli.trees import existing_tree, node_named
@@ -150,11 +158,13 @@ def forget(
     """Take back a memory, or another node that a person or a tool added, with what lies under it.
 
     Nodes that were built from the source are left alone. Nothing of it is kept in the tree; the command that would add
-    it again is printed.
+    it again is printed. The id of a flag (`metatree memories --flags`) takes the flag back.
 
     \b
     Example: metatree forget memory:3f2a9c81d0
     """
+    if node.startswith(FLAG):
+        return _unflag(node, source, tree, json=json)
     from metatree import forget as take_back
     from metatree_agents.cli.shapes import ForgetShape
     from metatree_agents.cli.trees import existing_tree
@@ -166,6 +176,53 @@ def forget(
     else:
         screen.write(f"{each.id}  forgotten: {screen.visible(each.title)}" for each in gone.nodes)
         screen.note(f"to take this back: {screen.visible(gone.command)}")
+    return FOUND
+
+
+def _flags(source: list[str] | None, tree: Path | None, who: str | None, *, json: bool) -> int:
+    from metatree.flags import flags as kept
+    from metatree_agents.cli.shapes import FlagShape, FlagsShape
+    from metatree_agents.cli.trees import existing_tree
+
+    with existing_tree(source, tree) as opened:
+        found = sorted(kept(opened.memory), key=lambda each: (each.at, each.id), reverse=True)
+    found = [each for each in found if who in (None, each.who)]
+    if json:
+        shapes = [
+            FlagShape(
+                id=each.id,
+                node=each.node,
+                question=each.question,
+                why=each.why,
+                who=each.who,
+                source=each.source,
+                at=each.at,
+            )
+            for each in found
+        ]
+        screen.write_json(FlagsShape(flags=shapes))
+    elif found:
+        screen.write(
+            f"{screen.styled(each.id, 'cyan')}  {screen.visible(each.node)}: {screen.visible(str(each))}"
+            for each in found
+        )
+        screen.note("take one back with: metatree forget ID")
+    else:
+        screen.note("nothing is flagged")
+    return FOUND if found else NOTHING
+
+
+def _unflag(flag_id: str, source: list[str] | None, tree: Path | None, *, json: bool) -> int:
+    from metatree.flags import take_back
+    from metatree_agents.cli.shapes import ForgetShape
+    from metatree_agents.cli.trees import existing_tree
+
+    with existing_tree(source, tree) as opened:
+        gone = take_back(opened, flag_id)
+    if json:
+        screen.write_json(ForgetShape(forgotten=[gone.id], undo={}))
+    else:
+        screen.write([f"{gone.id}  forgotten: {screen.visible(gone.node)} was {screen.visible(str(gone))}"])
     return FOUND
 
 

@@ -19,16 +19,19 @@ if TYPE_CHECKING:
 _LISTED = 20
 
 
-def permit_of(tree: Tree, allowed: Sequence[str] | None, tools: Sequence[Any] = ()) -> Any:
+def permit_of(
+    tree: Tree, allowed: Sequence[str] | None, tools: Sequence[Any] = (), *, terminal: bool = True
+) -> Any:
     """Return the `permit` of a search for a command.
 
     What `--allow` names may be called; else what the memory permits; else the person at the terminal is asked, or,
-    where there is none, the question goes to the board of the tree and the run waits.
+    where there is none, the run waits: its question is on the board of the tree, or in the thread of the service.
 
     Args:
         tree: the tree that is searched.
         allowed: what `--allow` names: ids of tools, their last parts or their titles.
         tools: those that the search is given besides the tree's own.
+        terminal: whether the person at the terminal may be asked; not the one who runs a server for others.
 
     Raises:
         UserError: a name fits no tool, or several.
@@ -43,7 +46,7 @@ def permit_of(tree: Tree, allowed: Sequence[str] | None, tools: Sequence[Any] = 
     async def permit(tool: Tool, arguments: Mapping[str, Any]) -> Any:
         if tool.id in ids:
             return True
-        if kept.allows(tool) or not _is_terminal():
+        if kept.allows(tool) or not (terminal and _is_terminal()):
             return ask_person
         # In a thread of its own, so that the run keeps its hold while the person thinks.
         return await in_thread(_asked, tool=tool, arguments=arguments, kept=kept)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 from metatree.errors import MetatreeError, UserError
 
+_sinks: list[Callable[[str], None]] = []
 _STYLES = {"bold": "1", "dim": "2", "green": "32", "yellow": "33", "red": "31", "cyan": "36"}
 
 
@@ -78,11 +79,27 @@ def write_json(shape: Mapping[str, Any]) -> None:
 
 
 def note(text: str) -> None:
-    """Write a line to standard error."""
+    """Write a line to standard error, or to where `notes_to` says."""
+    if _sinks:
+        _sinks[-1](text)
+        return
     try:
         print(text, file=sys.stderr, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+@contextmanager
+def notes_to(sink: Callable[[str], None] | None) -> Iterator[None]:
+    """Give notes to a function instead while the block runs; None changes nothing."""
+    if sink is None:
+        yield
+        return
+    _sinks.append(sink)
+    try:
+        yield
+    finally:
+        _sinks.remove(sink)
 
 
 def visible(text: str) -> str:

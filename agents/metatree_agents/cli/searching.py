@@ -14,6 +14,7 @@ from metatree_agents.cli.answers import failed_fallbacks, summary, warning
 from metatree_agents.cli.exits import Cancelled, exit_code
 from metatree_agents.cli.progress import SearchProgress, search_line
 from metatree_agents.cli.traces import path_lines
+from metatree_agents.cli.warnings import failure_told_at_the_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +86,7 @@ def with_hints(parts: dict[str, Any], tree: Tree) -> dict[str, Any]:
 def watched(run_id: str) -> Iterator[SearchProgress | None]:
     """Show what a search does while it runs; turn Ctrl-C into `Cancelled`, which says how to go on."""
     try:
-        with search_line() as progress:
+        with search_line() as progress, failure_told_at_the_end():
             yield progress
     except KeyboardInterrupt as interrupt:
         raise Cancelled(

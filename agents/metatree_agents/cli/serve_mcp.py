@@ -34,6 +34,7 @@ def mcp(
     router: options.Router = None,
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
+    web: options.Web = None,
     no_refresh: options.NoRefresh = False,
     source: options.Source = None,
     tree: options.TreePath = None,
@@ -42,19 +43,21 @@ def mcp(
     """Serve the tree over the Model Context Protocol: search, ask, read, browse, remember, forget.
 
     The tree is built when it is first needed, and refreshed when its source has changed. Over HTTP, a host that others
-    can reach needs a token in METATREE_MCP_TOKEN. docs/mcp.md says how to add it to Claude, Cursor, VS Code and others.
+    can reach needs a token in METATREE_MCP_TOKEN. With --web, pages are kept as nodes, as `metatree ask` does it.
+    docs/mcp.md says how to add it to Claude, Cursor, VS Code and others.
 
     \b
     Example: metatree mcp --source ~/src/requests
     """
     from metatree import Limits
+    from metatree_agents.cli.engines import web_parts
     from metatree_agents.cli.searching import limits_of, suite_parts
     from metatree_agents.cli.trees import place_of
     from metatree_agents.mcp_server import mcp_server
     from metatree_agents.toolkit import MAX_SECONDS, Toolkit
 
     place_of(source, tree)  # a folder that is not there is said now, not at the first call
-    given = suite_parts(router)
+    given = {**suite_parts(router), **web_parts(web)}
     limits = limits_of(max_calls, max_seconds or MAX_SECONDS) or Limits(seconds=MAX_SECONDS)
     kit = Toolkit(lambda: _opened(source, tree), parts=given, limits=limits, refresh=not no_refresh)
     try:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from metatree_agents.cli import screen
+
+_TOLD: Final = "told_at_the_end"
+_FAILED: Final = "run %s failed"
+"""What the library says of a run that failed; a command that ends with this run says it then, with what it cost."""
 
 
 @contextmanager
@@ -25,6 +30,23 @@ def warnings_shown(*, traceback: bool) -> Iterator[None]:
         root.removeHandler(handler)
 
 
+@contextmanager
+def failure_told_at_the_end() -> Iterator[None]:
+    """Leave the warning that a run has failed to the command, which tells it as the last line."""
+
+    def mark(record: logging.LogRecord) -> bool:
+        if record.msg == _FAILED:
+            setattr(record, _TOLD, True)
+        return True
+
+    logger = logging.getLogger("metatree")
+    logger.addFilter(mark)
+    try:
+        yield
+    finally:
+        logger.removeFilter(mark)
+
+
 class _Lines(logging.Handler):
     def __init__(self, traceback: bool) -> None:
         super().__init__(logging.WARNING)
@@ -32,6 +54,8 @@ class _Lines(logging.Handler):
         self._shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, _TOLD, False) and not self._traceback:
+            return
         line = f"metatree: warning: {screen.visible(record.getMessage())}"
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:

@@ -24,6 +24,7 @@ from metatree.errors import UserError
 from metatree_agents.planner.candidates import Candidate, candidates
 from metatree_agents.planner.conditions import is_variable, substituted, written_atom
 from metatree_agents.planner.facts import Facts
+from metatree_agents.planner.interference import Effects, ordered
 from metatree_agents.planner.model import RESULT, Goal, Library
 from metatree_agents.planner.network import (
     Intent,
@@ -217,11 +218,9 @@ class _Search:
         ]
         return Planned("planned", dict(best.network), best.cost, nodes, None, said)
 
-    def _static(
-        self, effects: tuple[tuple[bool, str, tuple[Any, ...]], ...]
-    ) -> list[tuple[bool, str, tuple[Any, ...]]]:
+    def _static(self, effects: Effects) -> Effects:
         """Return the effects that planning may project."""
-        return [one for one in effects if not self.library.is_dynamic(one[1])]
+        return tuple(one for one in effects if not self.library.is_dynamic(one[1]))
 
     # Choosing a goal ----------------------------------------------------------------------------------------------
 
@@ -361,7 +360,7 @@ class _Search:
             for adds, relation, terms in candidate.action.effects
         )
         intent = replace(intent, effects=effects)
-        intent = self._between(place.network, intent)
+        intent = ordered(self.library, place.network, intent)
         agenda = tuple(key for key in place.agenda if key != intent.id)
         facts = place.facts.changed(self._static(effects))
         network = {**place.network, intent.id: intent}
@@ -379,15 +378,13 @@ class _Search:
         goals, order = self._expanded(candidate, place.facts)
         first = self.next_id + 1
         self.next_id += len(goals)
-        intent = self._between(place.network, intent)
+        intent = ordered(self.library, place.network, intent)
         network = {**place.network, intent.id: intent}
         for index, goal in enumerate(goals):
             after = tuple(first + before for before, behind in order if behind == index)
             network[first + index] = Intent(first + index, goal, intent.id, after)
         made = tuple(range(first, first + len(goals)))
-        where = place.agenda.index(intent.id)
-        agenda = (*place.agenda[:where], *made, *place.agenda[where + 1 :])
-        agenda = (*made, *(key for key in agenda if key not in made))
+        agenda = (*made, *(key for key in place.agenda if key != intent.id))
         loops = {**place.loops, intent.id: mark}
         return _Place(network, agenda, place.facts, place.cost + candidate.cost, loops)
 
@@ -404,29 +401,7 @@ class _Search:
             (goal[0], *(_value(term, candidate.binding) for term in goal[1:])) for goal in action.subgoals
         ], action.order
 
-    # Interference -------------------------------------------------------------------------------------------------
-
-    def _between(self, network: Mapping[int, Intent], intent: Intent) -> Intent:
-        """Order an intent behind the unordered ones before it with which it interferes."""
-        earlier = supports(network, intent)
-        above = {one.id for one in lineage(network, intent)}
-        reads, writes = self.library.reads(intent.precondition), intent.effects
-        waits, begun = [], []
-        for other in network.values():
-            if other.status not in ("pending", "active") or other.id in above or other.number == 0:
-                continue
-            if earlier & {one.id for one in lineage(network, other)}:
-                continue
-            if other.kind == "task":
-                if (
-                    _disturbs(other.effects, reads)
-                    or _disturbs(writes, self.library.reads(other.precondition))
-                    or _conflicts(other.effects, writes)
-                ):
-                    waits.append(other.id)
-            elif other.kind == "rule" and _disturbs(writes, self.library.reads(other.precondition)):
-                begun.append(other.id)
-        return replace(intent, waits=tuple(waits), begun=tuple(begun))
+    # Places that were met before ---------------------------------------------------------------------------------
 
     def _mark(self, place: _Place) -> Any:
         """Return what tells the rest of the work from here from that at other places."""
@@ -453,31 +428,8 @@ class _Search:
         return facts, tuple(rest)
 
 
-Effects = tuple[tuple[bool, str, tuple[Any, ...]], ...]
-
-
 def _value(term: Any, binding: Mapping[str, Any]) -> Any:
     return binding.get(term, term) if is_variable(term) and term != RESULT else term
-
-
-def _disturbs(effects: Effects, reads: frozenset[tuple[str, tuple[Any, ...]]]) -> bool:
-    """Say whether effects may change what is read."""
-    return any(
-        changed == relation and _alike(terms, read)
-        for _, changed, terms in effects
-        for relation, read in reads
-    )
-
-
-def _conflicts(one: Effects, other: Effects) -> bool:
-    """Say whether one adds what the other deletes."""
-    return any(a != b and x == y and _alike(s, t) for a, x, s in one for b, y, t in other)
-
-
-def _alike(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    return len(one) == len(other) and all(
-        a == b or is_variable(a) or is_variable(b) for a, b in zip(one, other, strict=True)
-    )
 
 
 def _was_chosen(intent: Intent | None, one: Considered) -> bool:

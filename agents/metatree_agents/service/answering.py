@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from metatree import Limits, Tree, aresume, asearch, load_run
-from metatree.errors import UnknownRun
-from metatree.result import SearchResult, TraceEntry
+from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
+from metatree.layer import Layer
+from metatree.result import PersonQuestion, SearchResult, TraceEntry
 
 NOTHING = "No answer was found in this memory."
+_CUT_OFF: Final = {
+    "failed": "The search failed before an answer was found; the log of the engine says why.",
+    "limit": "No answer was found before the search reached its limit.",
+}
+"""What an asker is told of a search that was cut off: what failed may name servers that are not theirs to know."""
+_log = logging.getLogger("metatree.engine")
+HELD_S = 1.0
+"""How often an engine looks what became of a run that another one holds."""
+AWAY = "TransientError: PostgreSQL"
+"""How the detail of a search begins that lost the database of its journal."""
+RULED_OUT = 12
+"""How many of the branches that were ruled out at one node are told to those who watch."""
 _TURNS = 10
+_JOURNAL_FACT = "journal-name"
 _TURN_CHARS = 1_500
 
 
@@ -26,6 +43,8 @@ class Asked:
     modifiers: Mapping[str, Any]
     earlier: Sequence[Mapping[str, Any]] = ()
     """The queries of the topic with their answers, as the wire has them."""
+    told: Sequence[Mapping[str, Any]] = ()
+    """What its run asked a person, with the answers, as the wire has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +56,8 @@ class Said:
     sources: list[dict[str, Any]]
     ended: str
     detail: str = ""
+    asks: list[dict[str, str]] = field(default_factory=list)
+    """What a person is asked before the run goes on, as the wire has it; there is no answer yet then."""
 
 
 def run_id_of(asked: Asked) -> str:
@@ -66,9 +87,31 @@ async def answer_query(
         if on_step is not None and (step := step_of(tree, entry)):
             on_step(step)
 
-    run_id, given = run_id_of(asked), {**parts, "on_event": told}
+    given = {**parts, "on_event": told}
+    while True:
+        try:
+            result = await _searched(tree, asked, given, limits)
+            if not _is_cut_off(tree, result):
+                return said_of(tree, result)
+        except (LeaseLost, RunExists):
+            pass  # another engine is at work on it, or its machine died and its hold runs out
+        except TransientError:
+            if tree.shared is None:
+                raise
+        await asyncio.sleep(HELD_S)
+
+
+def _is_cut_off(tree: Tree, result: SearchResult) -> bool:
+    """Say whether a search ended since what it shares with other machines was out of reach: then it goes on later."""
+    return tree.shared is not None and result.ended == "failed" and result.detail.startswith(AWAY)
+
+
+async def _searched(
+    tree: Tree, asked: Asked, given: Mapping[str, Any], limits: Limits | None
+) -> SearchResult:
+    run_id, left = run_id_of(asked), list(asked.told)
     try:
-        known = load_run(run_id, tree=tree)
+        result = load_run(run_id, tree=tree)
     except UnknownRun:
         start, context = _narrowed(tree, asked)
         result = await asearch(
@@ -81,36 +124,95 @@ async def answer_query(
             **given,
         )
     else:
-        done = known.ended in ("answered", "exhausted")
-        result = known if done else await aresume(run_id, tree=tree, limits=limits, **given)
-    return said_of(tree, result)
+        if result.ended not in ("answered", "exhausted", "waiting"):
+            result = await aresume(run_id, tree=tree, limits=limits, **given)
+    while result.ended == "waiting" and (answers := _told(tree, result.asks, left)):
+        result = await aresume(run_id, tree=tree, limits=limits, answers=answers, **given)
+    return result
+
+
+def _told(tree: Tree, asks: Sequence[PersonQuestion], left: list[Mapping[str, Any]]) -> dict[str, str]:
+    """Return what a person has said to these questions, and take it out of what is left.
+
+    What a person knows is taken by whatever run asks for it. A permission is for the very call that was asked for, so
+    it counts only in the journal that asked.
+    """
+    answers: dict[str, str] = {}
+    for ask in asks:
+        for one in left:
+            same = one["Question"] == ask.question and one.get("Answer") is not None
+            if same and (ask.about == "question" or one["Key"] == _key(tree, ask)):
+                answers[ask.question] = one["Answer"]
+                left.remove(one)
+                break
+    return answers
+
+
+def _key(tree: Tree, ask: PersonQuestion) -> str:
+    """Return what a question of a run goes by: the journal that it is in, and its number there."""
+    if tree.shared is not None:
+        return f"shared:{ask.id}"  # the journal of all machines of this service
+    layer = Layer(tree.memory)
+    with tree.memory.transaction():
+        name = layer.fact(_JOURNAL_FACT)
+        if name is None:
+            layer.set_fact(_JOURNAL_FACT, name := secrets.token_hex(8))
+    return f"{name}:{ask.id}"
 
 
 def said_of(tree: Tree, result: SearchResult) -> Said:
     """Return a result in paragraphs, with the thinking of its search and where each answer comes from."""
     answer = [part.strip() for part in result.answer.split("\n\n") if part.strip()]
+    if not answer and result.ended in _CUT_OFF:
+        _log.warning("run %s ended early: %s", result.run_id, result.detail)
+        answer = [_CUT_OFF[result.ended]]
     sources = [
-        {"Node": quote.node, "Title": quote.title, "Quote": quote.quote, "Path": _path(tree, quote.node)}
+        {
+            "Node": quote.node or None,
+            "Title": quote.title,
+            "Quote": quote.quote,
+            "Path": _path(tree, quote.node),
+        }
         for each in result.answers
         for quote in each.sources
     ]
     think = [step["Text"] for entry in result.trace if (step := step_of(tree, entry))]
-    return Said(answer or [NOTHING], think[:500], sources, result.ended, result.detail)
+    asks = [{"Key": _key(tree, ask), "Question": ask.question, "Kind": ask.about} for ask in result.asks]
+    return Said(answer or [NOTHING], think[:500], sources, result.ended, result.detail, asks)
 
 
-def step_of(tree: Tree, entry: TraceEntry) -> dict[str, Any] | None:
-    """Return one step of a search for people who watch, None for one that says nothing of its own."""
-    title = _title(tree, entry.node)
+def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT) -> dict[str, Any] | None:
+    """Return one step of a search for people who watch, None for one that says nothing of its own.
+
+    Args:
+        tree: the memory that was searched; says the titles of nodes.
+        entry: the step, as the trace has it.
+        ruled_out: how many of those that were ruled out are told; None for all.
+    """
+    title, more = _title(tree, entry.node), dict[str, Any]()
     match entry.event:
         case "route":
-            chosen = entry.data.get("choice")
-            out = len(entry.data.get("unviable") or ())
+            chosen, offered = entry.data.get("choice"), entry.data.get("offered") or ()
+            unviable = entry.data.get("unviable") or {}
             text = f"chose {_title(tree, chosen)}" if chosen else "chose nothing here"
-            text += f" of {len(entry.data.get('offered') or ())}" + (f", ruled out {out}" if out else "")
+            text += f" of {len(offered)}" + (f", ruled out {len(unviable)}" if unviable else "")
             text += f": {entry.reason}" if entry.reason else ""
+            told = list(unviable.items())[:ruled_out]
+            more = {
+                "Chosen": _title(tree, chosen),
+                "Trail": _between(tree, entry.node, chosen),
+                "Offered": len(offered),
+                "By": entry.data.get("by", "router"),
+                "RuledOut": [
+                    {"Node": node, "Title": _title(tree, node), "Reason": str(why)[:300]}
+                    for node, why in told
+                ],
+                "RuledOutCount": len(unviable),
+            }
         case "read":
             found = len(entry.data.get("answers") or ())
             text = f"read {title}: " + (f"{found} answer{'s' * (found != 1)}" if found else "nothing of use")
+            more = {"Answers": found}
         case "ask":
             text = f"asks first: {entry.reason}"
         case "tool" | "create" | "fallback" | "restart" | "second_look" | "person":
@@ -122,6 +224,12 @@ def step_of(tree: Tree, entry: TraceEntry) -> dict[str, Any] | None:
         "Node": entry.node,
         "Choice": entry.data.get("choice"),
         "Text": text[:1_000],
+        "Title": title,
+        "Above": tree.ancestors(entry.node) if entry.node and entry.node in tree else [],
+        "Frame": entry.frame,
+        "Step": entry.step,
+        "Reason": entry.reason[:500],
+        **more,
     }
 
 
@@ -146,6 +254,8 @@ def _narrowed(tree: Tree, asked: Asked) -> tuple[str | None, str]:
                 start = found[0]
             else:
                 said.append(f"{name}: {wish.strip()[:200]}")
+    if isinstance(wish := asked.modifiers.get("Instructions"), str) and wish.strip():
+        said.append(f"Instructions of the asker's program: {wish.strip()[:_TURN_CHARS]}")
     turns = [one for one in asked.earlier if one.get("Seq", 0) < asked.seq and one.get("Answer")]
     for turn in turns[-_TURNS:]:
         said.append(
@@ -157,6 +267,15 @@ def _narrowed(tree: Tree, asked: Asked) -> tuple[str | None, str]:
 def _title(tree: Tree, node: str | None) -> str:
     found = tree.find(node) if node else None
     return found.title if found is not None else str(node or "")
+
+
+def _between(tree: Tree, node: str | None, below: str | None) -> list[str]:
+    """Return the titles that lie between a node and one below it, which a search may choose at once."""
+    if not node or not below or tree.find(below) is None:
+        return []
+    above = tree.ancestors(below)
+    passed = above[above.index(node) + 1 :] if node in above else []
+    return [_title(tree, each) for each in passed]
 
 
 def _path(tree: Tree, node: str) -> str | None:

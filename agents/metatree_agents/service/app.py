@@ -7,21 +7,44 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.exception_handlers import http_exception_handler
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
 
+from metatree import Tree
 from metatree.errors import TransientError
-from metatree_agents.service import engine_routes, events, wire
+from metatree_agents.service import (
+    admin_routes,
+    asking_routes,
+    engine_routes,
+    events,
+    openai_routes,
+    tree_routes,
+    wire,
+)
 from metatree_agents.service.body_limit import BodyLimit
 from metatree_agents.service.database import Database
+from metatree_agents.service.limits import AddressLimit
+from metatree_agents.service.observing import Observed
+from metatree_agents.service.openai_bodies import Wrong
+from metatree_agents.service.problems import problem
 from metatree_agents.service.state import Service, Settings
+from metatree_agents.service.web.mounting import mount_web
 
 
-def create_app(database: Database, settings: Settings | None = None) -> FastAPI:
-    """Return the service over a database; closing the application closes the database."""
+def create_app(
+    database: Database, settings: Settings | None = None, *, memory: Tree | None = None
+) -> FastAPI:
+    """Return the service over a database; closing the application closes the database.
+
+    Args:
+        memory: the tree that the web page shows; None for none.
+    """
     service = Service(database, settings)
 
     @asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
+        await database.start()
         service.waiting.start()
         try:
             yield
@@ -33,20 +56,50 @@ def create_app(database: Database, settings: Settings | None = None) -> FastAPI:
         title="metatree", version=version("metatree"), lifespan=running, docs_url=None, redoc_url=None
     )
     app.state.service = service
-    for part in (wire, engine_routes, events):
+    for part in (wire, engine_routes, asking_routes, tree_routes, events, admin_routes, openai_routes):
         app.include_router(part.router)
+    app.include_router(admin_routes.figures_router)
+    mount_web(app, memory)
     app.add_exception_handler(TransientError, _busy)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(Wrong, _wrong)
     app.add_middleware(BodyLimit)
+    app.add_middleware(AddressLimit, limits=service.limits)
+    app.add_middleware(Observed, metrics=service.metrics)
 
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
         """Say whether the service and its database are at work."""
-        async with database.transaction() as do:
-            await do.row("SELECT 1")
+        await database.row("SELECT 1")
         return {"status": "ok"}
 
     return app
 
 
-async def _busy(_: Request, error: Exception) -> Response:
-    return JSONResponse({"detail": str(error)}, 503, headers={"Retry-After": "1"})
+async def _busy(request: Request, error: Exception) -> Response:
+    Service.of(request).metrics.database_errors.inc()
+    return problem(request.scope, 503, str(error), headers={"Retry-After": "1"})
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if not request.url.path.startswith("/v1/"):
+        return await http_exception_handler(request, error)
+    return problem(request.scope, error.status_code, str(error.detail), headers=error.headers)
+
+
+async def _wrong(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Wrong)
+    headers = {
+        401: {"WWW-Authenticate": "Bearer"},
+        500: {"X-Should-Retry": "false"},
+        503: {"Retry-After": "2"},
+    }
+    return problem(
+        request.scope,
+        error.status,
+        str(error),
+        headers=headers.get(error.status),
+        code=error.code,
+        param=error.param,
+    )

@@ -2,22 +2,70 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 MAX_TOPIC = 200
 MAX_TEXT = 100_000
 MAX_PARAGRAPHS = 2_000
+MAX_NUMBER = 2**53
+"""The largest number that every JSON reader keeps as it is."""
 
-TopicId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TOPIC)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
+# PostgreSQL keeps no text with a NUL.
+_NO_NUL = r"^[^\x00]*$"
+TopicId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TOPIC, pattern=_NO_NUL)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=_NO_NUL)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT, pattern=_NO_NUL)]
+Remark = Annotated[str, StringConstraints(max_length=MAX_TEXT, pattern=_NO_NUL)]
 Paragraphs = Annotated[
     list[Annotated[str, StringConstraints(max_length=MAX_TEXT)]], Field(max_length=MAX_PARAGRAPHS)
 ]
-Seq = Annotated[int, Field(ge=1, le=2**53)]
+
+
+def _no_text(value: Any) -> Any:
+    if isinstance(value, bool | str):
+        raise ValueError("must be a number")
+    return value
+
+
+def _no_text_but(digits: str) -> BeforeValidator:
+    def check(value: Any) -> Any:
+        return value if isinstance(value, str) and re.fullmatch(digits, value) else _no_text(value)
+
+    return BeforeValidator(check)
+
+
+def _number_or(digits: str, *, least: int) -> WithJsonSchema:
+    number = {"type": "integer", "minimum": least, "maximum": MAX_NUMBER}
+    return WithJsonSchema({"anyOf": [number, {"type": "string", "pattern": f"^{digits}$"}]})
+
+
+def _require_json(value: Any) -> Any:
+    """Refuse NaN and infinity, which no answer can say again: who claims the query would get an error for ever."""
+    json.dumps(value, allow_nan=False)  # a ValueError is what pydantic wants
+    return value
+
+
+JsonObject = Annotated[dict[str, Any], AfterValidator(_require_json)]
+HowMany = Annotated[int, Field(ge=1, le=1000), BeforeValidator(_no_text)]
+Distance = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False), BeforeValidator(_no_text)]
+
+# The keys of `Queries` are text, so some engines send them back as text.
+_POSITIVE, _ANY = "[1-9][0-9]{0,14}", "[0-9]{1,15}"
+Seq = Annotated[int, Field(ge=1, le=MAX_NUMBER), _no_text_but(_POSITIVE), _number_or(_POSITIVE, least=1)]
+GivenSeq = Annotated[int, Field(ge=0, le=MAX_NUMBER), _no_text_but(_ANY), _number_or(_ANY, least=0)]
 
 
 class Body(BaseModel):
@@ -30,8 +78,8 @@ class AddQuery(Body):
     Topic: TopicId
     User: Name
     Query: Text
-    Modifiers: dict[str, Any] = Field(default_factory=dict)
-    Model: Annotated[str, StringConstraints(max_length=200)] = "default"
+    Modifiers: JsonObject = Field(default_factory=dict)
+    Model: Annotated[str, StringConstraints(max_length=200, pattern=_NO_NUL)] = "default"
 
 
 class Added(Body):
@@ -41,7 +89,7 @@ class Added(Body):
 
 
 class Answered(Body):
-    """A query with its answer, null while there is none; `Status` and `Sources` are more than is documented."""
+    """A query with its answer, null while there is none; `Status`, `Sources` and `Asked` are our own."""
 
     Query: str
     Topic: str
@@ -50,14 +98,15 @@ class Answered(Body):
     Think: list[str] | None
     Status: str
     Sources: list[dict[str, Any]] | None = None
+    Asked: list[dict[str, Any]] = Field(default_factory=list)
 
 
 class AddLookup(Body):
     Topic: TopicId
     Seq: Seq
     Fragment: Text
-    Count: Annotated[int, Field(ge=1, le=1000)] = 5
-    Threshold: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] = 1.0
+    Count: HowMany = 5
+    Threshold: Distance = 1.0
 
 
 class LookupAdded(Body):
@@ -75,7 +124,7 @@ class Recommend(Body):
     OnBehalfOf: Name
     Query: Text
     Fragment: Text
-    Comment: Annotated[str, StringConstraints(max_length=MAX_TEXT)] = ""
+    Comment: Remark = ""
     Type: Literal[
         "Suggest Improvement",
         "Promote Answer",
@@ -103,22 +152,23 @@ class GiveMatches(Body):
 
 
 class NewQueries(Body):
-    """A batch of one topic, or null; `Lease`, `Model` and `Modifiers` are more than is documented."""
+    """A batch of one topic, or null; `Lease`, `Model`, `Modifiers` and `Asked` are more than is documented."""
 
     Topic: str | None
     Queries: list[dict[str, str]] | None
     Lease: str | None = None
     Model: dict[str, str] | None = None
     Modifiers: dict[str, dict[str, Any]] | None = None
+    Asked: dict[str, list[dict[str, Any]]] | None = None
 
 
 class GiveAnswer(Body):
     Query: Text
     Topic: TopicId
-    Seq: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    Seq: GivenSeq | None = None
     Think: Paragraphs = Field(default_factory=list)
     Answer: Paragraphs
-    Sources: Annotated[list[dict[str, Any]], Field(max_length=1000)] = Field(default_factory=list)
+    Sources: Annotated[list[JsonObject], Field(max_length=1000)] = Field(default_factory=list)
 
 
 class Problem(Body):

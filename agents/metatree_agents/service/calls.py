@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TypeVar
+from typing import Final, TypeVar
 from urllib.parse import unquote
 
 from fastapi import HTTPException, Request
 from pydantic import ValidationError
 
-from metatree_agents.service.bodies import Body
+from metatree_agents.service.bodies import MAX_NUMBER, Body
+from metatree_agents.service.state import Service
 from metatree_agents.service.users import Caller, Users
 
 B = TypeVar("B", bound=Body)
+_TURNS: Final = 6
 
 
 def refused(status: int, detail: str) -> HTTPException:
@@ -31,9 +33,17 @@ def parameters_of(request: Request) -> dict[str, str]:
     for pair in request.scope["query_string"].decode("latin-1").split("&"):
         name, _, value = pair.partition("=")
         name, value = unquote(name), unquote(value)
+        _require_text(name, value)
         if found.setdefault(name, value) != value:
             raise refused(400, f"{name[:40]} is given twice with different values")
     return found
+
+
+def _require_text(name: str, value: str) -> None:
+    """Raise 400 for what no database keeps as text: NUL, and halves of characters, which JSON can spell."""
+    said = name + value
+    if "\0" in said or (not said.isascii() and any("\ud800" <= each <= "\udfff" for each in said)):
+        raise refused(400, "a parameter has a NUL or half a character in it")
 
 
 async def parameters(request: Request) -> dict[str, str]:
@@ -49,6 +59,7 @@ async def parameters(request: Request) -> dict[str, str]:
     if not isinstance(body, dict):
         raise refused(400, "the body is no JSON object")
     for name, value in body.items():
+        _require_text(name, str(value))
         said = found.setdefault(name, str(value))
         if str(value) not in (said, said.replace("+", " ")):
             raise refused(400, f"{name[:40]} is one thing in the address and another in the body")
@@ -58,7 +69,11 @@ async def parameters(request: Request) -> dict[str, str]:
 async def read(request: Request, body: type[B]) -> B:
     """Return the body of a request: 400 when it is no JSON, 422 when a value is wrong."""
     try:
-        return body.model_validate_json(await request.body())
+        found = body.model_validate_json(await request.body())
+        for name, value in found:
+            if isinstance(value, str) and "\0" in value:  # PostgreSQL cannot keep it
+                raise refused(422, f"{name}: holds a zero character")
+        return found
     except ValidationError as exc:
         wrong = exc.errors(include_url=False, include_input=False, include_context=False)
     if wrong[0]["type"] == "json_invalid":
@@ -68,10 +83,13 @@ async def read(request: Request, body: type[B]) -> B:
 
 
 async def caller(request: Request, users: Users, given: dict[str, str], *roles: str) -> Caller:
-    """Return who calls: 401 without a right and fresh proof, 403 for one who may not use this route."""
+    """Return who calls: 401 without a right and fresh proof, 403 for one who may not use this route, 429 for one who
+    calls too often.
+    """
     found = await users.verified(given.get("User", ""), given.get("Nonce", ""), given.get("Hash", ""))
     if found is None:
         raise refused(401, "wrong User, Nonce or Hash, or the Nonce was used before")
+    Service.of(request).limits.admit(request, found)
     if roles and found.role not in roles:
         raise refused(403, f"{found.name} is a {found.role} and may not use this route")
     return found
@@ -85,19 +103,31 @@ def required(given: dict[str, str], name: str) -> str:
     return value
 
 
-def number(given: dict[str, str], name: str) -> int:
-    """Return a parameter that is a whole number from 1, or 422."""
+def number(given: dict[str, str], name: str, *, least: int = 1) -> int:
+    """Return a parameter that is a whole number from `least`, or 422."""
     value = required(given, name)
-    if not (value.isascii() and value.isdigit() and 0 < int(value) < 2**53):
-        raise refused(422, f"{name} must be a whole number from 1, not {value[:40]!r}")
+    # Python reads no number of more than some thousand digits.
+    if not (value.isascii() and value.isdigit() and len(value) < 20 and least <= int(value) <= MAX_NUMBER):
+        raise refused(422, f"{name} must be a whole number from {least} to 2^53, not {value[:40]!r}")
     return int(value)
 
 
 def gone(request: Request) -> asyncio.Future[None]:
-    """Return a future that is done when the client has gone away."""
+    """Return a future that is done when the client has gone away, or the server is about to."""
 
     async def watch() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    return asyncio.ensure_future(watch())
+    left = asyncio.ensure_future(watch())
+    request.app.state.service.waiting.until_end(left)
+    return left
+
+
+async def heard() -> None:
+    """Let the event loop read what has come over its connections: a client that has gone is known to be, then.
+
+    It reads the end of a connection one turn after the request before it, and tells `gone` some turns later.
+    """
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)

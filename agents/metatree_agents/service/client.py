@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from metatree.errors import MetatreeError, TransientError, UserError
 from metatree_agents.service.users import proof
@@ -12,7 +13,9 @@ from metatree_agents.service.users import proof
 if TYPE_CHECKING:
     import httpx2
 
-ANSWER_S = 75.0
+T = TypeVar("T")
+
+ANSWER_S = 130.0
 """How long a call may take; the server answers a waiting engine before."""
 
 
@@ -65,6 +68,18 @@ class ServiceClient:
             UserError: the credentials are wrong.
             ServiceRefused: any other answer than 200.
         """
+        answer = await self._answer(method, route, body, given)
+        try:
+            return answer.json()
+        except ValueError:
+            raise ServiceRefused(f"{self.url} is no query service", status=answer.status_code) from None
+
+    async def fetch(self, method: str, route: str, *, body: Any = None, **given: Any) -> tuple[bytes, bool]:
+        """Make one call and return the bytes of the answer, and whether there are more; raises as `call` does."""
+        answer = await self._answer(method, route, body, given)
+        return answer.content, answer.headers.get("X-More") == "1"
+
+    async def _answer(self, method: str, route: str, body: Any, given: dict[str, Any]) -> httpx2.Response:
         import httpx2
 
         assert self._client is not None, "use it in `async with`"
@@ -83,24 +98,29 @@ class ServiceClient:
                 f"the service at {self.url} does not accept {self.name!r} with this secret; `metatree users add"
                 f" {self.name} --role engine` on its machine prints a new one"
             )
-        if answer.status_code in (429, 502, 503, 504):
+        if answer.status_code == 429 or answer.status_code >= 500:
             raise TransientError(f"the service at {self.url} is busy ({answer.status_code})")
-        try:
-            said = answer.json()
-        except ValueError:
-            raise ServiceRefused(f"{self.url} is no query service", status=answer.status_code) from None
         if answer.status_code != 200:
+            try:
+                said = answer.json()
+            except ValueError:
+                raise ServiceRefused(f"{self.url} is no query service", status=answer.status_code) from None
             detail = said.get("detail", "") if isinstance(said, dict) else ""
             raise ServiceRefused(f"{route}: {detail}", status=answer.status_code)
-        return said
+        return answer
 
 
 async def patiently(client: ServiceClient, method: str, route: str, *, body: Any = None, **given: Any) -> Any:
     """Make a call that must not be lost: try again, ever slower, while the service cannot be reached."""
+    return await with_patience(lambda: client.call(method, route, body=body, **given))
+
+
+async def with_patience(call: Callable[[], Awaitable[T]]) -> T:
+    """Await a call that must not be lost: make it again, ever slower, while the service cannot be reached."""
     wait_s = 0.2
     while True:
         try:
-            return await client.call(method, route, body=body, **given)
+            return await call()
         except TransientError:
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * 2, 10.0)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from metatree import Limits, Tree
@@ -13,8 +14,8 @@ from metatree.errors import MetatreeError, TransientError, UserError
 from metatree.threads import run_beside
 from metatree_agents.service.answering import Asked, Said, answer_query
 from metatree_agents.service.client import ServiceClient, ServiceRefused, patiently
-from metatree_agents.service.engine_memory import learn
 from metatree_agents.service.matching import matches_of
+from metatree_agents.service.memories import Memory, OwnTree
 
 RENEW_S: Final = 60.0
 STEPS_S: Final = 0.25
@@ -25,12 +26,12 @@ T = TypeVar("T")
 
 
 class Engine:
-    """Answers queries of one service from one tree.
+    """Answers queries of one service from one memory.
 
     Args:
         client: the service, as a user with the role of an engine; entered by the caller.
-        tree: the memory; shared by all searches of this engine.
-        parts: router and reader and so on, as for `search`; none for the embedded ones.
+        tree: the memory; shared by all searches of this engine. A tree of its own, or one that a service shares.
+        parts: router and reader and so on, as for `search`, or what gives them for a tree; none for the embedded ones.
         several: how many topics are answered at the same time.
         limits: bounds of each search.
         renew_s: how often the lease of a topic is renewed; well below the server's lease.
@@ -39,17 +40,17 @@ class Engine:
     def __init__(
         self,
         client: ServiceClient,
-        tree: Tree,
+        tree: Tree | Memory,
         *,
-        parts: Mapping[str, Any] | None = None,
+        parts: Mapping[str, Any] | Callable[[Tree], Mapping[str, Any]] | None = None,
         several: int = 1,
         limits: Limits | None = None,
         renew_s: float = RENEW_S,
         on_answer: Callable[[Asked, Said], None] | None = None,
     ) -> None:
         self._client = client
-        self._tree = tree
-        self._parts = dict(parts or {})
+        self._memory: Memory = OwnTree(client, tree) if isinstance(tree, Tree) else tree
+        self._parts = parts if callable(parts) else lambda _: parts or {}
         self._several = max(1, several)
         self._limits = limits
         self._renew_s = renew_s
@@ -100,7 +101,9 @@ class Engine:
         while not self._stopping.is_set():
             try:
                 batch = await self._until_stopped(self._client.call("GET", "get-new-queries"))
-            except TransientError as exc:
+            except (TransientError, ServiceRefused) as exc:
+                if isinstance(exc, ServiceRefused) and exc.status < 500:
+                    raise
                 _log.warning("%s; trying again", exc)
                 await self._until_stopped(asyncio.sleep(IDLE_S))
                 continue
@@ -114,12 +117,23 @@ class Engine:
             for item in batch["Queries"]:
                 ((seq, text),) = item.items()
                 modifiers = (batch.get("Modifiers") or {}).get(seq) or {}
-                if self._stopping.is_set() or not await self._answer(topic, int(seq), text, modifiers):
-                    with suppress(MetatreeError):
-                        await self._client.call("POST", "hand-back", body={"Topic": topic, "Lease": lease})
+                told = (batch.get("Asked") or {}).get(seq) or []
+                asked = Asked(topic, int(seq), text, modifiers, told=told)
+                if self._stopping.is_set() or not (said := await self._answer(asked)):
+                    await self._hand_back(topic, lease)
                     return
+                if said.asks:
+                    await self._park(asked, said, lease)
+                    return
+        except MetatreeError:  # of the memory: others may have it
+            await self._hand_back(topic, lease)
+            raise
         finally:
             renewing.cancel()
+
+    async def _hand_back(self, topic: str, lease: str | None) -> None:
+        with suppress(MetatreeError):
+            await self._client.call("POST", "hand-back", body={"Topic": topic, "Lease": lease})
 
     async def _renew(self, topic: str, lease: str | None) -> None:
         while lease:
@@ -129,31 +143,34 @@ class Engine:
             except MetatreeError:
                 return  # another engine has it; the first answer wins
 
-    async def _answer(self, topic: str, seq: int, text: str, modifiers: Mapping[str, Any]) -> bool:
-        """Answer one query; False when the search was stopped before its end."""
-        thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
-        asked = Asked(topic, seq, text, modifiers, thread)
+    async def _answer(self, asked: Asked) -> Said | None:
+        """Answer one query, or come to where its run asks a person; None when the search was stopped before."""
+        topic, seq = asked.topic, asked.seq
+        try:
+            thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
+        except ServiceRefused:
+            thread = []  # a service that shows engines no threads: the query stands alone
+        asked = replace(asked, earlier=thread)
         steps: list[dict[str, Any]] = []
         telling = asyncio.ensure_future(self._tell(topic, seq, steps))
         try:
-            said = await self._until_stopped(
-                run_beside(
-                    lambda: answer_query(
-                        self._tree, asked, parts=self._parts, limits=self._limits, on_step=steps.append
-                    )
-                )
-            )
-        except MetatreeError as exc:
-            said = Said([f"The search failed: {exc}"], [], [], "failed", str(exc))
+            said = await self._until_stopped(self._said(asked, steps))
         finally:
             telling.cancel()
         if said is None:
-            return False
+            return None
         await self._send(topic, seq, steps)
+        if not said.asks:
+            await self._give(asked, said)
+        if self._on_answer is not None:
+            self._on_answer(asked, said)
+        return said
+
+    async def _give(self, asked: Asked, said: Said) -> None:
         body = {
-            "Topic": topic,
-            "Seq": seq,
-            "Query": text,
+            "Topic": asked.topic,
+            "Seq": asked.seq,
+            "Query": asked.text,
             "Answer": said.answer,
             "Think": said.think,
             "Sources": said.sources,
@@ -161,10 +178,31 @@ class Engine:
         try:
             await patiently(self._client, "POST", "give-new-answer", body=body)
         except ServiceRefused as exc:
-            _log.warning("the answer to %s %d was not taken: %s", topic, seq, exc)
-        if self._on_answer is not None:
-            self._on_answer(asked, said)
-        return True
+            _log.warning("the answer to %s %d was not taken: %s", asked.topic, asked.seq, exc)
+
+    async def _park(self, asked: Asked, said: Said, lease: str | None) -> None:
+        """Let a topic wait for a person; its run is in the journal, so this engine or another goes on with it."""
+        body = {"Topic": asked.topic, "Seq": asked.seq, "Lease": lease, "Questions": said.asks}
+        try:
+            await patiently(self._client, "POST", "ask-person", body=body)
+        except ServiceRefused as exc:  # the lease has ended: whoever has it now comes to the same question
+            _log.warning("what %s %d asks was not taken: %s", asked.topic, asked.seq, exc)
+
+    async def _said(self, asked: Asked, steps: list[dict[str, Any]]) -> Said:
+        """Search the memory as it is now."""
+        async with self._memory.using() as tree:
+            version = self._memory.version
+            try:
+                said = await run_beside(
+                    lambda: answer_query(
+                        tree, asked, parts=self._parts(tree), limits=self._limits, on_step=steps.append
+                    )
+                )
+            except MetatreeError as exc:
+                return Said([f"The search failed: {exc}"], [], [], "failed", str(exc))
+        if version:
+            said = replace(said, think=[f"searched version {version} of the memory", *said.think])
+        return said
 
     async def _tell(self, topic: str, seq: int, steps: list[dict[str, Any]]) -> None:
         while True:
@@ -183,13 +221,16 @@ class Engine:
     async def _look_up(self) -> None:
         while not self._stopping.is_set():
             try:
-                wish = await self._client.call("GET", "get-new-lookup")
+                index = self._memory.index
+                state = {} if index is None else {"Index": index}
+                wish = await self._client.call("GET", "get-new-lookup", **state)
             except MetatreeError:  # 404: none is wanted
                 await self._until_stopped(asyncio.sleep(IDLE_S))
                 continue
-            found = await asyncio.to_thread(
-                matches_of, self._tree, wish["Fragment"], wish["Count"], wish["Threshold"]
-            )
+            async with self._memory.using() as tree:
+                found = await asyncio.to_thread(
+                    matches_of, tree, wish["Fragment"], wish["Count"], wish["Threshold"]
+                )
             with suppress(ServiceRefused):
                 await patiently(
                     self._client,
@@ -200,7 +241,7 @@ class Engine:
 
     async def _learn(self) -> None:
         while not self._stopping.is_set():
-            with suppress(TransientError):
-                while await learn(self._client, self._tree):
-                    pass
+            # ServiceRefused: a service that has the documented routes alone tells engines no recommendations.
+            with suppress(TransientError, ServiceRefused):
+                await self._memory.follow()
             await self._until_stopped(asyncio.sleep(LEARN_S))

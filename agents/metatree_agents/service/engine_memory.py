@@ -1,39 +1,147 @@
-"""Recommendations become memory: what people promote or correct is remembered in the tree of an engine."""
+"""Recommendations become memory: what people promote or correct is remembered in the tree of an engine, and what they
+flag or correct counts less in searches for the same."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from metatree_routers import text_evidence
 
 from metatree import Tree
+from metatree.errors import MetatreeError
+from metatree.flags import flag
 from metatree.layer import Layer
-from metatree.remembering import remember
-from metatree_agents.service.client import ServiceClient, patiently
-from metatree_agents.service.recommendations import NEGATIVE
+from metatree.remembering import known_text, remember
+from metatree_agents.service.client import ServiceClient, ServiceRefused, patiently
+from metatree_agents.service.recommendations import CORRECTION, NEGATIVE
 
 _FACT = "recommendations-from:"
+_MOST_NAMED: Final = 10
+_LEAST_CHARS: Final = 12
+"""A quote or fragment of fewer characters is in too many texts to say which is meant."""
+_LOOKED_AT: Final = 20
+
+Turn = Mapping[str, Any]
+"""A query of a thread with its answer, as the wire has it."""
 
 
 async def learn(client: ServiceClient, tree: Tree) -> int:
     """Remember what was recommended since the last time; return how many recommendations came.
 
-    Each is remembered once in a tree, whatever happens in between: the same text is one memory.
+    Each is remembered once in a tree, whatever happens in between: the same text is one memory, the same flag one flag.
     """
     layer, fact = Layer(tree.memory), _FACT + client.url
     after = int(layer.fact(fact) or 0)
     came = await patiently(client, "GET", "get-recommendations", After=after)
     for one in came:
-        if one["type"] not in NEGATIVE:
-            await asyncio.to_thread(_remember, tree, one)
+        thread: list[Turn] = []
+        if one["type"] in (*NEGATIVE, CORRECTION):
+            with suppress(ServiceRefused):  # the topic is gone; what it named may be in the tree all the same
+                thread = await patiently(client, "GET", "get-topic-thread", Topic=one["topic"])
+        await asyncio.to_thread(_take, tree, one, thread)
         with tree.memory.transaction():
             layer.set_fact(fact, one["number"])
     return len(came)
 
 
-def _remember(tree: Tree, one: dict[str, str]) -> None:
-    remember(
+def _take(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> None:
+    if one["type"] in NEGATIVE:
+        _flag(tree, one, named(tree, one, thread), "off topic")
+        return
+    if one["type"] != CORRECTION:
+        _remember(tree, one, one["fragment"], one["comment"])
+        return
+    # A paragraph of the answer is what is wrong, and the comment says what is right; any other text is what is right,
+    # and the answer that was given is wrong.
+    wrong = next((turn for turn in thread if _said(turn, one["fragment"])), None)
+    made = (one["comment"],) if wrong is not None else (one["fragment"], one["comment"])
+    remembered = _remember(tree, one, *made)
+    if wrong is not None:
+        nodes = named(tree, one, [wrong])
+    else:
+        asked = [turn for turn in thread if _same(turn["Query"], one["query"])]
+        nodes = [node for turn in asked for node in _sources(turn)]
+    _flag(tree, one, [node for node in nodes if node != remembered], "corrected")
+
+
+def named(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> list[str]:
+    """Return the nodes that a fragment of an answer, or of a text, comes from.
+
+    The memory that says it; the sources that it quotes, or all of the answer that says it; else the nodes that say it
+    word for word.
+    """
+    fragment, found = one["fragment"], list[str]()
+    memory = known_text(tree, fragment)
+    if memory is not None:
+        found.append(memory.id)
+    for turn in thread:
+        if _said(turn, fragment):
+            sources = _sources(turn)
+            quotes = [(each.get("Node"), each.get("Quote") or "") for each in turn.get("Sources") or ()]
+            quoted = [node for node, quote in quotes if node and _meet(quote, fragment)]
+            found += quoted or [node for node in sources if _says(tree, node, fragment)] or sources
+    if not found and len(_plain(fragment)) >= _LEAST_CHARS:
+        near = text_evidence(tree).rank([fragment], k=_LOOKED_AT)
+        found = [scored.node_id for scored in near if _says(tree, scored.node_id, fragment)]
+    return [node for node in dict.fromkeys(found) if node in tree][:_MOST_NAMED]
+
+
+def _flag(tree: Tree, one: Mapping[str, str], nodes: Sequence[str], why: str) -> None:
+    for node in nodes:
+        if node in tree:
+            source = f"{one['type']}, topic {one['topic']}"
+            flag(tree, node, one["query"], why=why, who=one["on_behalf_of"], source=source)
+
+
+def _remember(tree: Tree, one: Mapping[str, str], *texts: str) -> str | None:
+    said = "\n\n".join(text for text in texts if text.strip())[:190_000]
+    if not said.strip():
+        return None
+    made = remember(
         tree,
-        "\n\n".join(text for text in (one["fragment"], one["comment"]) if text.strip())[:190_000],
+        said,
         title=" ".join(one["query"].split())[:100] or None,
         source=f"{one['type']}, topic {one['topic']}",
         who=one["on_behalf_of"],
     )
+    return made.node.id
+
+
+def _sources(turn: Turn) -> list[str]:
+    return [each["Node"] for each in turn.get("Sources") or () if each.get("Node")]
+
+
+def _said(turn: Turn, fragment: str) -> bool:
+    """Say whether an answer says a text: it is in one of its paragraphs, or in all of them together."""
+    answer = turn.get("Answer") or []
+    return len(_plain(fragment)) >= _LEAST_CHARS and _plain(fragment) in _plain(" ".join(answer))
+
+
+def _meet(quote: str, fragment: str) -> bool:
+    if _pieces_in(fragment, quote):
+        return True
+    return len(_plain(quote)) >= _LEAST_CHARS and _plain(quote) in _plain(fragment)
+
+
+def _pieces_in(fragment: str, text: str) -> bool:
+    """Say whether a text has a fragment, or all that is between the places where an answer left something out."""
+    pieces = [plain for piece in fragment.split("…") if (plain := _plain(piece))]
+    return len("".join(pieces)) >= _LEAST_CHARS and all(piece in _plain(text) for piece in pieces)
+
+
+def _says(tree: Tree, node: str, fragment: str) -> bool:
+    try:
+        return _pieces_in(fragment, tree.content(node))
+    except (MetatreeError, OSError):
+        return False
+
+
+def _same(one: str, other: str) -> bool:
+    return _plain(one) == _plain(other)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()

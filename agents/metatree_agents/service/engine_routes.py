@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from metatree_agents.service.bodies import Body, Seq, TopicId
-from metatree_agents.service.calls import caller, parameters, parameters_of, read, refused
+from metatree_agents.service.bodies import Body, JsonObject, Name, Seq, TopicId
+from metatree_agents.service.calls import caller, number, parameters, parameters_of, read, refused
+from metatree_agents.service.recommendations import Recommendation
 from metatree_agents.service.state import Service
-from metatree_agents.service.wire import ANSWERING, described, taking
+from metatree_agents.service.wire import ANSWERING, described, said, taking
 
 router = APIRouter(prefix="/api")
 MAX_STEPS = 200
@@ -22,7 +23,7 @@ class Held(Body):
     """A topic, and the lease under which an engine has it."""
 
     Topic: TopicId
-    Lease: Annotated[str, Field(max_length=64)]
+    Lease: Name
 
 
 class Steps(Body):
@@ -30,7 +31,7 @@ class Steps(Body):
 
     Topic: TopicId
     Seq: Seq
-    Steps: Annotated[list[dict[str, Any]], Field(max_length=MAX_STEPS)]
+    Steps: Annotated[list[JsonObject], Field(max_length=MAX_STEPS)]
 
 
 @router.post("/renew-lease", responses=described(409, 422), openapi_extra=taking(Held))
@@ -68,9 +69,15 @@ async def give_progress(request: Request) -> Response:
     return JSONResponse({})
 
 
-@router.get("/get-recommendations", responses=described(422))
-async def get_recommendations(request: Request, After: Annotated[int, Field(ge=0)] = 0) -> Response:  # noqa: N803
+@router.get(
+    "/get-recommendations",
+    response_model=list[Recommendation],
+    responses=described(422),
+    openapi_extra=said("After"),
+)
+async def get_recommendations(request: Request) -> Response:
     """Return what people recommended after a number, oldest first, so that an engine can remember it."""
-    service = Service.of(request)
-    await caller(request, service.users, await parameters(request), *ANSWERING)
-    return JSONResponse([asdict(one) for one in await service.recommendations.after(After)])
+    service, given = Service.of(request), await parameters(request)
+    await caller(request, service.users, given, *ANSWERING)
+    after = number(given, "After", least=0) if "After" in given else 0
+    return JSONResponse([asdict(one) for one in await service.recommendations.after(after)])

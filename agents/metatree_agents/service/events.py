@@ -8,39 +8,54 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
+from metatree_agents.service.asking import on_wire
 from metatree_agents.service.calls import caller, gone, number, parameters, refused
 from metatree_agents.service.state import Service
 from metatree_agents.service.waiting import first_of
 from metatree_agents.service.wire import ASKING, answered, described, said, topic_of
 
 router = APIRouter(prefix="/api")
+HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 BEAT_S: Final = 15.0
 """How often a comment is sent while nothing happens, so that proxies keep the connection."""
 
 
-@router.get("/events", responses=described(404, 422), openapi_extra=said("Topic", "Seq"))
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={
+        **described(404, 422),
+        200: {"description": "The steps, then the answer", "content": {"text/event-stream": {}}},
+    },
+    openapi_extra=said("Topic", "Seq"),
+)
 async def events(request: Request) -> Response:
-    """Stream the steps of a query, and its answer as the last event."""
+    """Stream the steps of a query, what it asks a person (again when that is answered), and its answer at the end."""
     service, given = Service.of(request), await parameters(request)
     who = await caller(request, service.users, given, *ASKING)
     topic, seq = await topic_of(service, who, given), number(given, "Seq")
     if await service.queue.query(topic, seq) is None:
         raise refused(404, f"there is no query {seq} in this topic")
-    last = request.headers.get("last-event-id", "0")
-    after = int(last) if last.isascii() and last.isdigit() and len(last) < 19 else 0
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    after = number_of_step(request.headers.get("last-event-id", "0"))
     return StreamingResponse(
-        _stream(request, service, topic, seq, after), media_type="text/event-stream", headers=headers
+        stream(request, service, topic, seq, after), media_type="text/event-stream", headers=HEADERS
     )
 
 
-async def _stream(request: Request, service: Service, topic: str, seq: int, after: int) -> AsyncIterator[str]:
+def number_of_step(said: str) -> int:
+    """Return the number of the last step that a client has, 0 when what it says is none."""
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
+
+
+async def stream(request: Request, service: Service, topic: str, seq: int, after: int) -> AsyncIterator[str]:
+    """Yield the steps of a query that came after a number, and its answer at last, as events."""
     left = gone(request)
+    told: dict[int, dict[str, Any]] = {}
     yield "retry: 2000\n\n"
     try:
         while not left.done():
@@ -50,6 +65,10 @@ async def _stream(request: Request, service: Service, topic: str, seq: int, afte
                 for step, data in await service.progress.after(topic, seq, after):
                     after = step
                     yield f"id: {step}\nevent: step\ndata: {data}\n\n"
+                for asked in on_wire(query.asked) if query is not None else ():
+                    if told.get(asked["Id"]) != asked:
+                        told[asked["Id"]] = asked
+                        yield f"event: question\ndata: {json.dumps(asked)}\n\n"
                 if query is None:
                     yield "event: gone\ndata: {}\n\n"
                     return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +11,12 @@ from typing import Any, Final
 from metatree_agents.service.database import Database
 
 LOOKUP_LEASE_S: Final = 60.0
+_NEXT: Final = (
+    "SELECT number, fragment, fingerprint, count, threshold FROM lookup"
+    " WHERE matches IS NULL AND (out_until IS NULL OR out_until <= ?)"
+    " AND fingerprint NOT IN (SELECT fingerprint FROM lookup WHERE matches IS NULL AND out_until > ?)"
+    " ORDER BY number LIMIT 1"
+)
 
 
 def fingerprint(fragment: str) -> str:
@@ -45,20 +50,30 @@ class Lookups:
     Matches come back with the fingerprint alone, so one lookup of a fingerprint is out at a time.
     """
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
         self._database = database
-        self._clock = clock
+        self._clock = clock or database.clock
 
     async def add(
-        self, topic: str, seq: int, fragment: str, count: int, threshold: float, *, index: str = ""
+        self, topic: str, seq: int, fragment: str, count: int, threshold: float
     ) -> tuple[str, float]:
-        """Wish for a lookup; return its fingerprint and the time. The same wish twice is one lookup.
+        """Wish for a lookup; return its fingerprint and the time.
 
-        Args:
-            index: the version of the index that an earlier result must come from to be good enough.
+        The same wish twice is one lookup, until an engine says that its index has changed: then it is made again, and
+        takes the place of the earlier one. A query that is taken out meanwhile wishes for nothing.
         """
         now, mark = self._clock(), fingerprint(fragment)
         async with self._database.transaction() as do:
+            sql = "SELECT 1 FROM query WHERE topic = ? AND seq = ?" + self._database.held
+            if await do.row(sql, topic, seq) is None:
+                return mark, now
+            versions = await do.rows("SELECT engine, version FROM service_index ORDER BY engine")
+            index = json.dumps([list(row) for row in versions]) if versions else ""
+            await do.execute(
+                "DELETE FROM lookup_wish WHERE topic = ? AND seq = ? AND lookup IN (SELECT number FROM lookup"
+                " WHERE fingerprint = ? AND fragment = ? AND count = ? AND threshold = ? AND key <> ?)",
+                *(topic, seq, mark, fragment, count, threshold, _key(fragment, count, threshold, index)),
+            )
             await do.execute(
                 "INSERT INTO lookup(key, fingerprint, fragment, count, threshold, at) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT(key) DO NOTHING",
@@ -71,18 +86,20 @@ class Lookups:
             )
         return mark, now
 
-    async def claim(self, engine: str) -> Lookup | None:
-        """Give an engine the oldest lookup that is not out, None when there is none."""
+    async def claim(self, engine: str, *, index: str | None = None) -> Lookup | None:
+        """Give an engine the oldest lookup that is not out, None when there is none.
+
+        Args:
+            index: the state of the index that the engine looks in, as it says; None when it does not.
+        """
         now = self._clock()
+        if index is not None:
+            await self._note_index(engine, index)
+        if await self._database.row(_NEXT, now, now) is None:  # what most calls find, without a transaction
+            return None
         async with self._database.transaction() as do:
-            row = await do.row(
-                "SELECT number, fragment, fingerprint, count, threshold FROM lookup AS wanted"
-                " WHERE matches IS NULL AND (out_until IS NULL OR out_until <= ?)"
-                " AND NOT EXISTS (SELECT 1 FROM lookup AS other WHERE other.fingerprint = wanted.fingerprint"
-                " AND other.number <> wanted.number AND other.matches IS NULL AND other.out_until > ?)"
-                " ORDER BY number LIMIT 1" + self._database.skip_locked,
-                *(now, now),
-            )
+            await do.alone("lookups")
+            row = await do.row(_NEXT + self._database.held, now, now)
             if row is None:
                 return None
             await do.execute(
@@ -91,12 +108,21 @@ class Lookups:
             )
         return Lookup(row[1], row[2], int(row[3]), float(row[4]))
 
+    async def _note_index(self, engine: str, index: str) -> None:
+        known = await self._database.row("SELECT version FROM service_index WHERE engine = ?", engine)
+        if known is None or known[0] != index:
+            await self._database.execute(
+                "INSERT INTO service_index(engine, version) VALUES (?, ?)"
+                " ON CONFLICT(engine) DO UPDATE SET version = excluded.version",
+                *(engine, index),
+            )
+
     async def give(self, mark: str, matches: Sequence[str]) -> bool:
         """Take the matches of the lookup that is out, or was last out; False when none with this fingerprint waits."""
         async with self._database.transaction() as do:
             row = await do.row(
                 "SELECT number FROM lookup WHERE fingerprint = ? AND matches IS NULL AND out_until IS NOT NULL"
-                " ORDER BY out_until DESC LIMIT 1",
+                " ORDER BY out_until DESC LIMIT 1" + self._database.held,
                 mark,
             )
             if row is None:

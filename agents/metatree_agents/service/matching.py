@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
 import numpy as np
@@ -14,6 +15,12 @@ from metatree.errors import MetatreeError
 CANDIDATES: Final = 200
 _TEXT_CHARS: Final = 2_000
 _embedder: list[StaticEmbedder] = []
+
+
+def index_of(tree: Tree) -> str:
+    """Return what differs whenever a lookup in a tree may find something else."""
+    place = hashlib.sha256(str(tree.path or "").encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return f"{place}@{tree.sequence}"
 
 
 def matches_of(tree: Tree, fragment: str, count: int, threshold: float) -> list[str]:

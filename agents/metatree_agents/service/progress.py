@@ -18,7 +18,9 @@ class Progress:
     async def add(self, topic: str, seq: int, steps: Sequence[Mapping[str, Any]]) -> bool:
         """Keep some steps; False when there is no such query."""
         async with self._database.transaction() as do:
-            if await do.row("SELECT 1 FROM query WHERE topic = ? AND seq = ?", topic, seq) is None:
+            # Taken by one at a time, so that steps of a query are seen in the order of their numbers.
+            sql = "SELECT 1 FROM query WHERE topic = ? AND seq = ?" + self._database.held
+            if await do.row(sql, topic, seq) is None:
                 return False
             for step in steps:
                 await do.execute(
@@ -31,10 +33,8 @@ class Progress:
 
     async def after(self, topic: str, seq: int, number: int) -> list[tuple[int, str]]:
         """Return (number, JSON) of the steps that came after one, oldest first."""
-        async with self._database.transaction() as do:
-            rows = await do.rows(
-                "SELECT number, data FROM progress WHERE topic = ? AND seq = ? AND number > ?"
-                " ORDER BY number LIMIT 500",
-                *(topic, seq, number),
-            )
+        rows = await self._database.rows(
+            "SELECT number, data FROM progress WHERE topic = ? AND seq = ? AND number > ? ORDER BY number LIMIT 500",
+            *(topic, seq, number),
+        )
         return [(int(row[0]), str(row[1])) for row in rows]

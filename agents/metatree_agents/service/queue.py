@@ -7,18 +7,21 @@ answer to a query wins.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
-import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from metatree.errors import TransientError
+from metatree_agents.service.asking import Ask, asks_of
 from metatree_agents.service.database import Database, Transaction
 
 LEASE_S: Final = 300.0
 ATTEMPTS: Final = 5
-Status = Literal["Open", "Pending", "Done", "Failed"]
+Status = Literal["Open", "Pending", "Done", "Failed", "Waiting"]
 Given = Literal["accepted", "again", "conflict", "unknown"]
 """What becomes of an answer: the first wins, the same again is fine, another or an unclear one is refused."""
 
@@ -38,6 +41,8 @@ class Query:
     modifiers: dict[str, Any]
     at: float
     attempts: int
+    asked: list[Ask]
+    """What its run asks a person, or did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class Refused(Exception):
 
 # What has no lease is ready whatever the clock says, which may have gone back.
 _READY = "ready_at IS NOT NULL AND (lease IS NULL OR ready_at <= ?)"
-_COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts"
+_COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked"
 
 
 class Queue:
@@ -67,7 +72,7 @@ class Queue:
         lease_s: how long an engine has for a topic; each answer in it renews the lease.
         attempts: how many engines may try a query before it fails.
         shared: whether users may ask and read in topics of others.
-        clock: seconds since 1970; another one for tests.
+        clock: seconds since 1970; the database's by default.
     """
 
     def __init__(
@@ -77,13 +82,15 @@ class Queue:
         lease_s: float = LEASE_S,
         attempts: int = ATTEMPTS,
         shared: bool = False,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self.lease_s = lease_s
         self.attempts = attempts
         self.shared = shared
         self._database = database
-        self._clock = clock
+        self._clock = clock or database.clock
+        self._waits = False
+        """Whether a claim waits for a topic that another transaction holds."""
 
     # asking
 
@@ -101,51 +108,72 @@ class Queue:
         Raises:
             Refused: the topic is somebody else's.
         """
-        now = self._clock()
         async with self._database.transaction() as do:
-            # One statement takes the row for this transaction, so numbers are dense whoever asks at the same time.
-            found = await do.row(
-                "INSERT INTO topic(id, owner, made_at, last_seq, ready_at) VALUES (?, ?, ?, 1, ?)"
-                " ON CONFLICT(id) DO UPDATE SET last_seq = topic.last_seq + 1,"
-                " ready_at = COALESCE(topic.ready_at, excluded.ready_at) RETURNING last_seq, owner",
-                *(topic, user, now, now),
-            )
-            assert found is not None
-            if found[1] != user and not self.shared:
-                raise Refused(topic)
-            await do.execute(
-                "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, 'Open', 0)",
-                *(topic, found[0], text, user, model, json.dumps(dict(modifiers or {})), now),
-            )
+            return await self.add_within(do, topic, user, text, model=model, modifiers=modifiers)
+
+    async def add_within(
+        self,
+        do: Transaction,
+        topic: str,
+        user: str,
+        text: str,
+        *,
+        model: str = "default",
+        modifiers: Mapping[str, Any] | None = None,
+    ) -> tuple[int, float]:
+        """Do what `add` does, as a part of a transaction."""
+        now = self._clock()
+        # One statement takes the row for this transaction, so numbers are dense whoever asks at the same time.
+        found = await do.row(
+            "INSERT INTO topic(id, owner, made_at, last_seq, ready_at) VALUES (?, ?, ?, 1, ?)"
+            " ON CONFLICT(id) DO UPDATE SET last_seq = topic.last_seq + 1,"
+            " ready_at = COALESCE(topic.ready_at, excluded.ready_at) RETURNING last_seq, owner",
+            *(topic, user, now, now),
+        )
+        assert found is not None
+        if found[1] != user and not self.shared:
+            raise Refused(topic)
+        await do.execute(
+            "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, 'Open', 0)",
+            *(topic, found[0], text, user, model, json.dumps(dict(modifiers or {})), now),
+        )
         return int(found[0]), now
+
+    async def open_of(self, owner: str) -> int:
+        """Return how many queries in the topics of a user are not answered yet."""
+        async with self._database.transaction() as do:
+            found = await do.row(
+                "SELECT count(*) FROM topic JOIN query ON query.topic = topic.id WHERE topic.owner = ?"
+                " AND topic.ready_at IS NOT NULL AND query.status IN ('Open', 'Pending', 'Waiting')",
+                owner,
+            )
+        return int(found[0]) if found else 0
 
     async def topics(self, owner: str) -> dict[str, str]:
         """Return the topics of a user with the first query of each, the newest topic first."""
-        async with self._database.transaction() as do:
-            rows = await do.rows(
-                "SELECT topic.id, query.text FROM topic JOIN query ON query.topic = topic.id AND query.seq = 1"
-                " WHERE topic.owner = ? ORDER BY topic.made_at DESC, topic.id",
-                owner,
-            )
+        rows = await self._database.rows(
+            "SELECT topic.id, query.text FROM topic JOIN query ON query.topic = topic.id AND query.seq = 1"
+            " WHERE topic.owner = ? ORDER BY topic.made_at DESC, topic.id",
+            owner,
+        )
         return dict(rows)
 
     async def owner(self, topic: str) -> str | None:
         """Return whose topic it is, None when there is none."""
-        async with self._database.transaction() as do:
-            found = await do.row("SELECT owner FROM topic WHERE id = ?", topic)
+        found = await self._database.row("SELECT owner FROM topic WHERE id = ?", topic)
         return None if found is None else str(found[0])
 
     async def thread(self, topic: str) -> list[Query]:
         """Return all queries of a topic in order, none when there is no such topic."""
-        async with self._database.transaction() as do:
-            rows = await do.rows(f"SELECT {_COLUMNS} FROM query WHERE topic = ? ORDER BY seq", topic)
+        rows = await self._database.rows(f"SELECT {_COLUMNS} FROM query WHERE topic = ? ORDER BY seq", topic)
         return [_query(row) for row in rows]
 
     async def query(self, topic: str, seq: int) -> Query | None:
         """Return one query, None when there is none."""
-        async with self._database.transaction() as do:
-            row = await do.row(f"SELECT {_COLUMNS} FROM query WHERE topic = ? AND seq = ?", topic, seq)
+        row = await self._database.row(
+            f"SELECT {_COLUMNS} FROM query WHERE topic = ? AND seq = ?", topic, seq
+        )
         return None if row is None else _query(row)
 
     async def remove(self, topic: str, owner: str) -> bool:
@@ -153,7 +181,7 @@ class Queue:
         async with self._database.transaction() as do:
             if not await do.execute("DELETE FROM topic WHERE id = ? AND owner = ?", topic, owner):
                 return False
-            for table in ("query", "progress", "lookup_wish"):
+            for table in ("query", "progress", "lookup_wish", "chat"):
                 await do.execute(f"DELETE FROM {table} WHERE topic = ?", topic)
         return True
 
@@ -161,40 +189,80 @@ class Queue:
 
     async def claim(self, engine: str) -> Claim | None:
         """Give an engine the open queries of the topic that has waited longest, None when none is ready."""
-        now = self._clock()
-        while True:
-            async with self._database.transaction() as do:
-                found = await do.row(
-                    f"SELECT id, lease FROM topic WHERE {_READY} ORDER BY ready_at LIMIT 1"
-                    + self._database.skip_locked,
-                    now,
-                )
-                if found is None:
-                    return None
-                topic = str(found[0])
-                if found[1] is not None:
-                    await self._give_up(do, topic)
-                rows = await do.rows(
-                    "UPDATE query SET status = 'Pending', attempts = attempts + 1, engine = ?"
-                    f" WHERE topic = ? AND status = 'Open' RETURNING {_COLUMNS}",
-                    *(engine, topic),
-                )
-                if not rows:  # all that was left of it has failed
-                    await do.execute(
-                        "UPDATE topic SET ready_at = NULL, engine = NULL, lease = NULL, lease_until = NULL"
-                        " WHERE id = ?",
-                        topic,
-                    )
-                    continue
-                lease, until = secrets.token_urlsafe(12), now + self.lease_s
-                await do.execute(
-                    "UPDATE topic SET engine = ?, lease = ?, lease_until = ?, ready_at = ? WHERE id = ?",
-                    *(engine, lease, until, until, topic),
-                )
-                queries = sorted((_query(row) for row in rows), key=lambda query: query.seq)
-                return Claim(topic, lease, until, queries)
+        now, lease, topic = self._clock(), secrets.token_urlsafe(12), ""
+        try:
+            while True:
+                async with self._database.transaction() as do:
+                    found = await self._take(do, now)
+                    if found is None:
+                        return None
+                    topic, state = found
+                    if state == "taken":
+                        continue
+                    if state == "ended":
+                        await self.give_up(do, topic)
+                    claim = await self._claimed(do, topic, engine, lease, now)
+                if claim is not None:
+                    return claim
+        except (asyncio.CancelledError, TransientError):
+            # It may have been kept just before, and nobody would hear of it.
+            with suppress(TransientError):
+                await self.hand_back(topic, lease)
+            raise
 
-    async def _give_up(self, do: Transaction, topic: str) -> None:
+    async def _take(
+        self, do: Transaction, now: float
+    ) -> tuple[str, Literal["open", "ended", "taken"]] | None:
+        """Take the row of a topic that is ready, None when there is none.
+
+        Returns:
+            The topic, and whether it is open, its lease has ended, or another engine was given it meanwhile.
+        """
+        first = f"SELECT id, lease FROM topic WHERE {_READY} ORDER BY ready_at LIMIT 1"
+        row = await do.row(first + self._database.skip_locked, now)
+        if row is None and self._database.skip_locked and not self._waits:
+            # What others hold now may be free in a moment, as when a query is added, and then nobody would be woken
+            # for it: so one is waited for. One alone, since two could be waited for in a circle, and by one caller
+            # alone, since a server that was stopped may hold it for long.
+            self._waits = True
+            try:
+                row = await do.row(first, now)
+                if row is not None:
+                    topic = str(row[0])
+                    sql = f"SELECT id, lease FROM topic WHERE id = ? AND {_READY}" + self._database.held
+                    row = await do.row(sql, topic, now)
+                    if row is None:
+                        return topic, "taken"
+            finally:
+                self._waits = False
+        if row is None:
+            return None
+        return str(row[0]), "open" if row[1] is None else "ended"
+
+    async def _claimed(
+        self, do: Transaction, topic: str, engine: str, lease: str, now: float
+    ) -> Claim | None:
+        """Give an engine the open queries of a topic whose row is taken, None when there are none."""
+        rows = await do.rows(
+            "UPDATE query SET status = 'Pending', attempts = attempts + 1, engine = ?"
+            f" WHERE topic = ? AND status = 'Open' RETURNING {_COLUMNS}",
+            *(engine, topic),
+        )
+        if not rows:  # all that was left of it has failed
+            await do.execute(
+                "UPDATE topic SET ready_at = NULL, engine = NULL, lease = NULL, lease_until = NULL WHERE id = ?",
+                topic,
+            )
+            return None
+        until = now + self.lease_s
+        await do.execute(
+            "UPDATE topic SET engine = ?, lease = ?, lease_until = ?, ready_at = ?, claimed_at = ? WHERE id = ?",
+            *(engine, lease, until, until, now, topic),
+        )
+        queries = sorted((_query(row) for row in rows), key=lambda query: query.seq)
+        return Claim(topic, lease, until, queries)
+
+    async def give_up(self, do: Transaction, topic: str) -> None:
         """Open again what the last engine did not answer, or let it fail after too many attempts."""
         await do.execute(
             "UPDATE query SET status = CASE WHEN attempts >= ? THEN 'Failed' ELSE 'Open' END"
@@ -218,9 +286,11 @@ class Queue:
         The number that an engine gives need not be ours: where the query there has another text, the one query of
         the topic with this text is meant.
         """
-        now = self._clock()
         async with self._database.transaction() as do:
             found, right = await self._meant(do, topic, seq, text)
+            now = (
+                self._clock()
+            )  # once the topic's row is taken, so that times of a topic are in the order of its answers
             if found is None:
                 return right, 0
             seq, status, known_answer, known_think = found
@@ -239,11 +309,12 @@ class Queue:
         self, do: Transaction, topic: str, seq: int | None, text: str
     ) -> tuple[tuple[int, str, str | None, str | None] | None, Given]:
         """Return the query that an answer is for, or why none is."""
-        # The topic's row is taken first, as everywhere, so that two answers at once take their turns.
-        if not await do.execute("UPDATE topic SET last_seq = last_seq WHERE id = ?", topic):
-            return None, "unknown"
+        # The topic's row is taken first, as everywhere, so that two answers at once take their turns; the queries'
+        # with it, since what is read of a row that had to be waited for is as new as the row.
         rows = await do.rows(
-            "SELECT seq, status, answer, think, text FROM query WHERE topic = ? AND (seq = ? OR text = ?)",
+            "SELECT query.seq, query.status, query.answer, query.think, query.text FROM topic"
+            " JOIN query ON query.topic = topic.id WHERE topic.id = ? AND (query.seq = ? OR query.text = ?)"
+            + self._database.held,
             *(topic, -1 if seq is None else seq, text),
         )
         for row in rows:
@@ -258,10 +329,13 @@ class Queue:
         """Prolong the lease of a topic, or end it when nothing of it is being answered any more."""
         left = dict(
             await do.rows(
-                "SELECT status, min(at) FROM query WHERE topic = ? AND status IN ('Open', 'Pending') GROUP BY status",
+                "SELECT status, min(at) FROM query WHERE topic = ? AND status IN ('Open', 'Pending', 'Waiting')"
+                " GROUP BY status",
                 topic,
             )
         )
+        if "Waiting" in left:
+            return  # the topic is parked until a person has answered
         if "Pending" in left:
             until = now + self.lease_s
             await do.execute(
@@ -277,13 +351,12 @@ class Queue:
     async def renew(self, topic: str, lease: str) -> bool:
         """Prolong a lease for an engine that is still at work; False when it is not the topic's any more."""
         until = self._clock() + self.lease_s
-        async with self._database.transaction() as do:
-            return bool(
-                await do.execute(
-                    "UPDATE topic SET lease_until = ?, ready_at = ? WHERE id = ? AND lease = ?",
-                    *(until, until, topic, lease),
-                )
+        return bool(
+            await self._database.execute(
+                "UPDATE topic SET lease_until = ?, ready_at = ? WHERE id = ? AND lease = ?",
+                *(until, until, topic, lease),
             )
+        )
 
     async def hand_back(self, topic: str, lease: str) -> bool:
         """Open again what an engine that stops did not answer; the attempt does not count."""
@@ -305,25 +378,28 @@ class Queue:
             )
         return True
 
-    async def is_ready(self) -> bool:
-        """Say whether there is a topic to claim."""
-        async with self._database.transaction() as do:
-            return await do.row(f"SELECT 1 FROM topic WHERE {_READY} LIMIT 1", self._clock()) is not None
+    async def ready(self, limit: int) -> int:
+        """Return how many topics there are to claim, at most `limit`."""
+        found = await self._database.row(
+            f"SELECT count(*) FROM (SELECT 1 FROM topic WHERE {_READY} LIMIT ?) AS ready",
+            self._clock(),
+            limit,
+        )
+        return int(found[0]) if found else 0
 
     async def overview(self) -> list[dict[str, Any]]:
         """Return what is not done yet, oldest first: topic, seq, status, attempts, who holds it until when."""
         names = ("topic", "seq", "query", "status", "attempts", "at", "engine", "until")
-        async with self._database.transaction() as do:
-            rows = await do.rows(
-                "SELECT query.topic, query.seq, query.text, query.status, query.attempts, query.at, query.engine,"
-                " topic.lease_until FROM query JOIN topic ON topic.id = query.topic"
-                " WHERE query.status IN ('Open', 'Pending', 'Failed') ORDER BY query.at LIMIT 1000"
-            )
+        rows = await self._database.rows(
+            "SELECT query.topic, query.seq, query.text, query.status, query.attempts, query.at, query.engine,"
+            " topic.lease_until FROM query JOIN topic ON topic.id = query.topic"
+            " WHERE query.status IN ('Open', 'Pending', 'Failed', 'Waiting') ORDER BY query.at LIMIT 1000"
+        )
         return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _query(row: Sequence[Any]) -> Query:
-    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts = row
+    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked = row
     return Query(
         topic,
         int(seq),
@@ -336,4 +412,5 @@ def _query(row: Sequence[Any]) -> Query:
         json.loads(modifiers),
         at,
         int(attempts),
+        asks_of(asked),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +18,8 @@ TYPES: Final = (
 )
 NEGATIVE: Final = frozenset({"Flag as Off Topic"})
 """Says that a text should be found less, not more."""
+CORRECTION: Final = "Make Correction"
+"""Says what is right, and that what was said instead should be found less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,9 @@ class Recommendation:
 class Recommendations:
     """What was recommended, in the order of its coming."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
         self._database = database
-        self._clock = clock
+        self._clock = clock or database.clock
 
     async def add(
         self, *, topic: str, on_behalf_of: str, query: str, fragment: str, comment: str, kind: str
@@ -48,6 +49,7 @@ class Recommendations:
         """Keep a recommendation and return the time."""
         now = self._clock()
         async with self._database.transaction() as do:
+            await do.alone("recommendations")  # engines ask for what came after a number
             await do.execute(
                 "INSERT INTO recommendation(topic, on_behalf_of, query, fragment, comment, type, at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -57,10 +59,9 @@ class Recommendations:
 
     async def after(self, number: int, *, limit: int = 100) -> list[Recommendation]:
         """Return recommendations that came after one, oldest first."""
-        async with self._database.transaction() as do:
-            rows = await do.rows(
-                "SELECT number, topic, on_behalf_of, query, fragment, comment, type, at FROM recommendation"
-                " WHERE number > ? ORDER BY number LIMIT ?",
-                *(number, limit),
-            )
+        rows = await self._database.rows(
+            "SELECT number, topic, on_behalf_of, query, fragment, comment, type, at FROM recommendation"
+            " WHERE number > ? ORDER BY number LIMIT ?",
+            *(number, limit),
+        )
         return [Recommendation(*row) for row in rows]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from metatree_agents.service.tree_schema import TREES
+
 _FIRST = """
 -- Who may call. The secret itself is needed: callers prove that they have it by a hash of it with a nonce.
 CREATE TABLE service_user(
@@ -40,7 +42,7 @@ CREATE TABLE topic(
 CREATE INDEX topic_ready ON topic(ready_at) WHERE ready_at IS NOT NULL;
 CREATE INDEX topic_owner ON topic(owner, made_at);
 
--- Queries. `status`: Open, Pending, Done or Failed.
+-- Queries. `status`: Open, Pending, Done, Failed or Waiting.
 CREATE TABLE query(
     topic TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -108,12 +110,66 @@ CREATE TABLE recommendation(
 );
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST,)
+_FRONT = """
+-- Since when an engine has a topic; `lease_until` moves on while it works.
+ALTER TABLE topic ADD COLUMN claimed_at DOUBLE PRECISION;
+
+-- When each user was last seen, to the minute.
+CREATE TABLE service_use(name TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL);
+
+-- Keys that are sent as they are (`Authorization: Bearer`), by their SHA-256; several for a user.
+CREATE TABLE service_key(
+    hash TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    made_at DOUBLE PRECISION NOT NULL,
+    used_at DOUBLE PRECISION
+);
+CREATE INDEX service_key_name ON service_key(name);
+
+-- Which query a chat request became. `asked` is a hash of its asker and messages; `number` counts those that were asked
+-- again on purpose. `delivered_at`: when its answer went out, NULL while it did not.
+CREATE TABLE chat(
+    asked TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    topic TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    retry TEXT,
+    delivered_at DOUBLE PRECISION,
+    PRIMARY KEY(asked, number)
+);
+CREATE INDEX chat_topic ON chat(topic);
+"""
+
+_ASKED = """
+-- What the run of a query asks a person, as JSON; a query that waits for an answer is Waiting.
+ALTER TABLE query ADD COLUMN asked TEXT;
+DROP INDEX query_unsettled;
+CREATE INDEX query_unsettled ON query(status, at) WHERE status IN ('Open', 'Pending', 'Failed', 'Waiting');
+"""
+
+_INDEXES = """
+-- Which state of its index each engine looks fragments up in; a lookup made in another state is made again when it is
+-- asked for again.
+CREATE TABLE service_index(engine TEXT PRIMARY KEY, version TEXT NOT NULL);
+"""
+
+_LOGIN = """
+-- One-time codes that log somebody in to the web page, by a hash of the code.
+CREATE TABLE service_login(code TEXT PRIMARY KEY, name TEXT NOT NULL, expires_at DOUBLE PRECISION NOT NULL);
+CREATE INDEX service_session_name ON service_session(name);
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES, _LOGIN)
 
 
-def statements(script: str, *, serial: str) -> Iterator[str]:
-    """Yield the statements of a script; `serial` is the type of a key that the database counts up."""
+def statements(script: str, *, serial: str, blob: str = "BLOB") -> Iterator[str]:
+    """Yield the statements of a script.
+
+    Args:
+        serial: the type of a key that the database counts up.
+        blob: the type of bytes.
+    """
     lines = (line for line in script.splitlines() if not line.startswith("--"))
     for statement in "\n".join(lines).split(";"):
         if statement.strip():
-            yield statement.replace("{serial}", serial)
+            yield statement.replace("{serial}", serial).replace("{blob}", blob)

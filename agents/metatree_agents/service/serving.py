@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import httpx2
 import uvicorn
+from starlette.types import ASGIApp
 
 from metatree import Limits, Tree
 from metatree.errors import UserError
+from metatree_agents.service.admin_routes import metrics_app
 from metatree_agents.service.app import create_app
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.database import Database
 from metatree_agents.service.engine import Engine
+from metatree_agents.service.publisher import Published
+from metatree_agents.service.sharing import Sharing
+from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
-from metatree_agents.service.users import Users
+from metatree_agents.service.users import Role, Users
+from metatree_agents.service.web.sessions import Sessions
 
 INSIDE = "engine-inside"
-"""Name of the engine that runs in the server's own process."""
+"""Name of the engines that run in servers' own processes."""
 GRACE_S = 5
 
 
@@ -29,7 +35,8 @@ async def serve_all(
     settings: Settings,
     *,
     memory: Tree | None,
-    parts: Mapping[str, Any],
+    shown: Tree | None = None,
+    parts: Mapping[str, Any] | Callable[[Tree], Mapping[str, Any]],
     limits: Limits | None,
     several: int,
     host: str,
@@ -37,52 +44,80 @@ async def serve_all(
     stop: asyncio.Event,
     say: Callable[[str], None],
     options: str = "",
+    sharing: Sharing | None = None,
+    show: Callable[[str], None] | None = None,
+    proxies: Sequence[str] = (),
+    metrics_at: tuple[str, int] | None = None,
 ) -> None:
     """Serve until `stop` is set.
 
     Args:
         memory: what the engine inside searches; None for no engine inside.
+        shown: what the web page shows when there is no engine inside.
         say: told what a person should know: the address, and the secrets of the first users, once.
         options: options of the command line that name this database.
+        sharing: what is shared with other machines; None for nothing.
+        show: told the secrets of the first users instead of `say`, where that writes a log.
+        proxies: addresses of proxies whose word is taken for who their callers are; this machine's by default.
+        metrics_at: where figures are served besides, to whoever can reach it.
 
     Raises:
-        UserError: the address cannot be listened on.
+        UserError: the address cannot be listened on, or the tree cannot be published.
     """
+    listening, listening_too = None, None
     try:
-        listening = _listening(host, port)
+        await database.start()
+        listening = listen(host, port)
+        if metrics_at is not None:
+            listening_too = listen(*metrics_at, option="--metrics-address")
     except UserError:
+        if listening is not None:
+            listening.close()
         await database.close()
         raise
+    show = show or say
     users = Users(database, settings.proofs)
-    if not await users.list():
-        say(
+    roles: dict[str, Role] = {"admin": "admin", "Frontend_1": "frontend"}
+    if made := await users.first(roles):
+        show(
             f"first start: these secrets are shown only now; `metatree users add NAME{options}` makes new ones"
         )
-        for name, role in (("admin", "admin"), ("Frontend_1", "frontend")):
-            say(f"  {name} ({role}): {await users.add(name, role)}")
-    app = create_app(database, settings)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="on", timeout_graceful_shutdown=GRACE_S
-        )
-    )
-    # The command line stops the server, with all else; two handlers of one signal would get in each other's way.
-    server.capture_signals = _no_signals  # type: ignore[method-assign]
+        for name, secret in made.items():
+            show(f"  {name} ({roles[name]}): {secret}")
+    app = create_app(database, settings, memory=shown if memory is None else memory)
+    server = _server(app, proxies)
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     while not server.started and not serving.done():
         await asyncio.sleep(0.01)
-    shown = f"[{host}]" if ":" in host else host
-    say(f"listening on http://{shown}:{listening.getsockname()[1]}")
+    figures: asyncio.Future[None] | None = None
+    if listening_too is not None:
+        figures_server = _server(metrics_app(app.state.service), ())
+        figures = asyncio.ensure_future(figures_server.serve(sockets=[listening_too]))
+        say("metrics at http://{}:{}/metrics".format(*listening_too.getsockname()[:2]))
+    address = f"http://{_named(host)}:{listening.getsockname()[1]}"
+    say(f"listening on {address}")
+    if made:
+        show("log in as admin with this link, once, within 15 minutes:")
+        show(f"  {login_link(address, await Sessions(database).make_code('admin'))}")
+        show(f"  (`metatree users login admin{options}` makes another)")
     engine: asyncio.Future[None] | None = None
+    publishing: asyncio.Future[None] | None = None
     inside: Engine | None = None
+    published: Published | None = None
     stopping = asyncio.ensure_future(stop.wait())
     try:
-        if memory is not None:
-            secret = await users.add(INSIDE, "engine")
+        if memory is not None or sharing is not None:
+            secret = await users.own(INSIDE, "engine")
             client = ServiceClient("http://inside", INSIDE, secret, transport=httpx2.ASGITransport(app))
             await client.__aenter__()
-            inside = Engine(client, memory, parts=parts, limits=limits, several=several)
-            engine = asyncio.ensure_future(inside.run())
+            if sharing is not None:
+                published = sharing.begin(client, app.state.service.trees, say)
+                publishing = asyncio.ensure_future(published.run())
+                app.state.web.memory = published  # whichever tree it has: that of this machine or a copy
+            searched = memory if published is None else published if sharing and sharing.engine else None
+            if searched is not None:
+                inside = Engine(client, searched, parts=parts, limits=limits, several=several)
+                engine = asyncio.ensure_future(inside.run())
         waited = {serving, stopping} | ({engine} if engine is not None else set())
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         if engine is not None and engine.done():
@@ -92,8 +127,58 @@ async def serve_all(
         if inside is not None and engine is not None:
             inside.stop()
             await asyncio.gather(engine, return_exceptions=True)
+        if publishing is not None and published is not None:
+            publishing.cancel()
+            await asyncio.gather(publishing, return_exceptions=True)
+            await published.close()
+        app.state.service.waiting.end()
         server.should_exit = True
         await serving
+        if figures is not None:
+            figures_server.should_exit = True
+            await figures
+
+
+def _server(app: ASGIApp, proxies: Sequence[str]) -> uvicorn.Server:
+    server = server_of(app, proxies=proxies)
+    # The command line stops the server, with all else; two handlers of one signal would get in each other's way.
+    server.capture_signals = _no_signals  # type: ignore[method-assign]
+    return server
+
+
+def server_of(app: ASGIApp, *, proxies: Sequence[str] = ()) -> uvicorn.Server:
+    """Return the server that runs an application of the service.
+
+    Args:
+        proxies: addresses of proxies whose word is taken for who their callers are; this machine's by default.
+    """
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http=ImpatientProtocol,
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            lifespan="auto",
+            timeout_graceful_shutdown=GRACE_S,
+            forwarded_allow_ips=[*proxies] or None,
+        )
+    )
+
+
+def login_link(address: str, code: str) -> str:
+    """Return a link that logs somebody in.
+
+    The code is behind a `#`: browsers send that to no server, so no log of a proxy has it.
+    """
+    return f"{address.rstrip('/')}/login#code={code}"
+
+
+def _named(host: str) -> str:
+    """Return how a browser on this machine calls the address that a server listens on."""
+    if host in ("", "0.0.0.0", "::"):
+        return "127.0.0.1" if host != "::" else "[::1]"
+    return f"[{host}]" if ":" in host else host
 
 
 def _no_signals() -> Any:
@@ -102,7 +187,11 @@ def _no_signals() -> Any:
     return nullcontext()
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:
+    """Return a socket that listens; raises `UserError` when it cannot.
+
+    Its protocol is named, or else asyncio leaves Nagle's algorithm on: 40 ms for each answer.
+    """
     made = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -113,7 +202,7 @@ def _listening(host: str, port: int) -> socket.socket:
         if made is not None:
             made.close()
         raise UserError(
-            f"cannot listen on {host} port {port}: {exc.strerror or exc}; choose another --port"
+            f"cannot listen on {host} port {port}: {exc.strerror or exc}; choose another {option}"
         ) from exc
     made.listen(2048)
     made.setblocking(False)

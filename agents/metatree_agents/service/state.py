@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 from starlette.requests import HTTPConnection
 
+from metatree_agents.service.admin import Administration
+from metatree_agents.service.asking import Asking
+from metatree_agents.service.conversations import Conversations
 from metatree_agents.service.database import Database
+from metatree_agents.service.keys import Keys
+from metatree_agents.service.limits import Limits, Rates
 from metatree_agents.service.lookups import Lookups
+from metatree_agents.service.metrics import Metrics
+from metatree_agents.service.openai_shapes import content_of
 from metatree_agents.service.progress import Progress
 from metatree_agents.service.queue import ATTEMPTS, LEASE_S, Queue
 from metatree_agents.service.recommendations import Recommendations
+from metatree_agents.service.trees import Trees
 from metatree_agents.service.users import Proofs, Users
 from metatree_agents.service.waiting import Waiting
 
@@ -26,6 +35,9 @@ class Settings:
         check_wait_s: how long `check-query` waits.
         shared: whether users may ask and read in topics of others.
         proofs: which hashes are accepted.
+        chat_wait_s: how long a chat completion waits that is not streamed.
+        models: names that chat clients are offered besides `metatree`; engines are given them as `Model`.
+        rates: how much one address and one user may do.
     """
 
     lease_s: float = LEASE_S
@@ -34,6 +46,9 @@ class Settings:
     check_wait_s: float = 55.0
     shared: bool = False
     proofs: Proofs = field(default_factory=Proofs)
+    chat_wait_s: float = 300.0
+    models: tuple[str, ...] = ()
+    rates: Rates = field(default_factory=Rates)
 
 
 class Service:
@@ -46,10 +61,18 @@ class Service:
         self.queue = Queue(
             database, lease_s=settings.lease_s, attempts=settings.attempts, shared=settings.shared
         )
+        self.asking = Asking(database)
         self.lookups = Lookups(database)
         self.recommendations = Recommendations(database)
         self.progress = Progress(database)
+        self.trees = Trees(database)
         self.waiting = Waiting(database, self.queue)
+        self.keys = Keys(database)
+        self.conversations = Conversations(database, self.queue, content=content_of)
+        self.admin = Administration(database, self.queue, self.users)
+        self.metrics = Metrics()
+        self.limits = Limits(settings.rates, refused=self.metrics.limited)
+        self.started_at = time.time()
 
     @staticmethod
     def of(connection: HTTPConnection) -> Service:

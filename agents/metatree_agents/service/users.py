@@ -9,12 +9,12 @@ import hashlib
 import hmac
 import re
 import secrets
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
-from metatree_agents.service.database import Database
+from metatree_agents.service.database import Database, Transaction
 
 Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
@@ -22,6 +22,7 @@ ROLES: Final[tuple[str, ...]] = get_args(Role)
 SECRET_BYTES: Final = 24
 MIN_SECRET_CHARS: Final = 22
 """128 bits, at 6 bits a character."""
+SEEN_S: Final = 60.0
 NONCE_CHARS: Final = range(8, 129)
 _NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 _NOBODY: Final = secrets.token_urlsafe(SECRET_BYTES)
@@ -59,12 +60,21 @@ def proof(name: str, nonce: str, secret: str, *, algorithm: str = "sha256") -> s
     return hashlib.new(algorithm, f"{name} {nonce} {secret}".encode()).hexdigest()
 
 
+async def _log_out(do: Transaction, name: str) -> None:
+    """End what a user's old secret opened: sessions of the web page, and codes for them."""
+    await do.execute("DELETE FROM service_session WHERE name = ?", name)
+    await do.execute("DELETE FROM service_login WHERE name = ?", name)
+
+
 class Users:
     """The table of users, and the nonces that they used."""
 
     def __init__(self, database: Database, proofs: Proofs | None = None) -> None:
         self._database = database
         self._proofs = proofs or Proofs()
+        self._seen: dict[str, float] = {}
+        self._known: dict[str, tuple[Role, str]] = {}
+        """Role and secret of those who called."""
 
     async def add(self, name: str, role: str, *, secret: str | None = None) -> str:
         """Add a user, or give one a new secret and role; return the secret.
@@ -85,10 +95,37 @@ class Users:
             await do.execute(
                 "INSERT INTO service_user(name, role, secret, made_at) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT(name) DO UPDATE SET role = excluded.role, secret = excluded.secret",
-                *(name, role, secret, time.time()),
+                *(name, role, secret, self._database.clock()),
             )
-            await do.execute("DELETE FROM service_session WHERE name = ?", name)
+            await _log_out(do, name)
         return secret
+
+    async def first(self, names: Mapping[str, Role]) -> dict[str, str]:
+        """Add the first users, where there are none; return their secrets.
+
+        Of several servers that start at the same time, one adds them, and the others return nothing.
+        """
+        made = {name: secrets.token_urlsafe(SECRET_BYTES) for name in names}
+        async with self._database.transaction() as do:
+            await do.alone("first users")
+            if await do.row("SELECT 1 FROM service_user LIMIT 1") is not None:
+                return {}
+            for name, role in names.items():
+                await do.execute(
+                    "INSERT INTO service_user(name, role, secret, made_at) VALUES (?, ?, ?, ?)",
+                    *(name, role, made[name], self._database.clock()),
+                )
+        return made
+
+    async def own(self, name: str, role: Role) -> str:
+        """Return the secret of a user of the service itself, the same for all its servers; the first makes it."""
+        found = await self._database.row(
+            "INSERT INTO service_user(name, role, secret, made_at) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT(name) DO UPDATE SET role = excluded.role RETURNING secret",
+            *(name, role, secrets.token_urlsafe(SECRET_BYTES), self._database.clock()),
+        )
+        assert found is not None
+        return str(found[0])
 
     async def remove(self, name: str) -> None:
         """Take a user out; what was asked and answered stays.
@@ -99,13 +136,14 @@ class Users:
         async with self._database.transaction() as do:
             if not await do.execute("DELETE FROM service_user WHERE name = ?", name):
                 raise UserError(f"no user {name!r}: `metatree users list` lists them")
-            await do.execute("DELETE FROM service_session WHERE name = ?", name)
+            await _log_out(do, name)
+            for table in ("service_key", "service_use"):
+                await do.execute(f"DELETE FROM {table} WHERE name = ?", name)
 
     async def list(self) -> list[tuple[str, str, float]]:
         """Return (name, role, when it was added) of each user."""
-        async with self._database.transaction() as do:
-            found = await do.rows("SELECT name, role, made_at FROM service_user ORDER BY name")
-            return [(name, role, made_at) for name, role, made_at in found]
+        found = await self._database.rows("SELECT name, role, made_at FROM service_user ORDER BY name")
+        return [(name, role, made_at) for name, role, made_at in found]
 
     async def verified(self, name: str, nonce: str, digest: str) -> Caller | None:
         """Return who this is, None when the proof is wrong or its nonce was used before.
@@ -113,20 +151,52 @@ class Users:
         A nonce is used up only by a right hash, so that nobody can burn another's; an unknown user takes as long as
         a wrong hash.
         """
-        async with self._database.transaction() as do:
-            found = await do.row("SELECT role, secret FROM service_user WHERE name = ?", name)
-            right = self._matches(name, nonce, found[1] if found else _NOBODY, digest)
-            if not (right and found) or len(nonce) not in NONCE_CHARS:
-                return None
-            used = await do.execute(
-                "INSERT INTO service_nonce(name, nonce) VALUES (?, ?) ON CONFLICT DO NOTHING", name, nonce
-            )
-            return Caller(name, found[0]) if used else None
+        known = self._known.get(name)
+        if (
+            known is not None
+            and self._matches(name, nonce, known[1], digest)
+            and await self._use_up(name, nonce, known)
+        ):
+            return Caller(
+                name, known[0]
+            )  # in one statement, which asks whether this is still their role and secret
+        row = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
+        found: tuple[Role, str] | None = None if row is None else (row[0], row[1])
+        if found is not None and found == known:
+            return None
+        right = self._matches(name, nonce, _NOBODY if found is None else found[1], digest)
+        if found is None or not right or not await self._use_up(name, nonce, found):
+            return None
+        self._known[name] = found
+        return Caller(name, found[0])
+
+    async def _use_up(self, name: str, nonce: str, known: tuple[Role, str]) -> bool:
+        """Keep a nonce; False when it is none, was used before, or the user has another role or secret by now."""
+        if len(nonce) not in NONCE_CHARS:
+            return False
+        if not await self._database.execute(
+            "INSERT INTO service_nonce(name, nonce) SELECT name, ? FROM service_user"
+            " WHERE name = ? AND role = ? AND secret = ? ON CONFLICT DO NOTHING",
+            *(nonce, name, *known),
+        ):
+            return False
+        await self.seen(name)
+        return True
+
+    async def seen(self, name: str) -> None:
+        """Note that a user was here, once a minute at most."""
+        now = self._database.clock()
+        if abs(now - self._seen.get(name, 0.0)) < SEEN_S:
+            return
+        self._seen[name] = now
+        await self._database.execute(
+            "INSERT INTO service_use(name, at) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET at = excluded.at",
+            *(name, now),
+        )
 
     async def right_secret(self, name: str, secret: str) -> Caller | None:
         """Return who this is by the secret itself, for the login of the web page."""
-        async with self._database.transaction() as do:
-            found = await do.row("SELECT role, secret FROM service_user WHERE name = ?", name)
+        found = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
         right = hmac.compare_digest((found[1] if found else _NOBODY).encode(), secret.encode())
         return Caller(name, found[0]) if right and found else None
 

@@ -1,26 +1,26 @@
 """Waiting for something to happen without sleeping in a loop: those who wait are woken when there is something.
 
-Within one process a change wakes at once. What other processes of the same database did, and leases that end, are
-seen by one watcher a process, which looks only while somebody waits.
+Within one process a change wakes at once. What other processes of the same database did is heard from the database.
+Leases that end, and what was not heard, are seen by one watcher a process, which looks only while somebody waits.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
+from weakref import WeakSet
 
 from metatree.errors import MetatreeError
-from metatree_agents.service.database import Database
+from metatree_agents.service.database import Change, Database
 from metatree_agents.service.queue import Queue
 
-TICK_S: Final = 0.05
-"""How often the watcher asks whether another process wrote."""
-LEASES_S: Final = 1.0
-"""How often it looks for leases that have ended."""
+LOOK_S: Final = 1.0
+"""How often the watcher looks for leases that have ended, and for what was not heard."""
+COMMIT_S: Final = 1.0
+"""How long an answer may take to be seen after its time was read."""
 
 
 class Line:
@@ -72,15 +72,26 @@ class Waiting:
         self._answers: dict[tuple[str, int], Line] = {}
         self._database = database
         self._queue = queue
-        self._watcher: asyncio.Task[None] | None = None
-        self._seen = time.time()
-        self._last_step = 0
+        self.ended = False
+        """Whether the server is about to stop, so nobody should wait here any more."""
+        self._guests: WeakSet[asyncio.Future[None]] = WeakSet()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._unknown = asyncio.Event()
+        """Whether something was heard that is not known."""
+        self._since: tuple[float, int] | None = None
+        """From which time, and after which step, the watcher looks; None when nobody waited at the last look."""
 
     def answered(self, topic: str, seq: int) -> None:
         """Wake those who wait for this answer, or watch how it comes to be."""
         line = self._answers.get((topic, seq))
         if line is not None:
             line.ring_all()
+
+    def removed(self, topic: str) -> None:
+        """Wake those who wait for answers in a topic that is not there any more."""
+        for its, seq in [*self._answers]:
+            if its == topic:
+                self.answered(its, seq)
 
     @asynccontextmanager
     async def answer(self, topic: str, seq: int) -> AsyncIterator[asyncio.Future[None]]:
@@ -93,45 +104,80 @@ class Waiting:
             if not line and self._answers.get((topic, seq)) is line:
                 del self._answers[topic, seq]
 
+    def callers(self) -> int:
+        """Return how many wait for answers."""
+        return sum(len(line) for line in self._answers.values())
+
+    def heard(self, change: Change | None) -> None:
+        """Wake those who wait for what another process did; None is looked for."""
+        if change is None:
+            self._unknown.set()
+        elif change.query is None:
+            self.engines.ring()
+        else:
+            self.answered(*change.query)
+
+    def until_end(self, left: asyncio.Future[None]) -> None:
+        """Have a future that says when a caller has left be cancelled, and so done, when the server stops."""
+        self._guests.add(left)
+        if self.ended:
+            left.cancel()
+
+    def end(self) -> None:
+        """Let all who wait go, as if their time was over: they ask again, elsewhere or here."""
+        self.ended = True
+        for left in list(self._guests):
+            left.cancel()
+
     def start(self) -> None:
         """Begin to watch for what other processes do."""
-        self._watcher = asyncio.get_running_loop().create_task(self._watch())
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._database.watch(self.heard)),
+            loop.create_task(self._look_often()),
+        ]
 
     async def stop(self) -> None:
         """Stop watching."""
-        if self._watcher is not None:
-            self._watcher.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._watcher
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _watch(self) -> None:
-        next_look = 0.0
+    async def _look_often(self) -> None:
         while True:
-            await asyncio.sleep(TICK_S)
-            if not self.engines and not self._answers:
-                continue
-            try:
-                changed = self._database.changed()
-                if changed or time.monotonic() >= next_look:
-                    next_look = time.monotonic() + LEASES_S
-                    await self._look()
-            except MetatreeError:
-                continue  # a database that is away for a moment; those who wait go on waiting
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._unknown.wait()
+            self._unknown.clear()
+            with suppress(
+                MetatreeError
+            ):  # a database that is away for a moment; those who wait go on waiting
+                await self._look()
 
     async def _look(self) -> None:
-        if self.engines and await self._queue.is_ready():
-            self.engines.ring_all()
-        if self._answers:
-            since, self._seen = self._seen, time.time() - 1.0  # clocks of machines differ a little
-            async with self._database.transaction() as do:
-                rows = await do.rows("SELECT topic, seq FROM query WHERE answered_at >= ?", since)
-                rows += await do.rows(
-                    "SELECT topic, seq FROM progress WHERE number > ? GROUP BY topic, seq", self._last_step
-                )
-                last = await do.row("SELECT max(number) FROM progress")
-            self._last_step = int(last[0] or 0) if last else 0
-            for topic, seq in rows:
-                self.answered(topic, int(seq))
+        if self.engines:
+            self.engines.ring(await self._queue.ready(len(self.engines)))
+        if not self._answers:
+            self._since = None
+            return
+        now, last = self._database.clock(), await self._last_step()
+        if self._since is None:  # nobody waited before, so nothing is known of what came meanwhile
+            rows: list[tuple[Any, ...]] = list(self._answers)
+        else:
+            answered_at, step = self._since
+            rows = await self._database.rows(
+                "SELECT topic, seq FROM query WHERE answered_at >= ?", answered_at
+            )
+            rows += await self._database.rows(
+                "SELECT topic, seq FROM progress WHERE number > ? GROUP BY topic, seq", step
+            )
+        self._since = (now - COMMIT_S, last)
+        for topic, seq in rows:
+            self.answered(topic, int(seq))
+
+    async def _last_step(self) -> int:
+        found = await self._database.row("SELECT coalesce(max(number), 0) FROM progress")
+        return int(found[0]) if found else 0
 
 
 async def first_of(timeout_s: float, *futures: asyncio.Future[Any]) -> None:

@@ -9,10 +9,12 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from metatree_agents.service import bodies
+from metatree_agents.service.asking import on_wire
 from metatree_agents.service.bodies import stamp
 from metatree_agents.service.calls import (
     caller,
     gone,
+    heard,
     number,
     parameters,
     parameters_of,
@@ -27,6 +29,7 @@ from metatree_agents.service.waiting import first_of
 
 ASKING = ("frontend", "user", "admin")
 ANSWERING = ("engine",)
+MAX_INDEX = 200
 
 router = APIRouter(prefix="/api")
 
@@ -38,12 +41,16 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
         401: "Wrong credentials, or a nonce that was used",
         403: "Wrong role, or not yours",
         404: "Nothing there",
+        408: "The request took more than a minute to come in",
         409: "Another answer was given, or it is not clear to which query this one belongs",
+        413: "More than 2,000,000 bytes",
         422: "An invalid value",
+        429: "Too many requests; Retry-After says when to come again",
+        503: "The database is away for a moment; Retry-After says when to come again",
     }
     return {
         status: {"model": bodies.Problem, "description": meaning[status]}
-        for status in (*statuses, 400, 401, 403)
+        for status in (*statuses, 400, 401, 403, 408, 413, 429, 503)
     }
 
 
@@ -59,9 +66,20 @@ _PROOF = [
 
 def said(*names: str) -> dict[str, Any]:
     """Return the parameters of a route as its description has them."""
-    kinds = {"Seq": "integer"}
+    kinds: dict[str, dict[str, Any]] = {
+        "Seq": {"type": "integer", "minimum": 1, "maximum": bodies.MAX_NUMBER},
+        "After": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
+        "Part": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
+        "Version": {"type": "integer", "minimum": 1, "maximum": bodies.MAX_NUMBER},
+        "Digest": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+    }
     more = [
-        {"name": name, "in": "query", "required": True, "schema": {"type": kinds.get(name, "string")}}
+        {
+            "name": name,
+            "in": "query",
+            "required": "default" not in (schema := kinds.get(name, {"type": "string", "minLength": 1})),
+            "schema": schema,
+        }
         for name in names
     ]
     return {"parameters": [*_PROOF, *more]}
@@ -107,6 +125,7 @@ async def remove_topic(request: Request) -> Response:
     owner = _on_behalf(who, required(given, "OnBehalfOf"))
     for topic in _spellings(required(given, "Topic")):
         if await service.queue.remove(topic, owner):
+            service.waiting.removed(topic)
             return JSONResponse({})
     raise refused(403, "this user has no such topic")
 
@@ -123,6 +142,7 @@ async def add_query(request: Request) -> Response:
     who = await caller(request, service.users, given, *ASKING)
     body = await read(request, bodies.AddQuery)
     user = _on_behalf(who, body.User)
+    service.limits.admit_open(who, await service.queue.open_of(user) if who.role == "user" else 0)
     try:
         seq, at = await service.queue.add(
             body.Topic, user, body.Query, model=body.Model, modifiers=body.Modifiers
@@ -145,6 +165,7 @@ async def check_query(request: Request) -> Response:
     who = await caller(request, service.users, given, *ASKING)
     topic, seq = await topic_of(service, who, given), number(given, "Seq")
     deadline, left = time.monotonic() + service.settings.check_wait_s, gone(request)
+    ending = ["Done", "Failed"]
     try:
         while True:
             async with service.waiting.answer(topic, seq) as turn:
@@ -152,8 +173,12 @@ async def check_query(request: Request) -> Response:
                 if found is None:
                     raise refused(404, f"there is no query {seq} in this topic")
                 wait_s = deadline - time.monotonic()
-                if found.status in ("Done", "Failed") or wait_s <= 0 or left.done():
+                if found.status in ending or wait_s <= 0 or left.done():
                     return JSONResponse(answered(found))
+                # What begins to wait for a person is told at once; a caller that knows it already waits on, or one
+                # that asks again and again would never rest.
+                if found.status != "Waiting" and "Waiting" not in ending:
+                    ending.append("Waiting")
                 await first_of(wait_s, turn, left)
     finally:
         left.cancel()
@@ -240,12 +265,16 @@ async def get_new_queries(request: Request) -> Response:
     try:
         while not left.done():
             async with line.place() as turn:
+                await heard()
+                if left.done():
+                    break
                 claim = await service.queue.claim(who.name)
                 if claim is not None and left.done():
                     await service.queue.hand_back(claim.topic, claim.lease)
                     line.ring()
                     break
                 if claim is not None:
+                    service.metrics.attempts.inc(len(claim.queries))
                     return JSONResponse(_batch(claim))
                 wait_s = deadline - time.monotonic()
                 if wait_s <= 0:
@@ -285,19 +314,24 @@ async def give_new_answer(request: Request) -> Response:
             409, "another answer was given before, or it is not clear to which query this one belongs"
         )
     if became == "accepted":
+        service.metrics.answers.inc()
         service.waiting.answered(body.Topic, seq)
         service.waiting.engines.ring()  # the topic may have queries that came meanwhile
     return JSONResponse({"Timestamp": stamp(time.time())})
 
 
 @router.get(
-    "/get-new-lookup", response_model=bodies.WantedLookup, responses=described(404), openapi_extra=said()
+    "/get-new-lookup", response_model=bodies.WantedLookup, responses=described(404, 422), openapi_extra=said()
 )
 async def get_new_lookup(request: Request) -> Response:
-    """Claim one lookup."""
+    """Claim one lookup; `Index` is the state of the engine's index, so that lookups are made again when it changes."""
     service = Service.of(request)
-    who = await caller(request, service.users, await parameters(request), *ANSWERING)
-    found = await service.lookups.claim(who.name)
+    given = await parameters(request)
+    who = await caller(request, service.users, given, *ANSWERING)
+    index = given.get("Index")
+    if index is not None and len(index) > MAX_INDEX:
+        raise refused(422, f"Index has more than {MAX_INDEX} characters")
+    found = await service.lookups.claim(who.name, index=index)
     if found is None:
         raise refused(404, "no lookup is wanted")
     return JSONResponse(
@@ -366,6 +400,7 @@ def answered(query: Query) -> dict[str, Any]:
         "Think": query.think,
         "Status": query.status,
         "Sources": query.sources,
+        "Asked": on_wire(query.asked),
     }
 
 
@@ -376,4 +411,12 @@ def _batch(claim: Claim) -> dict[str, Any]:
         "Lease": claim.lease,
         "Model": {str(query.seq): query.model for query in claim.queries},
         "Modifiers": {str(query.seq): query.modifiers for query in claim.queries},
+        "Asked": {
+            str(query.seq): [
+                {"Key": ask.key, "Question": ask.question, "Kind": ask.kind, "Answer": ask.answer}
+                for ask in query.asked
+            ]
+            for query in claim.queries
+            if query.asked
+        },
     }

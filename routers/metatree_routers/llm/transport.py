@@ -46,16 +46,23 @@ def error_for(exc: Exception, settings: Settings, dialects: Dialects, dialect: D
     place = f"{SERVER} at {settings.shown_url}"
     if isinstance(exc, openai.APIStatusError):
         return _for_status(exc, place, settings, dialects, dialect)
-    if isinstance(exc, openai.APITimeoutError):
-        return RouterUnavailable(f"{place} did not answer in time")
     if isinstance(exc, openai.APIConnectionError):
         cause: BaseException = exc
         while cause.__cause__ is not None:
             cause = cause.__cause__
             if isinstance(cause, MetatreeError):
                 return cause
+        if isinstance(exc, openai.APITimeoutError) and not _lost(cause):
+            return RouterUnavailable(f"{place} did not answer in time")
         return RouterUnavailable(f"{place} cannot be reached ({type(cause).__name__}: {_short(str(cause))})")
     return RouterUnavailable(f"{place} answered what is no completion ({type(exc).__name__})")
+
+
+def _lost(cause: BaseException) -> bool:
+    """Whether a connection was refused or lost, for which the SDK's transport raises a timeout too."""
+    import aiohttp
+
+    return isinstance(cause, (aiohttp.ClientConnectionError, OSError)) and not isinstance(cause, TimeoutError)
 
 
 def _for_status(

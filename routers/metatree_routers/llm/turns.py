@@ -10,9 +10,6 @@ from __future__ import annotations
 import asyncio
 from weakref import WeakKeyDictionary
 
-_LETS_GO = ("connect_tcp.started", "connect_unix_socket.started", "send_request_body.complete")
-"""Ends of the names of the transport's events after which a call only waits: for a connection, or for its answer."""
-
 
 class Turns:
     """Gives turns, first come first served, to the calls of each event loop."""
@@ -41,7 +38,7 @@ class Turn:
         if lock is not None:
             lock.release()
 
-    async def trace(self, event: str, _: object) -> None:
-        """End the turn when the transport says that the request is written (httpcore's `trace` extension)."""
-        if event.endswith(_LETS_GO):
-            self.end()
+    def end_when_waiting(self) -> None:
+        """End the turn as soon as the call that has it first waits: for a connection, or for its answer."""
+        # A task goes on until it has to wait for something, and what is to be called soon is called after it.
+        asyncio.get_running_loop().call_soon(self.end)

@@ -93,6 +93,33 @@ def test_json(
     assert run(["memories"]) == 1
 
 
+def test_flags_are_listed_and_taken_back(
+    project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
+) -> None:
+    from metatree import Tree
+    from metatree.flags import flag
+
+    assert run(["build", "."]) == 0
+    assert run(["memories", "--flags"]) == 1
+    assert "nothing is flagged" in capsys.readouterr().err
+    with Tree.open(".") as tree:
+        made = flag(tree, "src/shop/cart.py", "Where is the total?", who="ann", source="topic T")
+    assert run(["memories", "--flags", "--who", "ann"]) == 0
+    out = capsys.readouterr().out
+    assert made.id in out and "src/shop/cart.py: flagged as off topic for “Where is the total?” by ann" in out
+    assert run(["memories", "--flags", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    conforms(listed, shapes.FlagsShape)
+    assert [(each["who"], each["source"]) for each in listed["flags"]] == [("ann", "topic T")]
+    assert run(["find", "Where is the total?", "-k", "9"]) == 0
+    assert "flagged as off topic" in capsys.readouterr().out
+    assert run(["forget", made.id]) == 0
+    assert run(["forget", made.id]) == 2
+    assert "no flag" in capsys.readouterr().err
+    assert run(["find", "Where is the total?", "-k", "9"]) == 0
+    assert "flagged" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

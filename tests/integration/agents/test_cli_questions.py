@@ -46,6 +46,15 @@ def test_answer_takes_a_stopped_run_up(
     assert "no question is open" in capsys.readouterr().err
 
 
+def test_an_answer_of_a_person_is_shown_as_a_persons(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ask", QUESTION, "--ask-person", "--run", "r1"]) == 4
+    (question,) = _open(capsys)
+    assert run(["answer", question["id"], "In the zoo"]) == 0
+    assert capsys.readouterr().out == "In the zoo\n\nSources\n  a person\n"
+
+
 def test_answer_wakes_the_run_that_waits_in_another_process(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

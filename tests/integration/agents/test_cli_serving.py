@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,12 @@ import pytest
 import requests
 from metatree_agents.cli import shapes
 from metatree_agents.cli.app import run
+from metatree_agents.cli.engines import web_parts
 from metatree_agents.service.users import proof
+from metatree_agents.toolkit import Toolkit
+from metatree_memory_tools import build_tree
+
+from metatree.testing_web import Reply, WebServer
 
 pytestmark = pytest.mark.integration
 FACTS = "# Lamps\n\nA lamp in the hall has a bulb of nine watts.\n"
@@ -110,6 +119,76 @@ def test_a_first_start_answers_and_a_worker_takes_over(
         assert ended(server) == 0
 
 
+def test_the_options_of_a_service_and_of_its_engine(source: Path) -> None:
+    """Proofs, waits and the web: what the tree does not answer is looked for there."""
+    page = "<title>Ferry timetable</title><p>The last ferry to Hvar leaves at 20:30.</p>"
+    with WebServer({"/ferry": page}) as web:
+        hits = {"results": [{"url": f"{web.url}/ferry", "title": "Ferry", "content": ""}]}
+        web.routes["/search"] = Reply(json.dumps(hits), kind="application/json")
+        given = ["--no-sha1", "--newline-hash", "--check-wait", "0", "--web", web.url, "--attempts", "1"]
+        server = start("serve", "--source", str(source), "--port", "0", *given, METATREE_WEB_ALLOW=web.host)
+        try:
+            secret = until(server, r"Frontend_1 \(frontend\): (\S+)")[1]
+            url = until(server, r"listening on (http://127\.0\.0\.1:\d+)")[1]
+
+            def called(method: str, route: str, algorithm: str = "sha256", end: str = "", **more: Any) -> Any:
+                nonce = os.urandom(8).hex()
+                proven = proof("Frontend_1", nonce, secret + end, algorithm=algorithm)
+                return requests.request(
+                    method,
+                    f"{url}/api/{route}",
+                    params={"User": "Frontend_1", "Nonce": nonce, "Hash": proven, **more.pop("params", {})},
+                    timeout=60,
+                    **more,
+                )
+
+            assert called("GET", "login").status_code == 200
+            assert called("GET", "login", "sha1").status_code == 401
+            assert called("GET", "login", end="\n").status_code == 200
+            body = {"Topic": "T", "User": "Ann", "Query": "When does the last ferry to Hvar leave?"}
+            assert called("POST", "add-query", json=body).status_code == 200
+            found = called("GET", "check-query", params={"Topic": "T", "Seq": "1"}).json()
+            assert found["Answer"] is None, "it does not wait"
+            while found["Answer"] is None:
+                found = called("GET", "check-query", params={"Topic": "T", "Seq": "1"}).json()
+            assert "20:30" in " ".join(found["Answer"])
+            assert found["Sources"][0]["Node"] == f"page:{web.url}/ferry"
+        finally:
+            assert ended(server) == 0
+
+
+def test_mcp_looks_on_the_web_too(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with WebServer({"/ferry": "<title>Ferry</title><p>The last ferry to Hvar leaves at 20:30.</p>"}) as web:
+        monkeypatch.setenv("METATREE_WEB_ALLOW", web.host)
+        hits = {"results": [{"url": f"{web.url}/ferry", "title": "Ferry", "content": ""}]}
+        web.routes["/search"] = Reply(json.dumps(hits), kind="application/json")
+        for address, found in ((None, False), (web.url, True)):
+            with build_tree(source) as tree:
+                kit = Toolkit(tree, parts=web_parts(address))
+                said = asyncio.run(kit.ask(["When does the last ferry to Hvar leave?"]))
+                assert ("20:30" in said.answer) is found
+
+
+def test_a_server_that_stops_lets_those_go_who_wait(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["users", "add", "Inference_2", "--role", "engine", "--source", str(source)]) == 0
+    secret = capfd.readouterr().out.strip()
+    server = start("serve", "--source", str(source), "--port", "0", "--no-engine")
+    url = until(server, r"listening on (http://127\.0\.0\.1:\d+)")[1]
+    nonce = os.urandom(8).hex()
+    given = {"User": "Inference_2", "Nonce": nonce, "Hash": proof("Inference_2", nonce, secret)}
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(requests.get, f"{url}/api/get-new-queries", params=given, timeout=70)
+        used = "SELECT count(*) FROM service_nonce WHERE nonce = ?"
+        with closing(sqlite3.connect(source / ".metatree" / "service.db")) as database:
+            while database.execute(used, (nonce,)).fetchone() == (0,):
+                assert not waiting.done()
+        server.send_signal(signal.SIGTERM)
+        assert waiting.result().json() == {"Topic": None, "Queries": None}
+    said = server.communicate(timeout=30)[1]
+    assert server.returncode == 0
+    assert "Traceback" not in said and "Cancel" not in said
+
+
 def test_users_as_json(
     source: Path, capfd: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
 ) -> None:
@@ -160,7 +239,19 @@ def test_users_come_before_the_tree_and_are_where_the_service_looks(
         (["users", "add", "a b"], "'a b' is no name"),
         (["worker", "--server", "http://127.0.0.1:1", "--user", "x"], "METATREE_SECRET"),
         (["serve", "--port", "1", "--host", "203.0.113.1"], "cannot listen on 203.0.113.1 port 1"),
-        (["serve", "--database", "postgresql://x/y"], "not supported yet"),
+        (["serve", "--database", "mysql://x/y"], "'mysql' is no kind of database"),
+        (
+            ["serve", "--database", "postgresql://u:s3c/ret@x/y"],
+            "this is no address of a PostgreSQL database",
+        ),
+        (
+            ["serve", "--database", "postgresql://u:s3c@ret@x/y"],
+            "this is no address of a PostgreSQL database",
+        ),
+        (
+            ["users", "list", "--database", "postgresql://u:s3cret@127.0.0.1:1/y"],
+            "postgresql://u@127.0.0.1:1/y",
+        ),
         (["serve", "--database", "/nowhere/at/all.db"], "no folder '/nowhere/at'"),
     ],
 )
@@ -172,3 +263,34 @@ def test_wrong_use_is_one_line(
     assert run([*arguments, "--source", str(source)]) == 2
     error = capfd.readouterr().err
     assert said in error and "Traceback" not in error
+    assert "s3c" not in error and error.count("\n") == 1
+
+
+def test_a_link_logs_a_user_in_once(
+    source: Path, capfd: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
+) -> None:
+    server = start("serve", "--source", str(source), "--port", "0", "--no-engine")
+    try:
+        url = until(server, r"listening on (http://127\.0\.0\.1:\d+)")[1]
+        first = until(server, r"(http://\S+)/login#code=(\S+)")
+        assert first[1] == url
+        assert run(["users", "login", "admin", "--source", str(source), "--server", f"{url}/", "--json"]) == 0
+        made = json.loads(capfd.readouterr().out)
+        conforms(made, shapes.UserLoginShape)
+        assert made["link"] == f"{url}/login#code={made['code']}" and made["seconds"] == 900
+        for code in (first[2], made["code"]):
+            for status in (303, 401):
+                sent = requests.post(
+                    f"{url}/login",
+                    data={"code": code},
+                    headers={"Origin": url},
+                    timeout=30,
+                    allow_redirects=False,
+                )
+                assert sent.status_code == status
+    finally:
+        assert ended(server) == 0
+    assert run(["users", "login", "Nobody", "--source", str(source)]) == 2
+    assert run(["users", "login", "admin", "--source", str(source), "--server", "memory.example.org"]) == 2
+    said = capfd.readouterr().err
+    assert "no user 'Nobody'" in said and "'memory.example.org' is no address" in said

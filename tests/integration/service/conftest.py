@@ -7,7 +7,7 @@ import hashlib
 import secrets
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,16 @@ import pytest
 import requests
 import uvicorn
 from metatree_agents.service.app import create_app
-from metatree_agents.service.database import SqliteDatabase
+from metatree_agents.service.database import Database, SqliteDatabase
+from metatree_agents.service.keys import Keys
+from metatree_agents.service.postgres import PostgresDatabase
+from metatree_agents.service.postgres_address import address_of
+from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import Users
+
+from metatree import Tree
+from tests.real.postgres import Server, serving
 
 SECRETS = {
     "Frontend_1": ("frontend", "f" * 24),
@@ -25,6 +32,7 @@ SECRETS = {
     "Inference_2": ("engine", "g" * 24),
     "User_1": ("user", "u" * 24),
     "User_2": ("user", "v" * 24),
+    "Admin_1": ("admin", "a" * 24),
 }
 
 
@@ -64,25 +72,45 @@ class Client:
 class Served:
     """A running service."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, keys: dict[str, str]) -> None:
         self.url = url
-        self.frontend, self.engine, self.other_engine, self.user, self.other_user = (
+        self.keys = keys
+        """An API key of each user."""
+        self.frontend, self.engine, self.other_engine, self.user, self.other_user, self.admin = (
             Client(url, name, secret) for name, (_, secret) in SECRETS.items()
         )
 
 
+def opened(where: Path | str) -> Database:
+    """Return a database by a path, or an address of PostgreSQL."""
+    if str(where).startswith("postgresql://"):
+        return PostgresDatabase(address_of(str(where)))
+    return SqliteDatabase.open(where)
+
+
 @contextmanager
-def served(path: Path | str, settings: Settings) -> Iterator[Served]:
+def served(where: Path | str, settings: Settings, memory: Tree | None = None) -> Iterator[Served]:
     """Run the service on a free port of the loopback interface, in a thread with a loop of its own."""
-    database = SqliteDatabase.open(path)
 
     async def add_users() -> None:
+        database = opened(where)
+        await database.start()
         for name, (role, secret) in SECRETS.items():
             await Users(database).add(name, role, secret=secret)
+            keys[name] = await Keys(database).add(name)
+        await database.close()
 
+    keys: dict[str, str] = {}
     asyncio.run(add_users())
+    database = opened(where)
     server = uvicorn.Server(
-        uvicorn.Config(create_app(database, settings), host="127.0.0.1", port=0, log_level="error")
+        uvicorn.Config(
+            create_app(database, settings, memory=memory),
+            host="127.0.0.1",
+            port=0,
+            log_level="error",
+            http=ImpatientProtocol,
+        )
     )
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -91,22 +119,36 @@ def served(path: Path | str, settings: Settings) -> Iterator[Served]:
             assert thread.is_alive()
             threading.Event().wait(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
-        yield Served(f"http://127.0.0.1:{port}")
+        yield Served(f"http://127.0.0.1:{port}", keys)
     finally:
         server.should_exit = True
         thread.join(20)
 
 
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
-    """Return a function that starts a service with given settings."""
-    from contextlib import ExitStack
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server."""
+    with serving() as running:
+        yield running
 
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.real)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where the database of a test is, which is empty: a file, or a schema of its own of PostgreSQL."""
+    if request.param == "sqlite":
+        return tmp_path / "service.db"
+    server: Server = request.getfixturevalue("postgres")
+    return f"{server.address()}&schema=t_{secrets.token_hex(8)}"
+
+
+@pytest.fixture
+def serve(place: Path | str) -> Iterator[Callable[..., Served]]:
+    """Return a function that starts a service with given settings."""
     with ExitStack() as stack:
 
-        def start(path: Path | None = None, **given: Any) -> Served:
+        def start(where: Path | str | None = None, *, memory: Tree | None = None, **given: Any) -> Served:
             given = {"engine_wait_s": 0.2, "check_wait_s": 0.2, **given}
-            return stack.enter_context(served(path or tmp_path / "service.db", Settings(**given)))
+            return stack.enter_context(served(where or place, Settings(**given), memory))
 
         yield start
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 import requests
@@ -19,7 +19,7 @@ from metatree_agents.service.engine_memory import learn
 from metatree_memory_tools import build_tree
 
 from metatree import RouteDecision, RouteRequest, Tree, search
-from metatree.errors import UserError
+from metatree.errors import RouterUnavailable, UserError
 
 from .conftest import SECRETS, Served, proof
 
@@ -44,8 +44,15 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
         yield made
 
 
+class HasUrl(Protocol):
+    """A service, ours or another."""
+
+    @property
+    def url(self) -> str: ...
+
+
 @contextmanager
-def working(service: Served, tree: Tree, *, name: str = "Inference_1", **given: Any) -> Iterator[Engine]:
+def working(service: HasUrl, tree: Tree, *, name: str = "Inference_1", **given: Any) -> Iterator[Engine]:
     """Run an engine in a thread of its own, and stop it gracefully."""
     made: list[tuple[Engine, asyncio.AbstractEventLoop]] = []
     ready = threading.Event()
@@ -149,6 +156,25 @@ def test_what_is_recommended_is_found_afterwards(service: Served, tree: Tree) ->
     memory = tree.get(found.answers[0].sources[0].node)
     assert memory.provenance["who"] == "Ann"
     assert "myth" not in found.answer
+
+
+class Down:
+    """A router whose model server is out of reach, and a reader too."""
+
+    async def route(self, request: RouteRequest) -> RouteDecision:
+        raise RouterUnavailable("the server at http://inner.lan cannot be reached")
+
+    async def read(self, request: Any) -> Any:
+        raise RouterUnavailable("the server at http://inner.lan cannot be reached")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_search_that_fails_says_so(serve: Serve, tree: Tree) -> None:
+    service = serve(check_wait_s=20.0)
+    service.frontend.ask("How are the lines of an invoice added up?")
+    with working(service, tree, parts={"router": Down(), "reader": Down()}):
+        said = service.frontend.get("check-query", Topic="T", Seq=1).json()
+    assert said["Answer"] == ["The search failed before an answer was found; the log of the engine says why."]
 
 
 class Stuck:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
-from metatree_agents.service.users import Proofs
+from metatree_agents.service.users import Proofs, Users
 
-from .conftest import SECRETS, Served, proof
+from .conftest import SECRETS, Client, Served, opened, proof
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., Served]
@@ -145,6 +147,30 @@ def test_a_nonce_is_accepted_once_also_by_another_process_and_never_burnt_by_oth
     assert requests.get(f"{service.url}/api/login", params=sha256, timeout=9).status_code == 401
 
 
+def test_a_secret_that_was_changed_or_taken_out_elsewhere_is_refused_at_once(
+    service: Served, place: Path | str
+) -> None:
+    async def change(role: str | None) -> str:
+        database = opened(place)
+        await database.start()
+        try:
+            if role is not None:
+                return await Users(database).add("User_1", role)
+            await Users(database).remove("User_1")
+            return ""
+        finally:
+            await database.close()
+
+    assert service.user.get("login").status_code == 200
+    former, service.user.secret = service.user.secret, asyncio.run(change("user"))
+    assert service.user.get("login").status_code == 200
+    assert Client(service.url, "User_1", former).get("login").status_code == 401
+    service.user.secret = asyncio.run(change("engine"))
+    assert service.user.get("user-topics", OnBehalfOf="User_1").status_code == 403
+    asyncio.run(change(None))
+    assert service.user.get("login").status_code == 401
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -223,6 +249,9 @@ def test_get_with_a_body(service: Served) -> None:
         (b'{"Topic": "T", "User": "U"}', 422),
         (b'{"Topic": "", "User": "U", "Query": "q"}', 422),
         (b'{"Topic": 5, "User": "U", "Query": "q"}', 422),
+        (b'{"Topic": "T", "User": "U", "Query": "\\u0000"}', 422),
+        (b'{"Topic": "T\\u0000", "User": "U", "Query": "q"}', 422),
+        (b'{"Topic": "T", "User": "U", "Query": "\\ud800"}', 400),
         (b'{"Topic": "T", "User": "U", "Query": "' + b"q" * 100_001 + b'"}', 422),
         (b'{"Topic": "T", "User": "U", "Query": "' + b"q" * 2_000_001 + b'"}', 413),
     ],
@@ -251,6 +280,15 @@ def test_a_number_that_is_none(service: Served, seq: str) -> None:
     assert service.frontend.get("check-query", Topic="T", Seq=seq).status_code == 422
     assert service.frontend.get("check-query", Topic="T", Seq=9).status_code == 404
     assert service.frontend.get("check-query", Topic="other", Seq=1).status_code == 404
+
+
+def test_a_zero_character_is_refused_and_kept_where_it_is_escaped(service: Served) -> None:
+    service.frontend.ask("q")
+    assert service.frontend.get("get-topic-thread", Topic="T\0").status_code == 400
+    assert service.frontend.call("GET", "get-topic-thread", json={"Topic": "T\0"}).status_code == 400
+    assert service.engine.answer("q", "zero \0", "all \x01 \ufffe").status_code == 200
+    thread = service.frontend.get("get-topic-thread", Topic="T").json()
+    assert thread[0]["Answer"] == ["zero \0", "all \x01 \ufffe"]
 
 
 # answers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 from dataclasses import replace
 
 import pytest
@@ -228,6 +229,19 @@ def test_a_reason_says_only_what_is_there(code_tree: Tree) -> None:
     attributes = {"path": "shop/web.py"}
     code_tree.update(replace(code_tree.get("shop/http.py"), title="web.py", attributes=attributes))
     assert "its path" not in rank_files(TextEvidence(code_tree), code_tree, issue, 1)[0].reason
+
+
+def test_a_reason_names_no_small_numbers_and_no_parts_of_a_name_that_is_there(code_tree: Tree) -> None:
+    content = "def follow_redirects(self, response):\n    return response.status in (2, 3, 32, 1404)\n"
+    code_tree.update(replace(code_tree.get("shop/http.py::Client.follow_redirects"), content=content))
+    issue = "The follow_redirects function has 2 of 3 responses in 32 lines, not 1404"
+    [found] = rank_files(TextEvidence(code_tree), code_tree, issue, 1)
+    print(found.reason)
+    said = set(re.findall(r"\w+", found.reason))
+    assert {"follow_redirects", "1404"} <= said
+    assert not {"2", "3", "32", "follow", "redirects"} & said
+    [found] = rank_files(TextEvidence(code_tree), code_tree, "32", 1)
+    assert "32" in found.reason, "where nothing else is there"
 
 
 def test_files_may_be_left_out(code_tree: Tree) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from metatree_routers.blocks import unpack
 from metatree_routers.index import Reader, TextIndex
 from metatree_routers.ranking import PART, match
 from metatree_routers.tables import MAX_SEGMENTS
@@ -79,7 +80,8 @@ def _tree(texts: dict[str, str]) -> Tree:
 
 def _everything(index: TextIndex) -> dict[str, list[tuple[str, int, int, int]]]:
     """Give every posting, by ids and not by numbers, so that two indexes can be compared."""
-    known = {term for (term,) in index.tables._db.rows("SELECT DISTINCT term FROM text_posting")}
+    blocks = index.tables._db.rows("SELECT data FROM text_posting")
+    known = {term for (block,) in blocks for term, _ in unpack(block)}
 
     def query(reader: Reader) -> dict[str, list[tuple[str, int, int, int]]]:
         ids = reader.ids(range(len(reader.records)))

@@ -223,9 +223,10 @@ def test_calls_begin_evenly_spaced() -> None:
     async def ask() -> None:
         await asyncio.gather(*(router.route(MENU) for _ in range(5)))
 
+    began = time.monotonic()
     asyncio.run(ask())
-    gaps = [later - earlier for earlier, later in zip(inner.at, inner.at[1:], strict=False)]
-    assert min(gaps) > 0.03
+    # None begins before its time; how much later it does is the machine's affair.
+    assert [at - began > number * 0.05 - 0.01 for number, at in enumerate(inner.at)] == [True] * 5
 
 
 def test_places_survive_cancellations_on_many_loops() -> None:

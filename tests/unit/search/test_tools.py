@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -330,6 +331,10 @@ def test_calls_are_not_made_twice_in_one_run_nor_in_another() -> None:
     second = run(tree, [look], reader=ReadsTool({}))
     assert (calls, second.answer, second.usage.tool_calls) == (["a"], "42", 0)
     assert events(second, "missed_node")[0].node == "a"
+    when = datetime.now(UTC).strftime("%Y-%m-%d")
+    assert events(second, "missed_node")[0].reason.startswith(f"this call was made before, on {when}")
+    (source,) = second.answers[0].sources
+    assert source.title.startswith(f"look, called on {when}") and source.title.endswith("UTC")
 
 
 def test_an_interactive_call_made_before_leads_to_its_node() -> None:

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
-from metatree_agents.service.database import SqliteDatabase
+from metatree_agents.service.asking import FOR_EVER, Ask, Asking
+from metatree_agents.service.database import Database, SqliteDatabase
 from metatree_agents.service.queue import Claim, Query, Queue, Refused
 
 T = TypeVar("T")
@@ -25,13 +26,21 @@ class QueueMachine(RuleBasedStateMachine):
         super().__init__()
         self.now = 1_000.0
         self.loop = asyncio.new_event_loop()
-        self.database = SqliteDatabase.open(":memory:")
+        self.database = self.open_database()
+        self.do(self.database.start())
         self.queue = Queue(self.database, lease_s=LEASE_S, attempts=ATTEMPTS, clock=lambda: self.now)
         self.texts: dict[str, list[str]] = {}
         self.answers: dict[tuple[str, int], str] = {}
         self.tries: dict[tuple[str, int], int] = {}
         self.held: dict[str, tuple[str, float]] = {}
         """topic -> (lease, when it ends), as far as engines were told."""
+        self.asking = Asking(self.database, clock=lambda: self.now)
+        self.waiting: dict[str, int] = {}
+        """topic -> the query that waits for a person."""
+
+    def open_database(self) -> Database:
+        """Return an empty database."""
+        return SqliteDatabase.open(":memory:")
 
     def teardown(self) -> None:
         self.do(self.database.close())
@@ -126,6 +135,30 @@ class QueueMachine(RuleBasedStateMachine):
             for seq in pending:
                 self.tries[claim.topic, seq] -= 1
 
+    @rule(claim=claims, which=st.integers(0, 3))
+    def a_run_asks_a_person(self, claim: Claim | None, which: int) -> None:
+        if claim is None:
+            return
+        seq = claim.queries[which % len(claim.queries)].seq
+        holds = self.held.get(claim.topic, ("", 0))[0] == claim.lease
+        pending = [query.seq for query in self.thread(claim.topic) if query.status == "Pending"]
+        may = holds and seq in pending
+        asks = [Ask("1", "Which lamp?", "question", 0.0)]
+        assert self.do(self.asking.park(claim.topic, seq, claim.lease, asks)) is may
+        if may:
+            self.held[claim.topic] = ("nobody's", FOR_EVER)
+            self.waiting[claim.topic] = seq
+            for each in pending:
+                self.tries[claim.topic, each] -= 1
+
+    @rule(topic=st.sampled_from("ABC"), seq=st.integers(1, 3))
+    def a_person_answers(self, topic: str, seq: int) -> None:
+        waits = self.waiting.get(topic) == seq
+        became = self.do(self.asking.answer(topic, seq, "the red one", number=None, by="owner"))
+        assert (became == "accepted") is waits
+        if waits:
+            del self.waiting[topic], self.held[topic]
+
     @rule(seconds=st.sampled_from([-50.0, 0.5, 99.0, 101.0, 5_000.0]))
     def time_jumps(self, seconds: float) -> None:
         self.now = max(1.0, self.now + seconds)
@@ -136,6 +169,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.do(self.queue.remove(topic, "owner")) is (topic in self.texts)
         self.texts.pop(topic, None)
         self.held.pop(topic, None)
+        self.waiting.pop(topic, None)
         for kept in (self.answers, self.tries):
             for key in [key for key in kept if key[0] == topic]:
                 del kept[key]
@@ -149,6 +183,7 @@ class QueueMachine(RuleBasedStateMachine):
             for query in thread:
                 said = self.answers.get((topic, query.seq))
                 assert (query.status == "Done") is (said is not None)
+                assert (query.status == "Waiting") is (self.waiting.get(topic) == query.seq)
                 assert query.answer == (None if said is None else [said])
 
     def thread(self, topic: str) -> list[Query]:
@@ -158,7 +193,11 @@ class QueueMachine(RuleBasedStateMachine):
         return [query for query in self.thread(topic) if query.status != "Done"]
 
     def settle(self, topic: str) -> None:
-        """An answer renews the lease, or ends it when nothing of the topic is pending any more."""
+        """An answer renews the lease, or ends it when nothing of the topic is pending or waits for a person."""
+        if topic in self.waiting:
+            if (topic, self.waiting[topic]) not in self.answers:
+                return
+            del self.waiting[topic]
         if any(query.status == "Pending" for query in self.thread(topic)):
             if topic in self.held:
                 self.held[topic] = (self.held[topic][0], self.now + LEASE_S)
@@ -168,3 +207,24 @@ class QueueMachine(RuleBasedStateMachine):
 
 QueueMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestQueue = QueueMachine.TestCase
+
+
+class SharedMachine(QueueMachine):
+    """The same where sharing is open: strangers ask in topics of others, which stay their owners'."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue.shared = True
+
+    @rule(topic=st.sampled_from("ABC"))
+    def a_stranger_is_refused(self, topic: str) -> None:
+        if topic in self.texts:
+            seq, _ = self.do(self.queue.add(topic, "stranger", "x"))
+            self.texts[topic].append("x")
+            assert seq == len(self.texts[topic])
+            assert self.do(self.queue.owner(topic)) == "owner"
+            assert topic not in self.do(self.queue.topics("stranger"))
+
+
+SharedMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+TestSharedQueue = SharedMachine.TestCase

@@ -1,0 +1,117 @@
+"""`metatree backup` and `metatree restore`: a service with its memory in one file, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metatree_agents.cli import options, screen
+from metatree_agents.cli.exits import FOUND
+from metatree_agents.cli.service_data import memory_file, on_database
+from metatree_agents.cli.serving import DatabasePath
+from metatree_agents.cli.shapes import BackupShape
+
+if TYPE_CHECKING:
+    from metatree_agents.service.backup import Backup
+
+File = Annotated[Path, typer.Argument(parser=options.path, metavar="FILE")]
+NoMemory = Annotated[bool, typer.Option("--no-memory", help="Leave the tree's memory out.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+
+
+def backup(
+    file: File,
+    force: Force = False,
+    no_memory: NoMemory = False,
+    database: DatabasePath = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Write a service into one file: users, topics, answers, and the tree's memory; it may be at work meanwhile.
+
+    The file is read again before the command ends. Secrets are in it: it is readable for you alone.
+
+    \b
+    Example: metatree backup monday.backup --source ~/src/requests
+    """
+    from metatree_agents.service.backup import back_up
+
+    memory = None if no_memory else memory_file(source, tree)
+    if memory is not None and not memory.exists():
+        memory = None
+    made = on_database(database, source, tree, lambda kept: back_up(kept, file, memory=memory, force=force))
+    _tell(made, "wrote", json)
+    return FOUND
+
+
+def restore(
+    file: File,
+    force: Force = False,
+    no_memory: NoMemory = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Read the whole backup and restore nothing.")
+    ] = False,
+    database: DatabasePath = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Put a backup in the place of a service that is empty, or of any with --force; all of it or nothing.
+
+    A backup of SQLite can be restored to PostgreSQL, and the other way round. People log in to the web page again.
+
+    \b
+    Example: metatree restore monday.backup --source ~/src/requests
+    """
+    from metatree_agents.service.backup import restore as put_back
+    from metatree_agents.service.backup import verified
+
+    if check:
+        _tell(verified(file), "checked", json)
+        return FOUND
+    verified(file)  # before a database is made for it
+    memory = None if no_memory else memory_file(source, tree)
+    made = on_database(
+        database,
+        source,
+        tree,
+        lambda kept: put_back(file, kept, memory=memory, force=force),
+        create=True,
+    )
+    _tell(made, "restored", json)
+    return FOUND
+
+
+def _tell(done: Backup, what: str, json: bool) -> None:
+    if json:
+        screen.write_json(
+            BackupShape(
+                file=str(done.file),
+                made=done.made_at,
+                bytes=done.file.stat().st_size,
+                schema=done.schema,
+                tables=done.tables,
+                memory_bytes=done.memory_bytes,
+            )
+        )
+        return
+    rows = done.tables
+    held = [
+        screen.counted(rows.get("service_user", 0), "user"),
+        screen.counted(rows.get("topic", 0), "topic"),
+        f"{rows.get('query', 0):,} {'query' if rows.get('query') == 1 else 'queries'}",
+        "no memory" if done.memory_bytes is None else f"a memory of {_size(done.memory_bytes)}",
+    ]
+    size = _size(done.file.stat().st_size)
+    screen.write(
+        [f"{what} {screen.visible(str(done.file))} ({size}, of {done.made_at} UTC): {', '.join(held)}"]
+    )
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1_000_000 else f"{count / 1e3:,.1f} kB"

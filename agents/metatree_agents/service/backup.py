@@ -1,0 +1,355 @@
+"""Backups of a service: all its tables at one moment, and the memory beside it, in one file with checksums.
+
+The file is a ZIP of JSON lines, a member for each table, so what SQLite held can be restored to PostgreSQL and back.
+Sessions of the web page are left out: people log in again. Copies of SQLite files are made by SQLite's online backup.
+
+The memory is copied first: it remembers which recommendations of the service it has learned, and one that it has not
+is learned again, while one that the service has not would be missed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+import zipfile
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any, Final
+
+from metatree.errors import BrokenStore, UserError
+from metatree.store import APPLICATION_ID
+from metatree_agents.service.bodies import stamp
+from metatree_agents.service.database import Database, Transaction
+from metatree_agents.service.schema import SCRIPTS
+
+FORMAT: Final = 1
+TABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "service_user": ("name",),
+    "service_nonce": ("name", "nonce"),
+    "service_use": ("name",),
+    "service_key": ("hash",),
+    "topic": ("id",),
+    "query": ("topic", "seq"),
+    "progress": ("number",),
+    "lookup": ("number",),
+    "lookup_wish": ("topic", "seq", "lookup"),
+    "recommendation": ("number",),
+    "chat": ("asked", "number"),
+    "service_index": ("engine",),
+    "tree_state": ("one",),
+    "tree_version": ("version",),
+    "tree_block": ("hash",),
+    "tree_file": ("digest", "part"),
+    "tree_memory": ("what", "id"),
+}
+"""The tables of a backup with their keys, in whose order they are read."""
+LEFT_OUT: Final = ("service_session", "service_login")
+MEMORY: Final = "memory.db"
+_MANIFEST, _SUM = "manifest.json", "manifest.sha256"
+_PAGE: Final = 1_000
+_LARGE: Final = {"tree_version": 1, "tree_block": 20, "tree_file": 4}
+"""How many rows of tables of large rows are read at once."""
+_BATCH: Final = 100
+_CHUNK: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """What a backup holds.
+
+    Args:
+        made_at: when, as `YYYY-MM-DDTHH:MM:SS` in UTC.
+        schema: the version of the tables.
+        tables: the number of rows of each.
+        memory_bytes: size of the memory in it; None without one.
+    """
+
+    file: Path
+    made_at: str
+    schema: int
+    tables: dict[str, int]
+    memory_bytes: int | None
+
+
+async def back_up(
+    database: Database, file: Path, *, memory: Path | None = None, force: bool = False
+) -> Backup:
+    """Write a backup, read it again, and return what it holds; the service may be at work meanwhile.
+
+    Args:
+        memory: the SQLite file of the tree's memory, to be in it as well.
+        force: whether a file that is there is replaced.
+
+    Raises:
+        UserError: there is such a file, or none can be written there.
+    """
+    if file.exists() and not force:
+        raise UserError(f"{str(file)!r} is there already: name another file, or replace it with --force")
+    part = file.with_name(file.name + ".part")
+    try:
+        # Secrets are in it.
+        with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+            with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+                await _write(archive, database, memory, part)
+            stream.flush()
+            os.fsync(stream.fileno())
+        found = verified(part)
+        part.replace(file)
+    except OSError as exc:
+        raise UserError(f"cannot write {str(file)!r}: {exc.strerror or exc}") from exc
+    finally:
+        part.unlink(missing_ok=True)
+    return Backup(file, found.made_at, found.schema, found.tables, found.memory_bytes)
+
+
+async def _write(archive: zipfile.ZipFile, database: Database, memory: Path | None, part: Path) -> None:
+    said: dict[str, Any] = {
+        "format": FORMAT,
+        "metatree": version("metatree"),
+        "schema": len(SCRIPTS),
+        "made_at": stamp(database.clock()),
+        "files": {},
+        "tables": {},
+    }
+    if memory is not None:
+        copy = part.with_name(part.name + "-memory")
+        try:
+            os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
+            copy_sqlite(memory, copy)
+            with copy.open("rb") as stream:
+                digest, size = _copied(stream, archive, MEMORY)
+        finally:
+            copy.unlink(missing_ok=True)
+        said["files"][MEMORY] = {"bytes": size, "sha256": digest}
+    async with database.snapshot() as do:
+        for table, key in TABLES.items():
+            columns = await database.columns(do, table)
+            digest, rows = await _write_table(archive, do, table, key, columns)
+            said["tables"][table] = {"columns": columns, "rows": rows, "sha256": digest}
+    manifest = json.dumps(said, indent=1).encode()
+    archive.writestr(_MANIFEST, manifest)
+    archive.writestr(_SUM, hashlib.sha256(manifest).hexdigest())
+
+
+async def _write_table(
+    archive: zipfile.ZipFile, do: Transaction, table: str, key: Sequence[str], columns: Sequence[str]
+) -> tuple[str, int]:
+    digest, rows = hashlib.sha256(), 0
+    named, at = ", ".join(columns), [columns.index(name) for name in key]
+    keys, marks = ", ".join(key), ", ".join("?" for _ in key)
+    after: list[Any] = []
+    most = _LARGE.get(table, _PAGE)
+    with archive.open(f"{table}.jsonl", "w", force_zip64=True) as stream:
+        while True:
+            behind = f" WHERE ({keys}) > ({marks})" if after else ""
+            page = await do.rows(f"SELECT {named} FROM {table}{behind} ORDER BY {keys} LIMIT {most}", *after)
+            for row in page:
+                line = json.dumps([_plain(value) for value in row], ensure_ascii=False).encode() + b"\n"
+                digest.update(line)
+                stream.write(line)
+            rows += len(page)
+            if len(page) < most:
+                return digest.hexdigest(), rows
+            after = [page[-1][each] for each in at]
+
+
+def verified(file: Path) -> Backup:
+    """Read a whole backup and return what it holds.
+
+    Raises:
+        BrokenStore: it is none, damaged, or of a newer version.
+        UserError: it cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            said = _manifest(archive, file)
+            for table, known in said["tables"].items():
+                with archive.open(f"{table}.jsonl") as stream:
+                    _check(stream, known["sha256"], file)
+            for name, known in said["files"].items():
+                with archive.open(name) as stream:
+                    _check(stream, known["sha256"], file)
+    except OSError as exc:
+        raise UserError(f"cannot read {str(file)!r}: {exc.strerror or exc}") from exc
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        KeyError,
+        ValueError,
+        TypeError,
+        EOFError,
+        NotImplementedError,
+    ) as exc:
+        raise _broken(file, "it is cut off or changed") from exc
+    memory = said["files"].get(MEMORY)
+    return Backup(
+        file,
+        said["made_at"],
+        said["schema"],
+        {table: known["rows"] for table, known in said["tables"].items()},
+        None if memory is None else memory["bytes"],
+    )
+
+
+def _manifest(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
+    raw = archive.read(_MANIFEST)
+    if hashlib.sha256(raw).hexdigest().encode() != archive.read(_SUM):
+        raise _broken(file, "its list does not have its checksum")
+    said: dict[str, Any] = json.loads(raw)
+    if said["format"] > FORMAT or said["schema"] > len(SCRIPTS):
+        raise BrokenStore(
+            f"{str(file)!r} was written by metatree {said['metatree']}, which is newer: upgrade this one",
+            path=str(file),
+            reason="newer",
+        )
+    unknown = [*(set(said["tables"]) - set(TABLES)), *(set(said["files"]) - {MEMORY})]
+    if unknown:
+        raise _broken(file, f"it has an unknown part {unknown[0]!r}")
+    return said
+
+
+def _check(stream: IO[bytes], known: str, file: Path) -> None:
+    digest = hashlib.sha256()
+    while chunk := stream.read(_CHUNK):
+        digest.update(chunk)
+    if digest.hexdigest() != known:
+        raise _broken(file, "a part of it does not have its checksum")
+
+
+async def restore(
+    file: Path, database: Database, *, memory: Path | None = None, force: bool = False
+) -> Backup:
+    """Put a backup in the place of what a database holds, all of it or nothing, and return what it held.
+
+    Args:
+        memory: where the memory goes; None leaves it where it is, in the backup.
+        force: whether what is there is replaced.
+
+    Raises:
+        BrokenStore: the backup is damaged; nothing was changed.
+        UserError: something is there already.
+    """
+    found = verified(file)
+    target = memory if found.memory_bytes is not None else None
+    if not force:
+        if target is not None and target.exists():
+            raise UserError(
+                f"there is a memory in {str(target)!r}: replace it with --force, or leave it with --no-memory"
+            )
+        async with database.transaction() as do:
+            for table in ("service_user", "topic"):
+                if await do.row(f"SELECT 1 FROM {table} LIMIT 1") is not None:
+                    raise UserError("the database has users or topics already: replace them with --force")
+    with zipfile.ZipFile(file) as archive:
+        if target is not None:
+            _restore_memory(archive, target)
+        said = _manifest(archive, file)
+        async with database.transaction() as do:
+            for table in (*TABLES, *LEFT_OUT):
+                await do.execute(f"DELETE FROM {table}")
+            for table, known in said["tables"].items():
+                await _fill(do, archive, table, known["columns"], await database.columns(do, table))
+            # Copies of the tree elsewhere may be ahead of this one: by another name it is copied anew.
+            await do.execute(
+                "UPDATE tree_state SET name = ?, publisher = NULL, publisher_until = 0", secrets.token_hex(8)
+            )
+            await database.recount(do, [table for table, key in TABLES.items() if key == ("number",)])
+    return found
+
+
+async def _fill(
+    do: Transaction, archive: zipfile.ZipFile, table: str, columns: Sequence[str], known: Sequence[str]
+) -> None:
+    if not set(columns) <= set(known):
+        raise UserError(f"the backup has a column of {table} that this version does not know: upgrade it")
+    into = f"INSERT INTO {table}({', '.join(columns)}) VALUES "
+    marks = f"({', '.join('?' for _ in columns)})"
+    with archive.open(f"{table}.jsonl") as stream:
+        for batch in _batches(stream):
+            values = [value for row in batch for value in row]
+            await do.execute(into + ", ".join([marks] * len(batch)), *values)
+
+
+def _batches(stream: IO[bytes]) -> Iterator[list[list[Any]]]:
+    batch: list[list[Any]] = []
+    for line in stream:
+        batch.append([_kept(value) for value in json.loads(line)])
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _plain(value: Any) -> Any:
+    return {"base64": b64encode(value).decode()} if isinstance(value, bytes | memoryview) else value
+
+
+def _kept(value: Any) -> Any:
+    return b64decode(value["base64"]) if isinstance(value, dict) else value
+
+
+def _restore_memory(archive: zipfile.ZipFile, target: Path) -> None:
+    part = target.with_name(target.name + ".restored")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(MEMORY) as stream, part.open("wb") as out:
+            while chunk := stream.read(_CHUNK):
+                out.write(chunk)
+        # Into the file that is there and not in its place, so that who has it open sees the change.
+        copy_sqlite(part, target)
+    except OSError as exc:
+        raise UserError(f"cannot write {str(target)!r}: {exc.strerror or exc}") from exc
+    finally:
+        for end in ("", "-wal", "-shm"):
+            part.with_name(part.name + end).unlink(missing_ok=True)
+
+
+def copy_sqlite(source: Path, target: Path) -> None:
+    """Copy a SQLite file as it is at one moment, by SQLite's online backup; others may be at work in both.
+
+    Raises:
+        BrokenStore: the source is none of metatree's, or damaged.
+        UserError: the target cannot be written.
+    """
+    try:
+        with (
+            closing(sqlite3.connect(source, timeout=30)) as came,
+            closing(sqlite3.connect(target, timeout=30)) as out,
+        ):
+            try:
+                application = came.execute("PRAGMA application_id").fetchone()[0]
+                sound = came.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+            except sqlite3.DatabaseError as exc:
+                raise _broken(source, str(exc)) from exc
+            if application != APPLICATION_ID or not sound:
+                raise _broken(source, "it is no store of metatree's")
+            came.backup(out)
+            with suppress(sqlite3.Error):
+                out.execute("PRAGMA journal_mode=DELETE")  # one file, where nobody else has it open
+    except sqlite3.Error as exc:
+        raise UserError(f"cannot copy {str(source)!r} to {str(target)!r}: {exc}") from exc
+
+
+def _copied(stream: IO[bytes], archive: zipfile.ZipFile, name: str) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    with archive.open(name, "w", force_zip64=True) as out:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+            out.write(chunk)
+    return digest.hexdigest(), size
+
+
+def _broken(file: Path, why: str) -> BrokenStore:
+    return BrokenStore(
+        f"{str(file)!r} is damaged, or no backup of a service ({why}): use another copy", path=str(file)
+    )

@@ -1,0 +1,1 @@
+"""The web page of the service: for people, where the API is for programs. Python, templates, and small scripts."""

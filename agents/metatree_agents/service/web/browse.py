@@ -1,0 +1,236 @@
+"""What the web page shows of the tree: one node, a page of children, the way down to a node, what a search box finds.
+
+All of it reads the tree and may take some milliseconds, so it runs in threads beside the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from metatree import Node, Tree
+from metatree.errors import MetatreeError
+
+CHILDREN: Final = 100
+LINES: Final = 400
+LINE_CHARS: Final = 2_000
+LINKS: Final = 30
+FOUND: Final = 30
+DEEPEST: Final = 30
+"""How many levels of the tree are shown above a node; a link leads to those above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A node as it is listed under its parent."""
+
+    id: str
+    title: str
+    description: str
+    kind: str
+    count: int
+    """How many children it has itself."""
+    page: Page | None = None
+    """Its children, when it is shown open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of the children of a node."""
+
+    parent: str
+    start: int
+    children: list[Child]
+    total: int
+
+    @property
+    def earlier(self) -> int | None:
+        """Where the page before begins, None when this is the first."""
+        return None if self.start == 0 else max(0, self.start - CHILDREN)
+
+    @property
+    def later(self) -> int | None:
+        """Where the page after begins, None when this is the last."""
+        end = self.start + len(self.children)
+        return end if end < self.total and self.children else None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the content of a node."""
+
+    number: int
+    text: str
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A node as its page shows it."""
+
+    node: Node
+    trail: list[tuple[str, str]]
+    """(id, title) from the root down to the parent."""
+    page: Page
+    lines: list[Line] = field(default_factory=list)
+    first: int = 1
+    """Number of the first line shown, counted from 1 within the content."""
+    of: int = 0
+    """How many lines the content has."""
+    trouble: str = ""
+    """Why there is no content to show, when there should be."""
+    links: list[tuple[str, str, str, bool]] = field(default_factory=list)
+    """(kind, id, title, whether it leaves this node)."""
+
+    @property
+    def earlier(self) -> int | None:
+        """Where the lines before these begin, None when these are the first."""
+        return None if self.first <= 1 else max(1, self.first - LINES)
+
+    @property
+    def later(self) -> int | None:
+        """Where the lines after these begin, None when these are the last."""
+        return self.first + len(self.lines) if self.first + len(self.lines) <= self.of else None
+
+
+def children_of(tree: Tree, node: str, start: int = 0) -> Page:
+    """Return a page of the children of a node; raises `UnknownNode`."""
+    total = tree.child_count(node)
+    start = max(0, min(start, total))
+    listed = tree.child_page(node, start=start, count=CHILDREN)
+    return Page(node, start, [_child(tree, child) for child in listed], total)
+
+
+def opened(tree: Tree, node: str, start: int | None = None) -> Child:
+    """Return the root with everything open on the way down to a node, and that node open; raises `UnknownNode`.
+
+    Under each node of the way there is one page of children, the one with the next node of the way in it. Of a very
+    long way, only the end is shown.
+
+    Args:
+        start: where the page of the node's own children begins.
+    """
+    way = [*tree.ancestors(node), node][-DEEPEST:]
+    shown = _child(tree, tree.get(node), children_of(tree, node, start or 0))
+    for parent, child in zip(reversed(way[:-1]), reversed(way[1:]), strict=True):
+        at = tree.child_number(child)
+        page = children_of(tree, parent, at - at % CHILDREN)
+        children = [shown if each.id == child else each for each in page.children]
+        shown = _child(tree, tree.get(parent), Page(parent, page.start, children, page.total))
+    return shown
+
+
+def above(tree: Tree, top: Child) -> tuple[str, int] | None:
+    """Return the node above the top of what is shown, and how deep that top lies; None when it is the root."""
+    way = tree.ancestors(top.id)
+    return (way[-1], len(way)) if way else None
+
+
+def shown(
+    tree: Tree, node_id: str, *, quotes: Sequence[str] = (), first: int | None = None, start: int = 0
+) -> Shown:
+    """Return what the page of a node shows; raises `UnknownNode`.
+
+    Args:
+        quotes: words of its content that are marked.
+        first: number of the first line shown; None begins a little before the first that is marked.
+        start: where the page of its children begins.
+    """
+    node = tree.get(node_id)
+    trail = [(each, tree.get(each).title) for each in tree.ancestors(node_id)]
+    page, links = children_of(tree, node_id, start), _links(tree, node_id)
+    if not node.has_content:
+        return Shown(node, trail, page, links=links)
+    try:
+        text = tree.content(node)
+    except (MetatreeError, OSError) as error:
+        return Shown(node, trail, page, trouble=str(error), links=links)
+    lines, marked = text.splitlines(), marked_lines(text, quotes)
+    if first is None:
+        first = max(1, min(marked) - 5) if marked else 1
+    first = max(1, min(first, len(lines) or 1))
+    offset = (node.source.start_line or 1) - 1 if node.source is not None and not node.source.parts else 0
+    window = [
+        Line(offset + number, line[:LINE_CHARS] + ("…" if len(line) > LINE_CHARS else ""), number in marked)
+        for number, line in enumerate(lines[first - 1 : first - 1 + LINES], start=first)
+    ]
+    return Shown(node, trail, page, window, first, len(lines), links=links)
+
+
+def marked_lines(text: str, quotes: Sequence[str]) -> set[int]:
+    """Return the numbers of the lines of a text that the quotes are on, counted from 1.
+
+    Quotes are the words of the text; where only the spaces differ, they are found too.
+
+    Example:
+        >>> sorted(marked_lines("a\\nb c\\nd\\n", ["b  c\\nd"]))
+        [2, 3]
+    """
+    found: set[int] = set()
+    starts, squeezed = [], []
+    for number, line in enumerate(text.splitlines(), start=1):
+        for word in line.split():
+            starts.append(number)
+            squeezed.append(word)
+    joined = "\0".join(squeezed)
+    for quote in quotes:
+        words = "\0".join(quote.split())
+        at = joined.find(words) if words else -1
+        if at >= 0:
+            before, count = joined.count("\0", 0, at), words.count("\0") + 1
+            found.update(starts[before : before + count])
+    if not found:
+        return found
+    # Empty lines within a quote belong to it.
+    lines = text.splitlines()
+    for number in range(min(found), max(found)):
+        if not lines[number - 1].strip() and number - 1 in found:
+            found.add(number)
+    return found
+
+
+def find(tree: Tree, text: str) -> list[tuple[Child, list[str], float, str]]:
+    """Return (node, titles above it, score, best line) of the nodes that fit a text best."""
+    from metatree_routers import text_evidence
+
+    found = []
+    for scored in _evidence(tree, text_evidence).rank([text], k=FOUND):
+        node = tree.find(scored.node_id)
+        if node is not None:
+            above = [tree.get(each).title for each in tree.ancestors(node)[1:]]
+            found.append((_child(tree, node), above, float(scored.score), scored.line))
+    return found
+
+
+def named(tree: Tree, text: str) -> str | None:
+    """Return the id that a text names exactly, None when it names none."""
+    try:
+        return tree.resolve(text)
+    except MetatreeError:
+        return None
+
+
+def titles(tree: Tree, ids: Sequence[str]) -> Mapping[str, str]:
+    """Return the titles of those of the nodes that are there."""
+    return {node_id: node.title for node_id in ids if (node := tree.find(node_id)) is not None}
+
+
+def _evidence(tree: Tree, make: Any) -> Any:
+    """Return the index of a tree, kept with the tree: reading it takes a while."""
+    kept = tree.scratch.get("web-evidence")
+    if kept is None:
+        kept = tree.scratch["web-evidence"] = make(tree)
+    return kept
+
+
+def _child(tree: Tree, node: Node, page: Page | None = None) -> Child:
+    count = tree.child_count(node.id) if page is None else page.total
+    return Child(node.id, node.title, " ".join(node.description.split())[:300], node.kind, count, page)
+
+
+def _links(tree: Tree, node: str) -> list[tuple[str, str, str, bool]]:
+    leaving = [(kind, other, True) for kind, other in tree.links(node)[:LINKS]]
+    arriving = [(kind, other, False) for kind, other in tree.links_to(node)[:LINKS]]
+    known = titles(tree, [other for _, other, _ in (*leaving, *arriving)])
+    return [(kind, other, known.get(other, other), out) for kind, other, out in (*leaving, *arriving)]

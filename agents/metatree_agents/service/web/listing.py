@@ -1,0 +1,47 @@
+"""Topics as the web page lists them: the first question of each, how many there are, and how the last one stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from metatree_agents.service.database import Database
+
+TOPICS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One topic of a list."""
+
+    id: str
+    question: str
+    count: int
+    status: str
+    """That of its last question."""
+    at: float
+    """When its last question was asked."""
+
+
+async def topics_of(database: Database, owner: str, *, start: int = 0) -> tuple[list[Listed], bool]:
+    """Return some topics of a user, the newest first, and whether there are more."""
+    rows = await database.rows(
+        "SELECT topic.id, opening.text, topic.last_seq, latest.status, latest.at FROM topic"
+        " JOIN query AS opening ON opening.topic = topic.id AND opening.seq = 1"
+        " JOIN query AS latest ON latest.topic = topic.id AND latest.seq = topic.last_seq"
+        " WHERE topic.owner = ? ORDER BY topic.made_at DESC, topic.id LIMIT ? OFFSET ?",
+        *(owner, TOPICS + 1, max(0, start)),
+    )
+    return [Listed(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows[:TOPICS]], len(rows) > TOPICS
+
+
+async def topics_by_owner(database: Database) -> dict[str, int]:
+    """Return how many topics each user has."""
+    rows = await database.rows("SELECT owner, count(*) FROM topic GROUP BY owner")
+    return {str(owner): int(count) for owner, count in rows}
+
+
+async def counts(database: Database) -> dict[str, int]:
+    """Return how many queries there are by status."""
+    rows = await database.rows("SELECT status, count(*) FROM query GROUP BY status")
+    return {str(status): int(count) for status, count in rows}

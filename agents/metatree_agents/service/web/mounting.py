@@ -1,0 +1,61 @@
+"""How the web page becomes part of the service: its routes, its own files, and its errors as pages."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import Response
+from starlette.requests import Request as StarletteRequest
+
+from metatree import Tree
+from metatree_agents.service.web import admin_pages, login_pages, memory_pages, run_pages, thread_pages
+from metatree_agents.service.web.guard import session_of
+from metatree_agents.service.web.replies import HEADERS, NotLoggedIn, PageError, gone_to, page, static_file
+from metatree_agents.service.web.state import OneTree, Web
+
+YEAR_S = 365 * 24 * 3600
+
+
+def mount_web(app: FastAPI, memory: Tree | None = None) -> None:
+    """Give a service its web page.
+
+    Args:
+        app: the service.
+        memory: the tree that it shows; None for none, and the page then says so.
+    """
+    app.state.web = Web(None if memory is None else OneTree(memory))
+    router = APIRouter(include_in_schema=False)
+    for part in (login_pages, thread_pages, memory_pages, run_pages, admin_pages):
+        router.include_router(part.router)
+    router.add_api_route("/static/{name}", _own_file)
+    app.include_router(router)
+    app.add_exception_handler(PageError, _error)
+    app.add_exception_handler(NotLoggedIn, _log_in)
+
+
+async def _own_file(request: Request, name: str) -> Response:
+    found = static_file(name)
+    if found is None:
+        raise PageError(404, "There is no such file.")
+    # Its address changes with what is in it, so it never has to be asked for again.
+    headers = {**HEADERS, "Cache-Control": f"public, max-age={YEAR_S}, immutable"}
+    return Response(found[0], media_type=found[1], headers=headers)
+
+
+async def _error(request: StarletteRequest, error: Exception) -> Response:
+    assert isinstance(error, PageError)
+    headers = dict(error.headers or {})
+    return page(
+        request,
+        "error.html",
+        session=await session_of(request),
+        status=error.status_code,
+        headers=headers,
+        said=error.detail,
+    )
+
+
+async def _log_in(request: StarletteRequest, _: Exception) -> Response:
+    if request.headers.get("sec-fetch-mode", "navigate") != "navigate" or request.method != "GET":
+        return Response("log in", 401, media_type="text/plain", headers=HEADERS)
+    wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return gone_to("/login", next=None if wanted == "/" else wanted)

@@ -1,0 +1,134 @@
+"""Text of answers as HTML that can do nothing: Markdown from an allow-list, and quoted words exactly as they are.
+
+Answers hold what was found in memory and what a model made of it, so nothing in them is trusted: HTML is shown as
+text, links go to http and https alone and say so, and pictures are their description, since fetching one would tell
+its server who reads what.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+_RULES: Final = [
+    *("blockquote", "code", "fence", "heading", "lheading", "hr", "list", "table"),
+    *("backticks", "emphasis", "escape", "image", "link", "newline"),
+]
+_LONGEST: Final = 200_000
+
+
+def prose(paragraphs: Sequence[str], quotes: Sequence[str] = ()) -> Markup:
+    """Return paragraphs as HTML.
+
+    A paragraph that is one of the quotes, or a part of one, is shown as it is: `__init__` in a line of code is no
+    bold `init`. Everything else is Markdown.
+    """
+    made: list[Markup] = []
+    plain: list[str] = []
+    place: tuple[str, int, int] | None = None
+
+    def flush() -> None:
+        nonlocal place
+        if plain:
+            made.append(rendered("\n\n".join(plain)))
+            plain.clear()
+        if place is not None:
+            made.append(_shown_exactly(place))
+            place = None
+
+    for paragraph in paragraphs:
+        found = _place(paragraph, quotes)
+        if found is None:
+            if place is not None:
+                flush()
+            plain.append(paragraph)
+        elif place is not None and found[0] == place[0] and not found[0][place[2] : found[1]].strip():
+            place = (found[0], place[1], found[2])  # it goes on where the one before ended
+        else:
+            flush()
+            place = found
+    flush()
+    return Markup("").join(made)
+
+
+def quotes_of(sources: Sequence[Mapping[str, Any]] | None) -> list[str]:
+    """Return what the sources of an answer quote, as the wire has them."""
+    return [str(source["Quote"]) for source in sources or () if source.get("Quote")]
+
+
+def rendered(text: str) -> Markup:
+    """Return Markdown as HTML."""
+    if len(text) > _LONGEST:
+        return Markup('<div class="exact words">{}</div>').format(text)
+    return Markup(_markdown().render(text))
+
+
+def _place(paragraph: str, quotes: Sequence[str]) -> tuple[str, int, int] | None:
+    """Return the quote that has a paragraph in it, and from where to where; None when none has."""
+    wanted = paragraph.strip()
+    for quote in quotes:
+        at = quote.find(wanted) if wanted else -1
+        if at >= 0:
+            return quote, at, at + len(wanted)
+    return None
+
+
+def _shown_exactly(place: tuple[str, int, int]) -> Markup:
+    """Return a part of a quote as it is, with the indentation that its first line has there."""
+    quote, start, end = place
+    line = quote.rfind("\n", 0, start) + 1
+    text = textwrap.dedent(quote[line if not quote[line:start].strip() else start : end])
+    if _is_code(text):
+        return Markup('<div class="exact code" tabindex="0">{}</div>').format(text)
+    return Markup('<blockquote class="exact words">{}</blockquote>').format(text)
+
+
+def _is_code(text: str) -> bool:
+    lines = text.splitlines()
+    indented = sum(line.startswith(("  ", "\t")) for line in lines)
+    marks = sum(line.rstrip().endswith(("{", "}", ";", "):", "(", ")", ",")) for line in lines)
+    return indented * 3 >= len(lines) > 1 or marks * 2 > len(lines)
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    made = MarkdownIt("zero", {"html": False, "linkify": False, "maxNesting": 20}).enable(_RULES)
+    made.validateLink = lambda url: url.lower().startswith(("http://", "https://"))  # type: ignore[method-assign]
+    made.add_render_rule("link_open", _link_open)
+    made.add_render_rule("image", _image)
+    made.add_render_rule("heading_open", _heading)
+    made.add_render_rule("heading_close", _heading)
+    made.add_render_rule("th_open", _cell)
+    made.add_render_rule("td_open", _cell)
+    made.add_render_rule("fence", _code)
+    made.add_render_rule("code_block", _code)
+    return made
+
+
+def _link_open(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    href = escape(tokens[index].attrGet("href") or "")
+    return f'<a href="{href}" rel="noopener noreferrer nofollow" target="_blank">'
+
+
+def _image(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    return f'<span class="picture">picture: {escape(tokens[index].content)}</span>'
+
+
+def _heading(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """Headings of an answer stand below that of its question."""
+    return '<p class="heading">' if tokens[index].nesting == 1 else "</p>"
+
+
+def _cell(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """How a column is aligned would be a style in the page, which its policy refuses."""
+    return f"<{tokens[index].tag}>"
+
+
+def _code(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    return f'<pre class="exact code" tabindex="0"><code>{escape(tokens[index].content)}</code></pre>'

@@ -1,0 +1,36 @@
+"""The databases that the service is measured on: files, and PostgreSQL's."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from metatree_agents.service.database import Database, SqliteDatabase
+from metatree_agents.service.postgres import PostgresDatabase
+from metatree_agents.service.postgres_address import address_of
+
+from tests.real.postgres import PLACES, serving
+
+
+def opened(where: str) -> Database:
+    """Return the database of a file, or of an address of PostgreSQL."""
+    return PostgresDatabase(address_of(where)) if "://" in where else SqliteDatabase.open(where)
+
+
+def there_is_postgres() -> bool:
+    """Return whether Debian's PostgreSQL is installed here."""
+    return any(Path("/").glob(PLACES))
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """Start a PostgreSQL server with its own settings, which keep what was committed, and give its address."""
+    with serving("fsync=on", "max_connections=200") as server:
+        yield server.address()
+
+
+def schema_of(address: str) -> str:
+    """Return the address of an empty schema of a database."""
+    return f"{address}{'&' if '?' in address else '?'}schema=bench_{secrets.token_hex(6)}"

@@ -1,0 +1,92 @@
+"""No-op jobs per second: ours, over HTTP with signed requests, and procrastinate's, on the same PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+import time
+from typing import Any
+
+from benchmarks.service.caller import Caller
+from benchmarks.service.costs import add, claim_and_answer
+from benchmarks.service.databases import schema_of
+from benchmarks.service.processes import ROOT, servers
+
+SETTINGS = {"engine_wait_s": 1.0, "check_wait_s": 0.0}
+
+
+def ours(address: str, jobs: int, engines: int) -> float:
+    """Return how many queries a second are claimed and answered, each in a topic of its own, by processes that do
+    nothing else; they are asked before.
+    """
+    database = schema_of(address)
+    with servers(database, SETTINGS) as (server,):
+        frontend = Caller(server.port, "frontend")
+        for each in range(jobs):
+            add(frontend, "T", each)
+        frontend.close()
+        began = time.monotonic()
+        running = [
+            subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.service.peer", str(server.port)],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+            )
+            for _ in range(engines)
+        ]
+        done = [int(process.communicate()[0].split()[0]) for process in running]
+        took = time.monotonic() - began
+        assert sum(done) == jobs, done
+    return jobs / took
+
+
+def answer_all(port: int) -> int:
+    """Claim and answer until there is nothing; return how many."""
+    caller, done = Caller(port, "engine"), 0
+    while came := claim_and_answer(caller):
+        done += came
+    return done
+
+
+def procrastinates(address: str, jobs: int, concurrency: int) -> float:
+    """Return how many jobs a second one worker of procrastinate runs; they are deferred before."""
+    import psycopg
+    from procrastinate import App, PsycopgConnector
+    from procrastinate.jobs import DeleteJobCondition
+    from procrastinate.schema import SchemaManager
+
+    logging.getLogger("procrastinate").setLevel(logging.ERROR)
+    schema = schema_of(address).rpartition("=")[2]
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f'CREATE SCHEMA "{schema}"')
+    connector = PsycopgConnector(conninfo=address, kwargs={"options": f"-c search_path={schema}"})
+    app = App(connector=connector)
+
+    @app.task(name="nothing")
+    async def nothing(number: int) -> None:
+        return None
+
+    async def run() -> float:
+        async with app.open_async():
+            await SchemaManager(connector).apply_schema_async()
+            given: list[dict[str, Any]] = [{"number": each} for each in range(jobs)]
+            await nothing.batch_defer_async(*given)
+            began = time.monotonic()
+            await app.run_worker_async(
+                wait=False,
+                concurrency=concurrency,
+                install_signal_handlers=False,
+                delete_jobs=DeleteJobCondition.NEVER,
+            )
+            took = time.monotonic() - began
+            done = await app.job_manager.list_jobs_async(status="succeeded")
+            assert len(list(done)) == jobs
+            return jobs / took
+
+    return asyncio.run(run())
+
+
+if __name__ == "__main__":
+    print(answer_all(int(sys.argv[1])))

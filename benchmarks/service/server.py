@@ -1,0 +1,59 @@
+"""A server of the service in a process of its own, as `metatree serve --no-engine` runs it, with routes to measure by.
+
+usage: python -m benchmarks.service.server DATABASE PORT [SETTING=VALUE ...]     prints its port, serves until a signal
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import sys
+
+from fastapi import FastAPI, Request
+from metatree_agents.service.app import create_app
+from metatree_agents.service.calls import caller, parameters_of
+from metatree_agents.service.serving import listen, server_of
+from metatree_agents.service.state import Service, Settings
+from metatree_agents.service.users import Users
+
+from benchmarks.service.caller import SECRETS
+from benchmarks.service.databases import opened
+
+
+def add_bench_routes(app: FastAPI) -> None:
+    """Add a route that does nothing, one that asks who calls, and one that says what this process used."""
+
+    @app.get("/bench/nothing", include_in_schema=False)
+    async def nothing() -> dict[str, str]:
+        return {}
+
+    @app.get("/bench/usage", include_in_schema=False)
+    async def usage() -> float:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return used.ru_utime + used.ru_stime
+
+    @app.get("/api/bench-proof", include_in_schema=False)
+    async def proof(request: Request) -> dict[str, str]:
+        await caller(request, Service.of(request).users, parameters_of(request))
+        return {}
+
+
+async def serve(where: str, port: int, given: dict[str, float]) -> None:
+    """Serve until a signal."""
+    database = opened(where)
+    await database.start()
+    users = Users(database)
+    known = {name for name, _, _ in await users.list()}
+    for role, (name, secret) in SECRETS.items():
+        if name not in known:
+            await users.add(name, role, secret=secret)
+    app = create_app(database, Settings(**given))  # type: ignore[arg-type]
+    add_bench_routes(app)
+    listening = listen("127.0.0.1", port)
+    print(listening.getsockname()[1], flush=True)
+    await server_of(app).serve(sockets=[listening])
+
+
+if __name__ == "__main__":
+    pairs = (each.partition("=") for each in sys.argv[3:])
+    asyncio.run(serve(sys.argv[1], int(sys.argv[2]), {name: float(value) for name, _, value in pairs}))

@@ -1,0 +1,83 @@
+"""Posting lists packed in blocks: many short lists make one row of a table, so a segment is written in few rows.
+
+A block is a count, the lengths of each term and of its list, the terms, the lists; the lengths are little-endian
+32-bit numbers. Terms are in order within a block and from block to block, so the first terms of all blocks of a
+segment tell which block a term is in.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
+
+import numpy as np
+
+MOST_TERMS = 64
+MOST_BYTES = 16_384
+"""A block is closed when it has so many terms or bytes; a longer list is a block of its own."""
+
+_NUMBER = np.dtype("<u4")
+
+
+def pack(lists: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Yield the first term of each block and the block.
+
+    Args:
+        lists: terms, in order, with their lists.
+
+    Example:
+        >>> [(first, dict(unpack(block))) for first, block in pack([("a", b"1"), ("b", b"22")])]
+        [('a', {'a': b'1', 'b': b'22'})]
+    """
+    terms: list[str] = []
+    parts: list[bytes] = []
+    size = 0
+    for term, data in lists:
+        if terms and (len(terms) >= MOST_TERMS or size + len(data) > MOST_BYTES):
+            yield terms[0], _block(terms, parts)
+            terms, parts, size = [], [], 0
+        terms.append(term)
+        parts.append(data)
+        size += len(data)
+    if terms:
+        yield terms[0], _block(terms, parts)
+
+
+def _block(terms: Sequence[str], parts: Sequence[bytes]) -> bytes:
+    names = [_encoded(term) for term in terms]
+    lengths = [len(terms), *map(len, names), *map(len, parts)]
+    return b"".join([np.array(lengths, dtype=_NUMBER).tobytes(), *names, *parts])
+
+
+def unpack(block: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the terms of a block with their lists."""
+    count = int(np.frombuffer(block, _NUMBER, 1)[0])
+    lengths = np.frombuffer(block, _NUMBER, 2 * count, _NUMBER.itemsize).tolist()
+    ends = list(accumulate(lengths, initial=(2 * count + 1) * _NUMBER.itemsize))
+    for at in range(count):
+        term = block[ends[at] : ends[at + 1]].decode("utf-8", "surrogatepass")
+        yield term, block[ends[count + at] : ends[count + at + 1]]
+
+
+def found_in(block: bytes, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield those of the terms that a block has, with their lists."""
+    return ((term, data) for term, data in unpack(block) if term in wanted)
+
+
+def places(firsts: Sequence[str], terms: Iterable[str]) -> dict[int, set[str]]:
+    """Say in which block each term would be: number of the block -> terms.
+
+    Args:
+        firsts: the first term of each block.
+    """
+    found: dict[int, set[str]] = {}
+    for term in terms:
+        block = bisect_right(firsts, term) - 1
+        if block >= 0:
+            found.setdefault(block, set()).add(term)
+    return found
+
+
+def _encoded(term: str) -> bytes:
+    return term.encode("utf-8", "surrogatepass")

@@ -1,0 +1,306 @@
+"""Backups: what comes back is what was there, damage is found before anything changes, and nothing is overwritten."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import stat
+import threading
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metatree_agents.service.backup import LEFT_OUT, TABLES, back_up, restore, verified
+from metatree_agents.service.conversations import Conversation
+from metatree_agents.service.database import Database, SqliteDatabase
+from metatree_agents.service.keys import Keys
+from metatree_agents.service.queue import Queue
+from metatree_agents.service.schema import SCRIPTS
+from metatree_agents.service.state import Service
+
+from metatree.errors import BrokenStore, UserError
+from metatree.store import Store
+from tests.real.postgres import Server
+
+from .conftest import Served, opened
+
+pytestmark = pytest.mark.integration
+Serve = Callable[..., Served]
+Empty = Callable[[], Database]
+
+
+def _pair(*kinds: str) -> Any:
+    return pytest.param(kinds, id="-".join(kinds), marks=[pytest.mark.real] if "postgresql" in kinds else [])
+
+
+@pytest.fixture(
+    params=[
+        _pair("sqlite", "sqlite"),
+        _pair("sqlite", "postgresql"),
+        _pair("postgresql", "sqlite"),
+        _pair("postgresql", "postgresql"),
+    ]
+)
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Empty:
+    """Return a function that returns databases with nothing in them, of one kind and the other in turn."""
+    made: list[str] = []
+
+    def make() -> Database:
+        kind = request.param[len(made) % 2]
+        made.append(kind)
+        if kind == "sqlite":
+            return opened(tmp_path / f"{len(made)}.db")
+        server: Server = request.getfixturevalue("postgres")
+        return opened(f"{server.address()}&schema=b_{secrets.token_hex(8)}")
+
+    return make
+
+
+async def started(empty: Empty) -> tuple[Database, Database]:
+    one, other = empty(), empty()
+    await one.start()
+    await other.start()
+    return one, other
+
+
+def test_every_table_is_in_a_backup_or_left_out_on_purpose() -> None:
+    database = SqliteDatabase.open(":memory:")
+
+    async def tables() -> set[str]:
+        async with database.transaction() as do:
+            rows = await do.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
+        await database.close()
+        return {row[0] for row in rows}
+
+    with Store.open(":memory:") as empty:
+        others = {row[0] for row in empty.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    found = asyncio.run(tables()) - others - {"service_schema", "sqlite_sequence"}
+    assert found == {*TABLES, *LEFT_OUT}, f"{len(SCRIPTS)} scripts"
+
+
+async def fill(database: Database) -> None:
+    service = Service(database)
+    await service.users.add("Ann", "user")
+    await service.users.add("Inference_1", "engine")
+    await service.keys.add("Ann")
+    for number in range(1_203):  # more than a page of each
+        await service.queue.add(
+            f"t{number % 7}", "Ann", f"q{number} “ö” \\ \n\t\x7f", modifiers={"Region": ["EU"]}
+        )
+    claim = await service.queue.claim("Inference_1")
+    assert claim is not None
+    first = claim.queries[0]
+    await service.queue.answer(
+        claim.topic, first.text, seq=first.seq, answer=["a", ""], sources=[{"x": 1.5}], engine="Inference_1"
+    )
+    await service.progress.add(claim.topic, first.seq, [{"Text": "step"}] * 3)
+    await service.lookups.add("t0", 1, "fragment", 5, 0.1)
+    await service.recommendations.add(
+        topic="t0", on_behalf_of="Ann", query="q", fragment="f", comment="", kind="Promote Answer"
+    )
+    await service.conversations.place("Ann", Conversation("Hello?"))
+    async with database.transaction() as do:
+        for number in range(2_500):
+            await do.execute("INSERT INTO service_nonce VALUES (?, ?)", "Ann", f"nonce-{number}")
+        await do.execute(
+            "INSERT INTO service_session(cookie, name, csrf, expires_at) VALUES ('c', 'Ann', 'x', 1.0)"
+        )
+        await do.execute("INSERT INTO service_index VALUES ('Inference_1', 'v1')")
+        await do.execute(
+            "INSERT INTO tree_state(one, name, version, memory, publisher, publisher_until, token)"
+            " VALUES (1, 'once', 3, 2, 'Inference_1', 9e18, 4)"
+        )
+        for number in range(50):
+            data = bytes(range(256)) * number
+            await do.execute("INSERT INTO tree_block(hash, data) VALUES (?, ?)", f"h{number}", data)
+            await do.execute("INSERT INTO tree_file(digest, part, data) VALUES ('d', ?, ?)", number, data)
+
+
+async def contents(database: Database) -> dict[str, list[tuple[Any, ...]]]:
+    async with database.transaction() as do:
+        return {
+            table: await do.rows(f"SELECT * FROM {table} ORDER BY {', '.join(key)}")
+            for table, key in TABLES.items()
+            if table != "tree_state"
+        }
+
+
+def memory(path: Path, value: str) -> Path:
+    with Store.open(path) as store, store.transaction():
+        store.execute("INSERT OR REPLACE INTO meta(key, value) VALUES ('colour', ?)", (value,))
+    return path
+
+
+def colour(path: Path) -> str:
+    with Store.open(path, create=False) as store:
+        return str(store.rows("SELECT value FROM meta WHERE key = 'colour'")[0][0])
+
+
+def test_what_comes_back_is_what_was_there(empty: Empty, tmp_path: Path) -> None:
+    async def go() -> None:
+        one, other = await started(empty)
+        await fill(one)
+        file = tmp_path / "a.backup"
+        made = await back_up(one, file, memory=memory(tmp_path / "memory.db", '"green"'))
+        assert made == verified(file)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, "secrets are in it"
+        assert (made.tables["query"], made.tables["service_nonce"]) == (1_204, 2_500)
+        (tmp_path / "new").mkdir()
+        await restore(file, other, memory=tmp_path / "new" / "memory.db")
+        assert await contents(other) == await contents(one)
+        state = await other.row("SELECT name, publisher, version, token FROM tree_state")
+        assert state is not None and state[0] != "once", "copies of it elsewhere begin anew"
+        assert state[1:] == (None, 3, 4)
+        assert colour(tmp_path / "new" / "memory.db") == '"green"'
+        async with other.transaction() as do:
+            assert await do.rows("SELECT * FROM service_session") == []
+            last = await do.row("SELECT max(number) FROM progress")
+        assert last is not None
+        service = Service(other)
+        await service.progress.add("t0", 1, [{"Text": "later"}])
+        assert (await service.progress.after("t0", 1, last[0]))[0][0] > last[0], "numbers go on"
+        assert (await service.queue.add("t0", "Ann", "next"))[0] == (await service.queue.thread("t0"))[-1].seq
+        await one.close()
+        await other.close()
+        assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["memory.db"]
+
+    asyncio.run(go())
+
+
+def test_nothing_is_overwritten_without_force(empty: Empty, tmp_path: Path) -> None:
+    async def go() -> None:
+        one, other = await started(empty)
+        await fill(one)
+        await Queue(other).add("mine", "Bob", "q")
+        file, kept = tmp_path / "a.backup", memory(tmp_path / "kept.db", '"red"')
+        await back_up(one, file, memory=memory(tmp_path / "memory.db", '"green"'))
+        with pytest.raises(UserError, match="there already"):
+            await back_up(one, file)
+        await back_up(one, file, memory=tmp_path / "memory.db", force=True)
+        with pytest.raises(UserError, match="users or topics"):
+            await restore(file, other, memory=tmp_path / "none.db")
+        with pytest.raises(UserError, match="a memory"):
+            await restore(file, other, memory=kept)
+        assert (colour(kept), await Queue(other).owner("mine")) == ('"red"', "Bob")
+        assert not (tmp_path / "none.db").exists()
+        with Store.open(kept) as opened:  # somebody is at work in it
+            await restore(file, other, memory=kept, force=True)
+            assert opened.rows("SELECT value FROM meta WHERE key = 'colour'") == [('"green"',)]
+        assert await Queue(other).owner("mine") is None
+        assert await contents(other) == await contents(one)
+        await one.close()
+        await other.close()
+
+    asyncio.run(go())
+
+
+def test_damage_anywhere_is_found_and_nothing_changes(empty: Empty, tmp_path: Path) -> None:
+    async def go() -> None:
+        one, other = await started(empty)
+        await fill(one)
+        await Keys(one).list()
+        await Queue(other).add("mine", "Bob", "q")
+        before = await contents(other)
+        file, bad = tmp_path / "a.backup", tmp_path / "bad.backup"
+        await back_up(one, file, memory=memory(tmp_path / "memory.db", '"green"'))
+        sound, chance = file.read_bytes(), random.Random(7)
+        with zipfile.ZipFile(file) as archive:
+            places = [info.header_offset + 80 + info.compress_size // 2 for info in archive.infolist()]
+        damaged = [sound[: len(sound) // 2], sound[:-1], b"", b"PK", b"not a backup at all" * 100]
+        for at in [place for place in places if place < len(sound)] + chance.sample(range(len(sound)), 40):
+            changed = sound[:at] + bytes([sound[at] ^ 0x55]) + sound[at + 1 :]
+            damaged.append(changed)
+        whole = verified(file)
+        for data in damaged:
+            bad.write_bytes(data)
+            try:
+                found = verified(bad)
+            except BrokenStore:
+                with pytest.raises(BrokenStore):
+                    await restore(bad, other, memory=tmp_path / "none.db", force=True)
+            else:  # a byte that no content depends on, such as the time of a member
+                assert found.tables == whole.tables
+        assert await contents(other) == before and not (tmp_path / "none.db").exists()
+        with pytest.raises(UserError, match="cannot read"):
+            verified(tmp_path / "missing")
+        await one.close()
+        await other.close()
+
+    asyncio.run(go())
+
+
+def test_a_backup_with_changed_content_and_right_archive_checksums_is_refused(tmp_path: Path) -> None:
+    async def go() -> None:
+        one = SqliteDatabase.open(tmp_path / "one.db")
+        await fill(one)
+        file, bad = tmp_path / "a.backup", tmp_path / "bad.backup"
+        await back_up(one, file)
+        await one.close()
+        for changed in ("service_user.jsonl", "manifest.json"):
+            with zipfile.ZipFile(file) as came, zipfile.ZipFile(bad, "w") as out:
+                for name in came.namelist():
+                    data = came.read(name)
+                    out.writestr(
+                        name,
+                        data.replace(b"Ann", b"Eve") + b" " * (name == changed) if name == changed else data,
+                    )
+            with pytest.raises(BrokenStore, match="checksum"):
+                verified(bad)
+
+    asyncio.run(go())
+
+
+def test_a_file_of_another_program_is_no_memory(tmp_path: Path) -> None:
+    async def go() -> None:
+        one = SqliteDatabase.open(tmp_path / "one.db")
+        wrong = tmp_path / "memory.db"
+        wrong.write_bytes(b"words" * 1000)
+        with pytest.raises(BrokenStore):
+            await back_up(one, tmp_path / "a.backup", memory=wrong)
+        assert sorted(path.name for path in tmp_path.iterdir() if "backup" in path.name) == []
+        with pytest.raises(UserError, match="cannot write"):
+            await back_up(one, tmp_path / "no" / "a.backup")
+        await one.close()
+
+    asyncio.run(go())
+
+
+def test_a_backup_of_a_service_at_work_is_of_one_moment(
+    serve: Serve, place: Path | str, tmp_path: Path
+) -> None:
+    """Numbers of topics agree with their queries in every backup, while others ask and answer."""
+    service = serve()
+    stop = threading.Event()
+
+    def work(name: str) -> None:
+        while not stop.is_set():
+            assert service.frontend.ask("q", topic=name).status_code == 200
+
+    threads = [threading.Thread(target=work, args=(f"t{number}",)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+
+    async def go() -> None:
+        for number in range(5):
+            live = opened(place)
+            await live.start()
+            made = await back_up(live, tmp_path / f"{number}.backup")
+            await live.close()
+            back = SqliteDatabase.open(tmp_path / f"{number}.db")
+            await restore(made.file, back)
+            rows = await back.rows(
+                "SELECT topic.last_seq, count(*), max(seq) FROM topic JOIN query ON query.topic = topic.id"
+                " GROUP BY topic.id"
+            )
+            assert all(last == count == most for last, count, most in rows)
+            await back.close()
+
+    try:
+        asyncio.run(go())
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(30)

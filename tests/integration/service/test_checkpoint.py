@@ -1,0 +1,33 @@
+"""The write-ahead log of a service's file is emptied by a thread, not inside the commits of those who call."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from metatree_agents.service import database as module
+from metatree_agents.service.database import SqliteDatabase
+
+pytestmark = pytest.mark.integration
+
+
+def test_what_was_committed_reaches_the_file_while_the_service_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CHECKPOINT_S", 0.01)
+
+    async def run() -> None:
+        database = SqliteDatabase.open(tmp_path / "service.db")
+        watching = asyncio.ensure_future(database.watch(lambda _: None))
+        while await database.row("PRAGMA wal_autocheckpoint") != (module.WAL_PAGES,):
+            await asyncio.sleep(0)
+        for number in range(2_000):
+            await database.execute("INSERT INTO service_nonce VALUES ('a', ?)", f"{number:0200}")
+        async with asyncio.timeout(60):
+            while b"1999" not in (tmp_path / "service.db").read_bytes():
+                await asyncio.sleep(0.01)
+        watching.cancel()
+        await database.close()
+
+    asyncio.run(run())

@@ -1,0 +1,184 @@
+"""What people say of answers, over HTTP: later searches find what is right, and rank lower what was wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metatree_agents.cli.app import run
+from metatree_agents.service.answering import Asked, Said, answer_query
+from metatree_agents.service.client import ServiceClient
+from metatree_agents.service.engine_memory import learn
+from metatree_memory_tools import build_tree
+from metatree_routers import text_evidence
+
+from metatree import Tree
+from metatree.flags import flags
+from metatree.remembering import memories
+
+from .conftest import SECRETS, Served
+
+pytestmark = pytest.mark.integration
+REFUND = "Who approves refunds?"
+TRIP = "Who approves trips?"
+FILES = {
+    "zebra.md": "# The zebra team\n\nRefunds are approved by the zebra team, they say.\n",
+    "rumours.md": "# The desk\n\nEach month the desk looks at refunds, and Ann approves them.\n",
+    "trips.md": "# Trips\n\nTrips are approved by the head of the department.\n",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[Tree]:
+    place = tmp_path / "source"
+    place.mkdir()
+    for name, text in FILES.items():
+        (place / name).write_text(text)
+    with build_tree(place) as made:
+        yield made
+
+
+def answer(service: Served, tree: Tree, text: str, topic: str = "T") -> Said:
+    """Ask over HTTP, answer as an engine does, and post the answer."""
+    seq = service.frontend.ask(text, topic=topic).json()["Seq"]
+    said = asyncio.run(answer_query(tree, Asked(topic, seq, text, {}), parts={}))
+    service.engine.answer(text, *said.answer, topic=topic, seq=seq, Sources=said.sources)
+    return said
+
+
+def recommend(service: Served, kind: str, fragment: str, *, comment: str = "", **more: Any) -> None:
+    body = {"Topic": "T", "OnBehalfOf": "Bea", "Query": REFUND, "Fragment": fragment, "Comment": comment}
+    assert service.frontend.post("recommend", {**body, "Type": kind, **more}).status_code == 200
+
+
+def learnt(service: Served, tree: Tree) -> None:
+    async def once() -> None:
+        async with ServiceClient(service.url, "Inference_1", SECRETS["Inference_1"][1]) as client:
+            while await learn(client, tree):
+                pass
+
+    asyncio.run(once())
+
+
+def paths(said: Said) -> list[str]:
+    return [source["Path"] for source in said.sources]
+
+
+def test_what_is_flagged_as_off_topic_is_behind_what_is_not_and_forget_takes_it_back(
+    service: Served, tree: Tree
+) -> None:
+    first = answer(service, tree, REFUND)
+    assert paths(first) == ["rumours.md"]
+    recommend(service, "Flag as Off Topic", first.answer[0])
+    trips = answer(service, tree, TRIP, topic="before")
+    learnt(service, tree)
+    (made,) = flags(tree.memory)
+    assert (made.who, made.source, tree.get(made.node).path) == (
+        "Bea",
+        "Flag as Off Topic, topic T",
+        "rumours.md",
+    )
+    assert paths(answer(service, tree, REFUND, topic="U"))[0] == "zebra.md"
+    assert answer(service, tree, TRIP, topic="after") == trips, "another question is answered as before"
+    tree_path = str(tree.path)
+    assert run(["forget", made.id, "--tree", tree_path]) == 0
+    assert paths(answer(service, tree, REFUND, topic="V")) == ["rumours.md"]
+
+
+def test_a_paragraph_that_is_corrected_is_lowered_and_the_comment_is_found(
+    service: Served, tree: Tree
+) -> None:
+    first = answer(service, tree, REFUND)
+    recommend(service, "Make Correction", first.answer[0], comment="Refunds are approved by Cleo since May.")
+    learnt(service, tree)
+    assert [node.content for node in memories(tree)] == ["Refunds are approved by Cleo since May."]
+    assert [(each.why, tree.get(each.node).path) for each in flags(tree.memory)] == [
+        ("corrected", "rumours.md")
+    ]
+    found = answer(service, tree, REFUND, topic="U")
+    assert "Cleo" in found.answer[0]
+    memory = tree.get(found.sources[0]["Node"])
+    assert (memory.provenance["who"], memory.provenance["source"]) == ("Bea", "Make Correction, topic T")
+
+
+def test_a_text_of_ones_own_that_corrects_lowers_what_was_answered(service: Served, tree: Tree) -> None:
+    answer(service, tree, REFUND)
+    recommend(service, "Make Correction", "Refunds are approved by Cleo.", comment="since May")
+    learnt(service, tree)
+    assert [node.content for node in memories(tree)] == ["Refunds are approved by Cleo.\n\nsince May"]
+    assert [tree.get(each.node).path for each in flags(tree.memory)] == ["rumours.md"]
+    assert "Cleo" in answer(service, tree, REFUND, topic="U").answer[0]
+
+
+def test_an_answer_that_was_promoted_and_is_flagged_later_is_lowered_itself(
+    service: Served, tree: Tree
+) -> None:
+    recommend(service, "Promote Answer", "The walrus committee approves refunds.")
+    learnt(service, tree)
+    (memory,) = memories(tree)
+    before = text_evidence(tree).score([REFUND])
+    recommend(service, "Flag as Off Topic", "The walrus committee approves refunds.", OnBehalfOf="Dan")
+    learnt(service, tree)
+    after = {each.node_id: each.score for each in text_evidence(tree).score([REFUND])}
+    assert before[0].node_id == memory.id
+    assert after[memory.id] == pytest.approx(before[0].score / 2)
+    assert "Dan" in text_evidence(tree).why([REFUND], memory.id)
+
+
+def test_an_answer_that_says_nothing_of_its_question_answers_it_in_other_words_too(
+    service: Served, tree: Tree
+) -> None:
+    asked = "Which mountain hut do the maintainers meet in?"
+    recommend(service, "Promote Answer", "The Rifugio Boccalatte.", Query=asked)
+    learnt(service, tree)
+    for text in (asked, "In which hut do the maintainers meet?"):
+        found = answer(service, tree, text, topic=text)
+        assert found.answer == ["The Rifugio Boccalatte."]
+        assert tree.get(found.sources[0]["Node"]).provenance["who"] == "Bea"
+    other = answer(service, tree, "Which hut do the zebras meet in?", topic="other")
+    assert other.answer != ["The Rifugio Boccalatte."]
+
+
+def test_a_paragraph_with_something_left_out_is_that_of_its_source_alone(service: Served, tree: Tree) -> None:
+    from metatree_agents.service.engine_memory import named
+
+    shown = "Each month the desk\n    …\nand Ann approves them."
+    nodes = {
+        Path(node.path).name: node.id for _, node in tree.walk(tree.root) if node.has_content and node.path
+    }
+    sources = [{"Node": each, "Quote": ""} for each in nodes.values()]
+    one = {"fragment": shown}
+    assert named(tree, one, [{"Query": REFUND, "Answer": [shown, "Else."], "Sources": sources}]) == [
+        nodes["rumours.md"]
+    ]
+
+
+def test_what_was_flagged_without_a_thread_is_looked_for_word_for_word(service: Served, tree: Tree) -> None:
+    recommend(service, "Flag as Off Topic", "refunds are approved by the ZEBRA team", Topic="gone")
+    recommend(service, "Flag as Off Topic", "Nothing in the tree says anything like it.", Topic="gone")
+    recommend(service, "Flag as Off Topic", "the", Topic="gone")
+    learnt(service, tree)
+    assert [tree.get(each.node).path for each in flags(tree.memory)] == ["zebra.md"]
+
+
+def test_one_who_flags_every_answer_changes_little_and_nothing_of_others(service: Served, tree: Tree) -> None:
+    first = {text: answer(service, tree, text, topic=text) for text in (REFUND, TRIP)}
+    for text, said in first.items():
+        for _ in range(5):
+            for topic in first:
+                recommend(
+                    service,
+                    "Flag as Off Topic",
+                    said.answer[0],
+                    OnBehalfOf="Mallory",
+                    Topic=topic,
+                    Query=text,
+                )
+    learnt(service, tree)
+    assert len(flags(tree.memory)) == 2
+    assert "head of the department" in answer(service, tree, TRIP, topic="after").answer[0], (
+        "it is still found"
+    )

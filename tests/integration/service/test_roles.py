@@ -1,0 +1,241 @@
+"""Every route for every role, from one table; and proofs, which are good once."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from metatree_agents.service.database import SqliteDatabase
+from metatree_agents.service.state import Settings
+from metatree_agents.service.users import Users
+
+from tests.integration.service.conftest import SECRETS, Client, Served, proof, served
+
+pytestmark = pytest.mark.integration
+Serve = Callable[..., Served]
+
+ASK, ANSWER = {"frontend", "user", "admin"}, {"engine"}
+ROLES = ASK | ANSWER
+HELD = {"Topic": "theirs", "Lease": "x"}
+ROUTES: dict[tuple[str, str], tuple[set[str], dict[str, Any], Any]] = {
+    ("GET", "login"): (ROLES, {}, None),
+    ("GET", "user-topics"): (ASK, {"OnBehalfOf": "User_1"}, None),
+    ("DELETE", "topic"): (ASK, {"OnBehalfOf": "User_1", "Topic": "to delete"}, None),
+    ("POST", "add-query"): (ASK, {}, {"Topic": "new", "User": "User_1", "Query": "q"}),
+    ("GET", "check-query"): (ASK, {"Topic": "theirs", "Seq": 1}, None),
+    ("GET", "get-topic-thread"): (ROLES, {"Topic": "theirs"}, None),
+    ("GET", "events"): (ASK, {"Topic": "theirs", "Seq": 1}, None),
+    ("POST", "add-lookup"): (ASK, {}, {"Topic": "theirs", "Seq": 1, "Fragment": "f"}),
+    ("GET", "get-lookups"): (ASK, {"Topic": "theirs"}, None),
+    ("POST", "recommend"): (
+        ASK,
+        {},
+        {"Topic": "theirs", "OnBehalfOf": "User_1", "Query": "q", "Fragment": "f", "Type": "Promote Answer"},
+    ),
+    ("GET", "get-new-queries"): (ANSWER, {}, None),
+    ("POST", "give-new-answer"): (ANSWER, {}, {"Topic": "theirs", "Seq": 1, "Query": "q", "Answer": ["a"]}),
+    ("GET", "get-new-lookup"): (ANSWER, {}, None),
+    ("POST", "give-new-matches"): (ANSWER, {}, {"Fingerprint": "0" * 12, "Matches": []}),
+    ("POST", "renew-lease"): (ANSWER, {}, HELD),
+    ("POST", "hand-back"): (ANSWER, {}, HELD),
+    ("POST", "give-progress"): (ANSWER, {}, {"Topic": "theirs", "Seq": 1, "Steps": []}),
+    ("GET", "get-recommendations"): (ANSWER, {}, None),
+    ("GET", "get-tree"): (ANSWER, {}, None),
+    ("GET", "get-tree-hashes"): (ANSWER, {"Version": 1}, None),
+    ("POST", "get-blocks"): (ANSWER, {}, {"Hashes": ["0" * 32]}),
+    ("GET", "get-tree-file"): (ANSWER, {"Digest": "0" * 32}, None),
+    ("GET", "get-memory"): (ANSWER, {}, None),
+    ("POST", "give-memory"): (ANSWER, {}, {"Changes": []}),
+    ("POST", "ask-person"): (
+        ANSWER,
+        {},
+        {**HELD, "Seq": 1, "Questions": [{"Key": "k", "Question": "Which one?"}]},
+    ),
+    ("POST", "answer-question"): (ASK, {}, {"Topic": "theirs", "Seq": 1, "Answer": "This one."}),
+    ("GET", "admin/overview"): ({"admin"}, {}, None),
+    ("POST", "admin/requeue"): ({"admin"}, {}, {"Topic": "theirs"}),
+    ("POST", "admin/release"): ({"admin"}, {}, {"Topic": "theirs"}),
+    ("POST", "admin/remove-user"): ({"admin"}, {}, {"Name": "Nobody"}),
+}
+"""Who may use a route, and a request that is right but for that."""
+
+OPEN = {("GET", "/healthz"), ("GET", "/metrics")}
+"""Routes that ask nobody who they are, or nobody on the same machine."""
+KEYED = {("GET", "/v1/models"), ("GET", "/v1/models/{name}"), ("POST", "/v1/chat/completions")}
+"""Routes that ask for an API key."""
+NOTHING_THERE = (
+    {"get-tree-hashes", "get-blocks", "get-tree-file"}
+    | {
+        "get-new-lookup",
+        "give-new-matches",
+        "renew-lease",
+        "hand-back",
+        "ask-person",
+        "answer-question",
+    }
+    | {f"admin/{name}" for name in ("requeue", "release", "remove-user")}
+)
+"""Routes that say 404 or 409 to the requests of the table, to those who may use them."""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One service with a topic of User_1 whose query is answered."""
+    settings = Settings(engine_wait_s=0.0, check_wait_s=0.2)
+    with served(tmp_path_factory.mktemp("roles") / "service.db", settings) as running:
+        running.user.ask("q", topic="theirs", user="User_1")
+        running.engine.answer("q", "a", topic="theirs")
+        yield running
+
+
+def of_role(service: Served, role: str) -> Client:
+    return next(Client(service.url, name, secret) for name, (its, secret) in SECRETS.items() if its == role)
+
+
+def test_the_table_has_every_route(service: Served) -> None:
+    described = requests.get(f"{service.url}/openapi.json", timeout=9).json()["paths"]
+    found = {(method.upper(), path) for path, methods in described.items() for method in methods}
+    assert found == {(method, f"/api/{route}") for method, route in ROUTES} | OPEN | KEYED
+
+
+@pytest.mark.parametrize(("method", "route"), ROUTES)
+@pytest.mark.parametrize("role", sorted(ROLES))
+def test_a_role_may_do_what_the_table_says_and_nothing_else(
+    service: Served, method: str, route: str, role: str
+) -> None:
+    allowed, given, body = ROUTES[method, route]
+    if route == "topic":
+        service.user.ask("q", topic="to delete", user="User_1")
+    said = of_role(service, role).call(method, route, json=body, **given)
+    if role in allowed:
+        assert said.status_code in (200, 404, 409), said.text
+        assert route in NOTHING_THERE or said.ok, said.text
+    else:
+        assert said.status_code == 403
+        assert "may not use this route" in said.json()["detail"]
+
+
+@pytest.mark.parametrize(("method", "route"), ROUTES)
+def test_nobody_does_anything_without_a_proof(service: Served, method: str, route: str) -> None:
+    _, given, body = ROUTES[method, route]
+    before = service.user.get("get-topic-thread", Topic="theirs").json()
+    wrong = proof("Frontend_1", "x" * 24)
+    for parameters in ({}, wrong, {**wrong, "User": "Nobody"}):
+        said = requests.request(
+            method, f"{service.url}/api/{route}", params={**parameters, **given}, json=body, timeout=9
+        )
+        assert said.status_code == 401
+        assert said.json() == {"detail": "wrong User, Nonce or Hash, or the Nonce was used before"}
+    assert service.user.get("get-topic-thread", Topic="theirs").json() == before
+
+
+@pytest.mark.parametrize(
+    ("method", "route"),
+    [
+        each
+        for each, (roles, given, _) in ROUTES.items()
+        if "user" in roles and given.get("Topic") == "theirs"
+    ],
+)
+def test_a_user_sees_no_topic_of_another(service: Served, method: str, route: str) -> None:
+    _, given, body = ROUTES[method, route]
+    assert service.other_user.call(method, route, json=body, **given).status_code == 403
+
+
+def test_a_user_changes_nothing_of_another(service: Served) -> None:
+    other = service.other_user
+    service.user.ask("q", topic="kept", user="User_1")
+    for owner in ("User_1", "User_2"):
+        assert other.call("DELETE", "topic", OnBehalfOf=owner, Topic="kept").status_code == 403
+        assert other.ask("mine", topic="kept", user=owner).status_code == 403
+    lookup = {"Topic": "kept", "Seq": 1, "Fragment": "f"}
+    assert other.post("add-lookup", lookup).status_code == 403
+    praise = {"Topic": "kept", "Query": "q", "Fragment": "f", "Type": "Promote Answer"}
+    assert other.post("recommend", {**praise, "OnBehalfOf": "User_1"}).status_code == 403
+    thread = service.user.get("get-topic-thread", Topic="kept").json()
+    assert [one["Query"] for one in thread] == ["q"]
+    service.engine.answer("q", "a", topic="kept")
+
+
+# proofs
+
+
+def test_a_proof_is_good_once_also_after_a_restart(tmp_path: Path) -> None:
+    fresh = proof("User_1", SECRETS["User_1"][1])
+    for status in (200, 401, 401):
+        with served(tmp_path / "service.db", Settings()) as service:
+            assert requests.get(f"{service.url}/api/login", params=fresh, timeout=9).status_code == status
+
+
+def test_a_proof_sent_many_times_at_once_to_two_servers_is_accepted_once(serve: Serve) -> None:
+    urls = [serve().url, serve().url] * 3
+    with ThreadPoolExecutor(len(urls)) as pool:
+        for _ in range(5):
+            fresh = proof("User_1", SECRETS["User_1"][1])
+            start = threading.Barrier(len(urls))
+
+            def use(url: str, fresh: dict[str, str] = fresh, start: threading.Barrier = start) -> int:
+                start.wait()
+                return requests.get(f"{url}/api/login", params=fresh, timeout=9).status_code
+
+            assert sorted(pool.map(use, urls)) == [200, 401, 401, 401, 401, 401]
+
+
+def test_an_unknown_user_takes_the_same_steps_as_a_known_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [asyncio.run(hashed_and_compared(name, monkeypatch)) for name in ("User_1", "Nobody")]
+    assert len(steps[0]) == 2, "one hash, one comparison"
+    assert steps[0] == steps[1]
+
+
+async def hashed_and_compared(name: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Return the sizes of what is hashed and compared for a wrong proof of a user."""
+    database = SqliteDatabase.open(":memory:")
+    users = Users(database)
+    await users.add("User_1", "user")
+    sizes: list[tuple[int, ...]] = []
+    compare, new = hmac.compare_digest, hashlib.new
+
+    def comparing(one: bytes, other: bytes) -> bool:
+        sizes.append((len(one), len(other)))
+        return compare(one, other)
+
+    def hashing(algorithm: str, said: bytes) -> Any:
+        sizes.append((len(said.replace(name.encode(), b"")),))
+        return new(algorithm, said)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(hmac, "compare_digest", comparing)
+        patched.setattr(hashlib, "new", hashing)
+        assert await users.verified(name, "n" * 16, "0" * 64) is None
+    await database.close()
+    return sizes
+
+
+# waiting
+
+
+def test_a_client_that_left_before_a_query_came_never_takes_it(serve: Serve) -> None:
+    service = serve(engine_wait_s=20.0)
+    host, port = service.url.removeprefix("http://").split(":")
+    for number in range(30):
+        pairs = "&".join(f"{k}={v}" for k, v in proof("Inference_1", SECRETS["Inference_1"][1]).items())
+        going = [socket.create_connection((host, int(port))) for _ in range(3)]
+        for each in going:
+            each.sendall(f"GET /api/get-new-queries?{pairs} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        if number % 2:
+            threading.Event().wait(0.01)  # some wait already, some requests have not been read yet
+        for each in going:
+            each.close()
+        service.frontend.ask("q", topic=str(number))
+        found = service.other_engine.get("get-new-queries").json()
+        assert found["Topic"] == str(number)
+        service.other_engine.answer("q", "a", topic=str(number))

@@ -1,0 +1,37 @@
+"""An engine of `test_several_machines.py`, with tools that write down each call: what happens in the world.
+
+usage: METATREE_SECRET=… python sharing_engine.py DATABASE SERVER USER LEDGER FOLDER
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from metatree_agents.service.client import ServiceClient
+from metatree_agents.service.copies import TreeCopy
+from metatree_agents.service.engine import Engine
+from metatree_agents.service.sharing import shared_at
+
+from tests.real.sharing_worker import parts
+
+LEASE_S = 2.0
+
+
+async def work(database: str, server: str, user: str, ledger: Path, folder: Path) -> None:
+    """Answer until this is killed."""
+    thinking = parts(ledger, 0.3, kind="file")
+    with shared_at(database, lease_s=LEASE_S) as shared:
+        async with (
+            ServiceClient(server, user, os.environ["METATREE_SECRET"]) as client,
+            TreeCopy(client, folder, shared=shared, say=lambda said: print(said, flush=True)) as copy,
+        ):
+            print("at work", flush=True)
+            await Engine(client, copy, parts=lambda _: thinking, several=2, renew_s=0.5).run()
+
+
+if __name__ == "__main__":
+    database, server, user, ledger, folder = sys.argv[1:]
+    asyncio.run(work(database, server, user, Path(ledger), Path(folder)))

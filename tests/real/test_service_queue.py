@@ -1,0 +1,420 @@
+"""The queue of the service on PostgreSQL: the same state machine, and what several connections may do to each other."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from time import time
+from typing import Any, TypeVar
+
+import psycopg
+import pytest
+from hypothesis import settings
+from metatree_agents.service.database import Change, Database
+from metatree_agents.service.lookups import Lookups
+from metatree_agents.service.postgres import PostgresDatabase
+from metatree_agents.service.postgres_address import address_of
+from metatree_agents.service.progress import Progress
+from metatree_agents.service.queue import Claim, Queue
+from metatree_agents.service.recommendations import Recommendations
+from metatree_agents.service.users import Users, proof
+
+from metatree.errors import BrokenStore, TransientError, UserError
+from tests.real.postgres import Server, serving
+from tests.unit.service.test_queue import QueueMachine
+
+pytestmark = pytest.mark.real
+T = TypeVar("T")
+SERVER: list[Server] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server() -> Iterator[Server]:
+    with serving() as running:
+        SERVER.append(running)
+        yield running
+        SERVER.clear()
+
+
+@pytest.fixture
+def place(server: Server) -> str:
+    """A schema of its own."""
+    return f"{server.address()}&schema=t_{secrets.token_hex(8)}"
+
+
+class PostgresMachine(QueueMachine):
+    """Random callers and engines on PostgreSQL, in a schema that is emptied for each run."""
+
+    def open_database(self) -> Database:
+        with psycopg.connect(SERVER[0].address(), autocommit=True) as connection:
+            connection.execute("DROP SCHEMA IF EXISTS machine CASCADE")
+        return PostgresDatabase(address_of(SERVER[0].address() + "&schema=machine"))
+
+
+PostgresMachine.TestCase.settings = settings(max_examples=15, stateful_step_count=40, deadline=None)
+TestQueueOnPostgres = PostgresMachine.TestCase
+
+
+@asynccontextmanager
+async def opened(place: str, **given: Any) -> AsyncIterator[PostgresDatabase]:
+    database = PostgresDatabase(address_of(place), **given)
+    await database.start()
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+@asynccontextmanager
+async def pair(place: str) -> AsyncIterator[tuple[PostgresDatabase, PostgresDatabase]]:
+    """Two servers' databases, which start at the same time."""
+    one, two = PostgresDatabase(address_of(place)), PostgresDatabase(address_of(place))
+    await asyncio.gather(one.start(), two.start())
+    try:
+        yield one, two
+    finally:
+        await one.close()
+        await two.close()
+
+
+async def waits_for_a_lock(database: PostgresDatabase) -> None:
+    """Return once a statement of this service waits for a row or an advisory lock."""
+    for _ in range(2_000):
+        found = await database.row("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+        if found and found[0]:
+            return
+    raise AssertionError("nothing waits")
+
+
+def test_numbers_are_dense_and_no_topic_is_held_twice(place: str) -> None:
+    async def run() -> None:
+        async with pair(place) as databases:
+            queues = [Queue(database) for database in databases]
+
+            async def ask(number: int) -> list[int]:
+                return [(await queues[number % 2].add(f"T{number % 3}", "ann", "q"))[0] for _ in range(10)]
+
+            seqs = await asyncio.gather(*(ask(number) for number in range(18)))
+            assert sorted(itertools.chain(*seqs)) == sorted([*range(1, 61)] * 3)
+            for number in range(40):
+                await queues[0].add(f"U{number}", "ann", "q")
+            claims = await asyncio.gather(*(queues[n % 2].claim(f"e{n}") for n in range(60)))
+            topics = [claim.topic for claim in claims if claim]
+            assert len(topics) == len(set(topics)) == 43, "each once, and none passed over"
+
+    asyncio.run(run())
+
+
+def test_one_first_answer_wins(place: str) -> None:
+    async def run() -> None:
+        async with pair(place) as databases:
+            queues = [Queue(database) for database in databases]
+            for number in range(10):
+                await queues[0].add(f"T{number}", "ann", "q")
+                became = await asyncio.gather(
+                    *(
+                        queues[n % 2].answer(f"T{number}", "q", seq=1, answer=[str(n)], engine="e")
+                        for n in range(6)
+                    )
+                )
+                assert sorted(became) == [("accepted", 1)] + [("conflict", 1)] * 5
+                thread = await queues[1].thread(f"T{number}")
+                assert thread[0].answer == [str(became.index(("accepted", 1)))]
+
+    asyncio.run(run())
+
+
+def test_a_topic_that_somebody_only_looks_at_is_waited_for(place: str) -> None:
+    """Otherwise the engine goes to sleep, and nobody is woken when the transaction is rolled back."""
+
+    async def run() -> Claim | None:
+        async with opened(place) as database, opened(place) as other:
+            queue = Queue(database)
+            await queue.add("T", "ann", "q")
+            async with other.transaction() as do:
+                await do.row("SELECT 1 FROM topic WHERE id = 'T'" + other.held)
+                claiming = asyncio.ensure_future(queue.claim("e"))
+                await waits_for_a_lock(database)
+                assert [await queue.claim("e") for _ in range(20)] == [None] * 20, "one alone waits"
+                assert not claiming.done()
+            return await claiming
+
+    claim = asyncio.run(run())
+    assert claim is not None and claim.topic == "T"
+
+
+def test_a_claim_that_is_cancelled_at_its_end_is_handed_back(place: str) -> None:
+    async def run() -> None:
+        async with opened(place) as database:
+            queue = Queue(database)
+            for number in range(20):
+                await queue.add("T", "ann", f"q{number}")
+            cut = 0
+            for steps in range(1, 60):
+                claiming = asyncio.ensure_future(queue.claim("e"))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                claiming.cancel()
+                try:
+                    claim = await claiming
+                except asyncio.CancelledError:
+                    cut += 1
+                else:
+                    assert claim is not None
+                    await queue.hand_back("T", claim.lease)
+                thread = await queue.thread("T")
+                assert {(query.status, query.attempts) for query in thread} == {("Open", 0)}
+            assert cut > 10
+
+    asyncio.run(run())
+
+
+def test_deleting_leaves_nothing_behind(place: str) -> None:
+    async def run() -> None:
+        async with pair(place) as (one, two):
+            queue, other = Queue(one), Queue(two)
+            progress, lookups = Progress(two), Lookups(two)
+            for _ in range(15):
+                await queue.add("T", "ann", "q")
+                await asyncio.gather(
+                    progress.add("T", 1, [{"Event": "read"}] * 3),
+                    other.claim("e"),
+                    queue.remove("T", "ann"),
+                    lookups.add("T", 1, "fragment", 5, 1.0),
+                    progress.add("T", 1, [{"Event": "read"}]),
+                    other.answer("T", "q", seq=1, answer=["a"], engine="e"),
+                )
+                for table in ("topic", "query", "progress", "lookup_wish"):
+                    assert await one.rows(f"SELECT * FROM {table}") == [], table
+
+    asyncio.run(run())
+
+
+def test_one_lookup_of_a_fingerprint_is_out_and_its_first_matches_stay(place: str) -> None:
+    async def run() -> None:
+        async with pair(place) as databases:
+            queue, lookups = Queue(databases[0]), [Lookups(database) for database in databases]
+            await queue.add("T", "ann", "q")
+            for count in range(1, 4):
+                await lookups[0].add("T", 1, "fragment", count, 1.0)
+            for count in range(1, 4):
+                claims = await asyncio.gather(*(lookups[n % 2].claim(f"e{n}") for n in range(8)))
+                assert [claim.count for claim in claims if claim] == [count]
+                mark = next(claim.fingerprint for claim in claims if claim)
+                given = await asyncio.gather(*(lookups[n % 2].give(mark, [f"{count} {n}"]) for n in range(4)))
+                assert given.count(True) == 1
+                (found,) = await lookups[0].of_topic("T")
+                assert found["Fragments"][count - 1] == {"fragment": [f"{count} {given.index(True)}"]}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("kind", ["recommendations", "progress"])
+def test_who_asks_for_what_came_after_a_number_misses_nothing(place: str, kind: str) -> None:
+    async def run() -> None:
+        async with pair(place) as databases:
+            await Queue(databases[0]).add("T", "ann", "q")
+
+            def adding(database: Database, said: str) -> Awaitable[Any]:
+                if kind == "progress":
+                    return Progress(database).add("T", 1, [{"Text": said}])
+                return Recommendations(database).add(
+                    topic="T", on_behalf_of="a", query="q", fragment=said, comment="", kind="Promote Answer"
+                )
+
+            async def read(last: int) -> list[int]:
+                if kind == "progress":
+                    return [number for number, _ in await Progress(databases[1]).after("T", 1, last)]
+                return [one.number for one in await Recommendations(databases[1]).after(last)]
+
+            async def write(number: int) -> None:
+                for each in range(15):
+                    await adding(databases[number % 2], str(each))
+
+            writing = asyncio.gather(*(write(number) for number in range(8)))
+            seen: list[int] = []
+            while not writing.done():
+                seen += await read(seen[-1] if seen else 0)
+            await writing
+            seen += await read(seen[-1] if seen else 0)
+            assert len(seen) == 120
+
+    asyncio.run(run())
+
+
+def test_a_nonce_is_used_once_however_many_try(place: str) -> None:
+    async def run() -> None:
+        async with pair(place) as databases:
+            secret = await Users(databases[0]).add("ann", "user")
+            users = [Users(database) for database in databases]
+            for number in range(10):
+                nonce = f"nonce-{number:04}"
+                found = await asyncio.gather(
+                    *(users[n % 2].verified("ann", nonce, proof("ann", nonce, secret)) for n in range(8))
+                )
+                assert len([caller for caller in found if caller]) == 1
+
+    asyncio.run(run())
+
+
+def test_first_users_are_made_once_and_own_users_have_one_secret(place: str) -> None:
+    async def run() -> None:
+        async with pair(place) as databases:
+            users = [Users(database) for database in databases]
+            made = await asyncio.gather(*(each.first({"admin": "admin"}) for each in users * 3))
+            assert sorted(map(len, made)) == [0] * 5 + [1]
+            own = await asyncio.gather(*(each.own("inside", "engine") for each in users * 3))
+            assert len(set(own)) == 1
+
+    asyncio.run(run())
+
+
+def test_what_happens_is_heard_by_others_and_only_when_it_is_kept(place: str) -> None:
+    async def run() -> None:
+        async with pair(place) as (one, two):
+            heard: asyncio.Queue[Change | None] = asyncio.Queue()
+            watching = asyncio.ensure_future(two.watch(heard.put_nowait))
+            assert await heard.get() is None, "it listens from now on"
+            queue = Queue(one)
+            topic = "DGQIn+5 tröxI"
+            await queue.add(topic, "ann", "q")
+            assert await heard.get() == Change()
+            await queue.add(topic, "ann", "q2")  # could be claimed before
+            claim = await queue.claim("e")
+            assert claim is not None
+            await Progress(one).add(topic, 2, [{"Event": "read"}, {"Event": "read"}])
+            assert await heard.get() == Change((topic, 2))
+            with pytest.raises(ZeroDivisionError):
+                async with one.transaction() as do:
+                    await do.execute("UPDATE query SET status = 'Done' WHERE seq = ?", 1)
+                    raise ZeroDivisionError
+            await queue.answer(topic, "q", seq=1, answer=["a"], engine="e")
+            assert await heard.get() == Change((topic, 1))
+            await queue.hand_back(topic, claim.lease)
+            assert await heard.get() == Change()
+            await queue.add("x" * 8_000, "ann", "q")
+            assert await heard.get() == Change()
+            await queue.answer("x" * 8_000, "q", seq=1, answer=["a"], engine="e")
+            assert await heard.get() is None, "too long to be told"
+            await Queue(two).add("own", "ann", "q")
+            await Queue(two).answer("own", "q", seq=1, answer=["a"], engine="e")
+            assert await heard.get() == Change(("own", 1)), "own topics are known already"
+            assert heard.empty()
+            watching.cancel()
+
+    asyncio.run(run())
+
+
+def test_connections_that_are_lost_are_replaced_without_a_word(place: str, server: Server) -> None:
+    async def run() -> None:
+        async with opened(place, connections=4) as database:
+            queue = Queue(database)
+            heard: asyncio.Queue[Change | None] = asyncio.Queue()
+            watching = asyncio.ensure_future(database.watch(heard.put_nowait))
+            await asyncio.gather(*(queue.add("T", "ann", "q") for _ in range(8)))
+            while await heard.get() is not None:
+                pass
+            terminate(server)
+            assert await heard.get() is None, "it listens again"
+            done = await asyncio.gather(*(queue.add("T", "ann", "q") for _ in range(8)))
+            assert sorted(seq for seq, _ in done) == list(range(9, 17))
+            server.stop()
+            adding = asyncio.ensure_future(queue.add("T", "ann", "q"))
+            await asyncio.sleep(0)
+            await asyncio.to_thread(server.start)
+            assert (await adding)[0] == 17
+            watching.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_transaction_that_is_cut_off_keeps_nothing(place: str, server: Server) -> None:
+    async def run() -> None:
+        async with opened(place) as database:
+            with pytest.raises(TransientError, match="try again"):
+                async with database.transaction() as do:
+                    await do.execute("INSERT INTO service_nonce VALUES ('a', 'b')")
+                    terminate(server)
+                    await do.execute("INSERT INTO service_nonce VALUES ('a', 'c')")
+            with pytest.raises(TransientError):
+                async with database.transaction() as do:
+                    await do.execute("INSERT INTO service_nonce VALUES ('a', 'd')")
+                    with pytest.raises(psycopg.Error):
+                        await do.execute("SELECT 1 / 0")
+            assert await database.rows("SELECT * FROM service_nonce") == []
+
+    asyncio.run(run())
+
+
+def terminate(server: Server) -> None:
+    with psycopg.connect(server.address(), autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE application_name = 'metatree' AND pid <> pg_backend_pid()"
+        )
+
+
+def test_times_are_the_servers_and_the_very_same_where_clocks_agree(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run(wrong_s: float) -> float:
+        with monkeypatch.context() as patch:
+            patch.setattr("metatree_agents.service.postgres.time.time", lambda: time() + wrong_s)
+            async with opened(place) as database:
+                return database.clock() - time()
+
+    for wrong_s in (0.0, 400.0, -86_400.0):
+        assert abs(asyncio.run(run(wrong_s))) < 5
+    assert abs(asyncio.run(run(0.0))) < 1e-3
+
+
+def test_what_cannot_be_kept_is_said(place: str, server: Server) -> None:
+    async def run() -> None:
+        async with opened(place) as database:
+            with pytest.raises(UserError, match="cannot keep a value"):
+                await Queue(database).add("T", "ann", "zero \0")
+            await Queue(database).add("T", "ann", "all else: \x01 \U0001f600 \ufffe")
+
+    asyncio.run(run())
+
+
+REFUSALS: list[tuple[Callable[[Server], str], str]] = [
+    (lambda server: "postgresql://u:s3cret@127.0.0.1:1/d", "check the address, and that the server runs"),
+    (lambda server: server.address("nothing"), 'database "nothing" does not exist; make it, or name another'),
+    (lambda server: server.address(user="reader"), "may not make a schema"),
+    (lambda server: server.address("latin"), "is in LATIN1: make one with the encoding UTF8"),
+    (lambda server: server.address(user="nobody"), 'role "nobody" does not exist'),
+]
+
+
+@pytest.mark.parametrize(("address", "said"), REFUSALS)
+def test_a_database_that_cannot_be_used(server: Server, address: Callable[[Server], str], said: str) -> None:
+    with psycopg.connect(server.address(), autocommit=True) as connection:
+        if not connection.execute("SELECT FROM pg_roles WHERE rolname = 'reader'").fetchall():
+            connection.execute("CREATE ROLE reader LOGIN")
+            connection.execute("CREATE DATABASE latin ENCODING LATIN1 LOCALE 'C' TEMPLATE template0")
+
+    async def run() -> None:
+        async with opened(address(server)):
+            pass
+
+    with pytest.raises(UserError, match=said) as caught:
+        asyncio.run(run())
+    assert "s3cret" not in str(caught.value)
+
+
+def test_tables_of_a_newer_version_are_left_alone(place: str) -> None:
+    async def run() -> None:
+        with pytest.raises(UserError, match="there is no service in the schema"):
+            async with opened(place, create=False):
+                pass
+        async with opened(place) as database:
+            await database.execute("UPDATE service_schema SET version = 99")
+        with pytest.raises(BrokenStore, match="has schema 99"):
+            async with opened(place):
+                pass
+
+    asyncio.run(run())

@@ -1,0 +1,648 @@
+"""The web page in a real Chromium: everything that a person does there, by mouse and by keyboard, wide and narrow."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from metatree_agents.service.users import proof
+from metatree_memory_tools.web.chromium import find_chromium
+
+from metatree import Node, Tree
+
+from .conftest import SCREENSHOTS
+
+pytestmark = pytest.mark.real
+WIDE, NARROW = (1280, 900), (390, 844)
+FILES = {
+    "billing/invoice.py": 'def total_of(invoice):\n    """Add up the lines of an invoice, with value added tax."""\n'
+    "    total = 0\n    for line in invoice.lines:\n        total += line.amount * (1 + line.tax)\n    return total\n",
+    "billing/reminder.py": 'def remind(customer):\n    """Send a reminder to a customer after thirty days."""\n',
+    "shipping/parcel.py": 'def weigh(parcel):\n    """Weigh a parcel in grams."""\n',
+    "house.md": "# House\n\nThe lamp in the hall has a bulb of nine watts.\n\n# Garden\n\nRoses are watered at dawn.\n",
+}
+MANY = 100_000
+
+
+@dataclass
+class Site:
+    """A running server, and what it said at its first start."""
+
+    url: str
+    secrets: dict[str, str]
+    link: str
+
+    def call(self, name: str, method: str, route: str, body: Any = None, **given: str) -> Any:
+        """Call the API as one of the users."""
+        nonce = os.urandom(8).hex()
+        proven = {"User": name, "Nonce": nonce, "Hash": proof(name, nonce, self.secrets[name])}
+        answer = requests.request(
+            method, f"{self.url}/api/{route}", params={**proven, **given}, json=body, timeout=70
+        )
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+@contextmanager
+def serving(*options: str) -> Iterator[Site]:
+    """Run `metatree serve` as a person does, until the block ends."""
+    command = [sys.executable, "-c", "from metatree_agents.cli import main; main()"]
+    server = subprocess.Popen(
+        [*command, "serve", "--port", "0", *options],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert server.stderr is not None
+        said = ""
+        for line in server.stderr:
+            said += line
+            if "makes another" in line:
+                break
+        secrets = dict(re.findall(r"^  (\w+) \(\w+\): (\S+)$", said, re.M))
+        url = re.search(r"listening on (\S+)", said)
+        link = re.search(r"(\S+/login#code=\S+)", said)
+        assert url is not None and link is not None, said
+        added = subprocess.run(
+            [
+                *command,
+                "users",
+                "add",
+                "Engine_1",
+                "--role",
+                "engine",
+                *[o for o in options if o != "--no-engine"],
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        yield Site(url[1], {**secrets, "Engine_1": added.stdout.strip()}, link[1])
+    finally:
+        server.terminate()
+        server.wait(30)
+        assert server.stderr is not None
+        server.stderr.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server with an engine inside, over some files."""
+    folder = tmp_path_factory.mktemp("source")
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    with serving("--source", str(folder)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server without an engine, over a tree with 100,000 nodes under one, and a very deep one."""
+    file = tmp_path_factory.mktemp("large") / "tree.db"
+    with Tree.create(file, title="archive") as tree:
+        tree.add(Node(id="letters", title="Letters", description="All that came in"))
+        letters = (
+            Node(id=f"letter-{number:06}", title=f"Letter {number:,}", description="From somebody")
+            for number in range(1, MANY + 1)
+        )
+        tree.add_many((letter, "letters") for letter in letters)
+        tree.add(Node(id="note", title="A note on it", content="Seen."), parent="letter-054321")
+        for depth in range(200):
+            tree.add(
+                Node(id=f"level-{depth}", title=f"Level {depth}"),
+                parent=f"level-{depth - 1}" if depth else ".",
+            )
+    with serving("--tree", str(file), "--no-engine") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """Debian's Chromium, driven by playwright."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="run `make test-real`")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Watch:
+    """A page that notes what should not happen: errors in the console, requests to other hosts."""
+
+    def __init__(self, context: Any, url: str) -> None:
+        self.url = url
+        self.troubles: list[str] = []
+        self.asked: list[str] = []
+        self.page: Any = context.new_page()
+        self.page.set_default_timeout(30_000)
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("request", self._request)
+
+    def _console(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.troubles.append(f"{message.type}: {message.text}")
+
+    def _request(self, request: Any) -> None:
+        self.asked.append(request.url)
+        if not request.url.startswith(f"{self.url}/"):
+            self.troubles.append(f"asked {request.url}")
+
+    def log_in(self, site: Site, name: str = "admin") -> None:
+        """Log in by the form."""
+        self.page.goto(f"{self.url}/login")
+        self.page.fill("#name", name)
+        self.page.fill("#secret", site.secrets[name])
+        self.page.keyboard.press("Enter")
+        self.page.wait_for_url("**/topics")
+
+
+Visit = Callable[..., Watch]
+
+
+@pytest.fixture
+def visit(chromium: Any) -> Iterator[Visit]:
+    """Return a function that opens a page of a site; at the end nothing may have gone wrong on any of them."""
+    opened: list[tuple[Any, Watch]] = []
+
+    def visiting(site: Site, size: tuple[int, int] = WIDE, **options: Any) -> Watch:
+        context = chromium.new_context(viewport={"width": size[0], "height": size[1]}, **options)
+        opened.append((context, Watch(context, site.url)))
+        return opened[-1][1]
+
+    yield visiting
+    troubles = [trouble for _, watch in opened for trouble in watch.troubles]
+    for context, _ in opened:
+        context.close()
+    assert troubles == []
+
+
+@pytest.fixture(scope="session")
+def axe(real_files: Path) -> str:
+    """What finds faults in how accessible a page is."""
+    return (real_files / "axe-core" / "package" / "axe.min.js").read_text(encoding="utf-8")
+
+
+def picture(page: Any, name: str) -> None:
+    """Keep the page as it looks now, in light and dark colours."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    for colours in ("light", "dark"):
+        page.emulate_media(color_scheme=colours, reduced_motion="reduce")
+        page.screenshot(path=SCREENSHOTS / f"{name}-{page.viewport_size['width']}-{colours}.png")
+    page.emulate_media(color_scheme="light", reduced_motion="no-preference")
+
+
+def check(page: Any, axe: str) -> None:
+    """Check that a page is accessible in light and dark colours, and no wider than the window."""
+    for colours in ("light", "dark"):
+        page.emulate_media(color_scheme=colours, reduced_motion="reduce")
+        # axe is given to the page by the browser, not by a script of the page: its policy holds as it is.
+        page.evaluate(axe)
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        faults = [
+            f"{each['id']}: {each['help']}: {[node['html'][:200] for node in each['nodes']][:3]}"
+            for each in found["violations"]
+        ]
+        assert faults == [], (page.url, colours)
+    page.emulate_media(color_scheme="light", reduced_motion="no-preference")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{page.url} is too wide"
+
+
+def focused(page: Any) -> str:
+    """Return the name of what has the focus."""
+    said = page.evaluate(
+        "(e => e.getAttribute('aria-label') || e.labels?.[0]?.innerText || e.innerText || e.tagName)"
+        "(document.activeElement)"
+    )
+    return str(said).strip()
+
+
+def tab_to(page: Any, name: str, most: int = 60) -> None:
+    """Press Tab until something of this name has the focus, which must be seen."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if focused(page).startswith(name):
+            seen = page.evaluate(
+                "(e => [e, ...e.querySelectorAll(':scope > .line')]"
+                ".some(x => getComputedStyle(x).outlineStyle != 'none') || e.matches('textarea, [type=radio]'))"
+                "(document.activeElement)"
+            )
+            assert seen, f"{name} does not show that it has the focus"
+            return
+    raise AssertionError(f"Tab does not come to {name!r}, only to {focused(page)!r}")
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["desktop", "phone"])
+def test_a_whole_conversation(site: Site, visit: Visit, axe: str, size: tuple[int, int]) -> None:
+    """Log in, ask, see the answer come, open its source, look at the trace, recommend, find, log out."""
+    watch = visit(site, size)
+    page = watch.page
+    page.goto(f"{site.url}/node?id=house.md")
+    assert "/login?next=" in page.url
+    check(page, axe)
+    picture(page, "login")
+    watch.log_in(site)
+    check(page, axe)
+    page.fill("#question", "How are the lines of an invoice added up?")
+    picture(page, "topics")
+    page.click(".ask button.main")
+    page.wait_for_url("**/thread?*")
+    page.wait_for_selector(".answer")
+    assert "value added tax" in page.inner_text(".answer")
+    assert page.inner_text(".answer").count("__") == 0 and "total += line.amount" in page.inner_text(
+        ".answer"
+    )
+    check(page, axe)
+    picture(page, "answer")
+    page.click("summary:has-text('How it was found')")
+    assert "total_of" in page.inner_text(".walk")
+    page.locator(".walk .out summary").first.click()
+    check(page, axe)
+    picture(page, "found")
+    page.click("text=The whole trace")
+    page.wait_for_selector(".steps")
+    assert "decided at" in page.inner_text(".steps") and "Decisions of the router" in page.inner_text(
+        ".node-side"
+    )
+    page.locator(".steps details summary").first.click()
+    assert "ruled out" in page.inner_text(".steps table")
+    check(page, axe)
+    picture(page, "trace")
+    page.click("text=Back to the answer")
+    page.locator(".sources a").first.click()
+    page.wait_for_selector("mark.line")
+    assert "value added tax" in page.inner_text(".lines mark >> nth=1") + page.inner_text(".lines")
+    assert page.locator("mark.line").first.get_attribute("data-n") == "1"
+    check(page, axe)
+    picture(page, "node")
+    page.click("text=Back to the answer")
+    page.click("summary:has-text('Recommend')")
+    check(page, axe)
+    picture(page, "recommend")
+    page.check("[name=type][value='Make Correction']")
+    page.fill("[name=fragment]", "Invoices of members are added up without tax.")
+    page.click("button:has-text('Send')")
+    page.wait_for_selector("[role=status].notice")
+    assert "remembers it" in page.inner_text(".notice")
+    kept = site.call("Engine_1", "GET", "get-recommendations", After="0")
+    assert kept[-1]["type"] == "Make Correction" and kept[-1]["fragment"].startswith("Invoices of members")
+    page.goto(f"{site.url}/find?q=bulb+of+the+lamp")
+    assert "nine watts" in page.inner_text(".found")
+    check(page, axe)
+    picture(page, "find")
+    for path in ("admin", "runs"):
+        page.goto(f"{site.url}/{path}")
+        check(page, axe)
+        picture(page, path)
+    page.click("summary[aria-label*=account]")
+    page.click("text=Log out everywhere")
+    page.wait_for_url("**/login")
+    page.goto(f"{site.url}/topics")
+    assert "/login" in page.url
+
+
+def test_the_printed_link_logs_in_once_and_leaves_the_address(site: Site, visit: Visit, axe: str) -> None:
+    page = visit(site).page
+    page.goto(site.link)
+    code = site.link.partition("code=")[2]
+    page.wait_for_function("document.getElementById('code').value != ''")
+    assert code not in page.url and "code" not in page.evaluate("location.hash")
+    assert focused(page) == "Log in with the code"
+    check(page, axe)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/topics")
+    cookies = page.context.cookies()
+    assert [(each["httpOnly"], each["sameSite"]) for each in cookies] == [(True, "Lax")]
+    assert page.evaluate("document.cookie") == ""
+    kept = page.evaluate("JSON.stringify([localStorage, sessionStorage])")
+    assert not any(secret in page.content() + kept for secret in (*site.secrets.values(), code))
+    refused = visit(site)
+    other = refused.page
+    other.goto(site.link)
+    other.keyboard.press("Enter")
+    other.wait_for_selector("[role=alert]")
+    assert "was used" in other.inner_text("[role=alert]")
+    assert len(refused.troubles) == 1 and "401" in refused.troubles.pop(), "which every console tells"
+
+
+def step(number: int) -> dict[str, Any]:
+    """Return a step as an engine tells it: each place is under the one before."""
+    return {
+        "Event": "route", "Node": f"place-{number}", "Title": f"Place {number}", "Choice": f"place-{number + 1}",
+        "Chosen": f"Place {number + 1}", "Reason": f"evidence <{number}>", "Offered": 5, "Frame": 0, "RuledOutCount": 2,
+        "RuledOut": [{"Node": f"no-{number}", "Title": f"Cellar {number}", "Reason": "nothing of it there"}],
+        "Text": f"chose Place {number + 1} of 5",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["desktop", "phone"])
+def test_the_walk_is_watched_while_it_grows(
+    large: Site, visit: Visit, axe: str, size: tuple[int, int]
+) -> None:
+    watch = visit(large, size)
+    page = watch.page
+    watch.log_in(large)
+    page.fill("#question", f"Where does this lead, {size[0]}?")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/thread?*")
+    assert "waiting for an engine" in page.inner_text(".question")
+    claim = large.call("Engine_1", "GET", "get-new-queries")
+    topic, ((_, text),) = claim["Topic"], claim["Queries"][0].items()
+    for number in range(1, 4):
+        large.call("Engine_1", "POST", "give-progress", {"Topic": topic, "Seq": 1, "Steps": [step(number)]})
+        page.wait_for_selector(f".walk >> text='Place {number + 1}'")
+        assert f"Place {number + 1}" in page.inner_text("[data-now]")
+    assert "evidence <2>" in page.inner_text(".walk"), "what engines say is text"
+    assert "waiting for an engine" not in page.inner_text(".question")
+    assert page.inner_text("#told").startswith("chose Place 4"), "told to those who hear the page"
+    summary = page.locator(".walk .out summary").first
+    summary.click()
+    assert "nothing of it there" in page.inner_text(".walk")
+    large.call("Engine_1", "POST", "give-progress", {"Topic": topic, "Seq": 1, "Steps": [step(4)]})
+    page.wait_for_selector(".walk >> text='Place 5'")
+    assert page.locator(".walk details[open]").count() == 1, "what was opened stays open while the walk grows"
+    check(page, axe)
+    picture(page, "walk")
+    loads = sum("/thread?" in url for url in watch.asked)
+    asked = {"Key": "k", "Question": "Which <cellar> do you mean?"}
+    parked = {"Topic": topic, "Seq": 1, "Lease": claim["Lease"], "Questions": [asked]}
+    large.call("Engine_1", "POST", "ask-person", parked)
+    page.wait_for_selector(".person")
+    check(page, axe)
+    picture(page, "person")
+    page.fill(".person textarea", "The upper one")
+    page.click(".person button.main")
+    page.wait_for_selector(".told")
+    assert "The upper one" in page.inner_text(".told")
+    again = large.call("Engine_1", "GET", "get-new-queries")
+    assert again["Topic"] == topic
+    page.wait_for_selector("[data-now]")
+    source = {"Node": "letter-000007", "Title": "Letter 7", "Quote": "", "Path": None}
+    body = {"Topic": topic, "Seq": 1, "Query": text, "Answer": ["To **the end**."], "Sources": [source]}
+    large.call("Engine_1", "POST", "give-new-answer", body)
+    page.wait_for_selector(".answer strong")
+    assert sum("/thread?" in url for url in watch.asked) <= loads + 2, "the page was not loaded again for it"
+    assert page.inner_text("#told") == "The answer is there."
+
+
+class Cable:
+    """What is between a browser and a server, and can be cut."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._ends: list[socket.socket] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                here = self._listening.accept()[0]
+                there = socket.create_connection(("127.0.0.1", self._port))
+                self._ends += [here, there]
+                for one, other in ((here, there), (there, here)):
+                    threading.Thread(target=self._pass_on, args=(one, other), daemon=True).start()
+
+    def _pass_on(self, one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while data := one.recv(65_536):
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+
+    def cut(self) -> None:
+        """End all connections; new ones can be made."""
+        ends, self._ends = self._ends, []
+        for end in ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def close(self) -> None:
+        """End it all."""
+        self._listening.close()
+        self.cut()
+
+
+def test_a_lost_connection_goes_on_where_it_was_cut_off(large: Site, visit: Visit) -> None:
+    with closing(Cable(int(large.url.rpartition(":")[2]))) as cable:
+        watch = visit(replace(large, url=cable.url))
+        page, asked = watch.page, list[Any]()
+        page.on("request", lambda request: asked.append(request) if "/thread/events" in request.url else None)
+        watch.log_in(large)
+        page.fill("#question", "What was missed?")
+        page.click(".ask button.main")
+        page.wait_for_url("**/thread?*")
+        topic = large.call("Engine_1", "GET", "get-new-queries")["Topic"]
+        large.call("Engine_1", "POST", "give-progress", {"Topic": topic, "Seq": 1, "Steps": [step(1)]})
+        page.wait_for_selector(".walk >> text='Place 2'")
+        cable.cut()
+        large.call("Engine_1", "POST", "give-progress", {"Topic": topic, "Seq": 1, "Steps": [step(2)]})
+        page.wait_for_selector(".walk >> text='Place 3'")
+        assert "last-event-id" not in asked[0].all_headers() and "last-event-id" in asked[-1].all_headers()
+        body = {"Topic": topic, "Seq": 1, "Query": "What was missed?", "Answer": ["Nothing."]}
+        large.call("Engine_1", "POST", "give-new-answer", body)
+        page.wait_for_selector(".answer")
+    # The console of a browser tells of connections that are lost.
+    assert all("net::ERR_" in trouble for trouble in watch.troubles)
+    watch.troubles.clear()
+
+
+def test_a_walk_is_there_before_its_scripts_are(large: Site, visit: Visit) -> None:
+    """Scripts that come late, or never, miss nothing: the page has the walk so far, and events go on from there."""
+    watch, silent = visit(large), visit(large, java_script_enabled=False)
+    watch.log_in(large)
+    page = watch.page
+    page.fill("#question", "What comes late?")
+    held: list[Any] = []
+    page.route("**/page.js*", lambda route: held.append(route))
+    page.click(".ask button.main")
+    page.wait_for_url("**/thread?*", wait_until="commit")
+    topic = large.call("Engine_1", "GET", "get-new-queries")["Topic"]
+    for number in (1, 2):
+        large.call("Engine_1", "POST", "give-progress", {"Topic": topic, "Seq": 1, "Steps": [step(number)]})
+    while not held:
+        page.wait_for_timeout(20)
+    assert page.locator(".walk").count() == 0
+    held[0].continue_()
+    page.wait_for_selector(".walk >> text='Place 3'")
+    silent.log_in(large)
+    silent.page.goto(page.url)
+    assert "Place 3" in silent.page.inner_text(".walk")
+    assert silent.page.locator("noscript").count() == 1, "it loads itself again"
+    silent.page.goto(f"{large.url}/tree?id=letters&start=200")
+    assert silent.page.get_by_text("Letter 250", exact=True).is_visible()
+    body = {"Topic": topic, "Seq": 1, "Query": "What comes late?", "Answer": ["All."]}
+    large.call("Engine_1", "POST", "give-new-answer", body)
+
+
+def test_a_tree_of_100_000_nodes_is_browsed_page_by_page(large: Site, visit: Visit, axe: str) -> None:
+    for size in (WIDE, NARROW):
+        watch = visit(large, size)
+        watch.log_in(large)
+        page = watch.page
+        sizes: list[int] = []
+        page.on(
+            "response", lambda answer, sizes=sizes: sizes.append(int(answer.headers.get("content-length", 0)))
+        )
+        page.goto(f"{large.url}/tree")
+        assert page.locator("[role=treeitem]").count() <= 5
+        page.locator("[data-id=letters] > .line .twist").click()
+        page.wait_for_selector("text='Letter 100'")
+        assert page.locator("[role=treeitem]").count() <= 110
+        page.click("text=Show more, 99,900 after here")
+        page.wait_for_selector("text='Letter 200'")
+        assert focused(page).startswith("Letter 101")
+        item = page.locator("[data-id=letter-000150]")
+        assert (item.get_attribute("aria-posinset"), item.get_attribute("aria-setsize")) == ("150", "100000")
+        check(page, axe)
+        picture(page, "tree")
+        # A node in the middle is shown with its neighbours, from where both ways go on.
+        page.goto(f"{large.url}/tree?id=note")
+        page.wait_for_selector("[role=treeitem][data-at]")
+        assert page.locator("[role=treeitem]").count() <= 110
+        assert page.get_by_text("A note on it").is_visible()
+        page.click("text=Show earlier ones, 54,300 before here")
+        page.wait_for_selector("[data-id=letter-054201]")
+        page.goto(f"{large.url}/tree?id=level-199")
+        assert (
+            page.get_by_text("Level 199").is_visible()
+            and page.get_by_text("171 levels above this").is_visible()
+        )
+        check(page, axe)
+        assert max(sizes) < 300_000, "no answer has the whole tree"
+        page.goto(f"{large.url}/node?id=letters")
+        assert page.locator(".children li").count() == 100
+        page.get_by_role("link", name="More").click()
+        page.wait_for_selector("text='Letter 200'")
+
+
+def test_everything_is_done_by_keyboard_alone(large: Site, visit: Visit) -> None:
+    page = visit(large).page
+    page.goto(f"{large.url}/")
+    assert page.evaluate("document.activeElement.id") == "name"
+    page.keyboard.type("admin")
+    tab_to(page, "Secret")
+    page.keyboard.type(large.secrets["admin"])
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/topics")
+    page.keyboard.press("Tab")
+    assert focused(page) == "Skip to the content"
+    page.keyboard.press("Enter")
+    tab_to(page, "Your question")
+    page.keyboard.type("Is it there?")
+    tab_to(page, "Ask")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/thread?*")
+    topic = large.call("Engine_1", "GET", "get-new-queries")["Topic"]
+    sources = [{"Node": "letters", "Title": "Letters"}]
+    body = {"Topic": topic, "Seq": 1, "Query": "Is it there?", "Answer": ["It is."], "Sources": sources}
+    large.call("Engine_1", "POST", "give-new-answer", body)
+    page.wait_for_selector(".answer")
+    tab_to(page, "Recommend")
+    page.keyboard.press("Enter")
+    tab_to(page, "Promote Answer")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.querySelector('[name=type]:checked').value") == "Make Correction"
+    tab_to(page, "Send")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".notice")
+    tab_to(page, "Memory")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[role=tree]")
+    tab_to(page, "archive")
+    page.keyboard.press("ArrowRight")
+    assert focused(page).startswith("Letters")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("[data-id=letter-000100]")
+    assert (
+        focused(page).startswith("Letters")
+        and page.get_attribute("[data-id=letters]", "aria-expanded") == "true"
+    )
+    page.keyboard.press("ArrowRight")
+    assert focused(page) == "Letter 1: From somebody"
+    page.keyboard.press("ArrowDown")
+    assert focused(page) == "Letter 2: From somebody"
+    page.keyboard.press("End")
+    assert focused(page).startswith("Level 0")
+    page.keyboard.press("ArrowUp")
+    assert focused(page).startswith("Show more")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-id=letter-000200]")
+    assert focused(page).startswith("Letter 101")
+    page.keyboard.press("ArrowLeft")
+    assert focused(page).startswith("Letters")
+    page.keyboard.press("ArrowLeft")
+    assert page.get_attribute("[data-id=letters]", "aria-expanded") == "false"
+    page.keyboard.press("l")
+    assert focused(page).startswith("Level 0"), "a letter goes on to the next of that name"
+    page.keyboard.press("Home")
+    assert focused(page).startswith("archive")
+    assert page.locator("[role=treeitem][tabindex='0']").count() == 1, "Tab comes to the tree once"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/node?id=letters")
+    tab_to(page, "admin, account")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    assert focused(page) == "admin, account"
+    assert not page.evaluate("document.querySelector('.menu').open")
+
+
+def test_colours_are_those_of_the_system_until_somebody_chooses(site: Site, visit: Visit) -> None:
+    page = visit(site, color_scheme="dark").page
+    paper = "getComputedStyle(document.body).backgroundColor"
+    page.goto(f"{site.url}/login")
+    dark = page.evaluate(paper)
+    page.emulate_media(color_scheme="light")
+    light = page.evaluate(paper)
+    assert dark != light
+    page.click("#theme")
+    assert page.evaluate(paper) == dark and page.get_attribute("#theme", "aria-label") == "Use light colours"
+    page.reload()
+    assert page.evaluate(paper) == dark
+    page.click("#theme")
+    assert page.evaluate(paper) == light
+
+
+def test_what_is_hostile_in_an_answer_is_shown_as_text(large: Site, visit: Visit) -> None:
+    watch = visit(large)
+    watch.log_in(large)
+    page = watch.page
+    page.fill("#question", "<img src=x onerror=document.title='hit'> What is hostile?")
+    page.click(".ask button.main")
+    page.wait_for_url("**/thread?*")
+    claim = large.call("Engine_1", "GET", "get-new-queries")
+    ((_, text),) = claim["Queries"][0].items()
+    evil = "<script>document.title='hit'</script> [x](javascript:document.title='hit') ![p](http://203.0.113.9/p.png)"
+    hostile = {
+        **step(1),
+        "Reason": evil,
+        "Chosen": evil,
+        "Title": evil,
+        "Text": evil,
+        "Choice": "javascript:alert(1)",
+    }
+    large.call("Engine_1", "POST", "give-progress", {"Topic": claim["Topic"], "Seq": 1, "Steps": [hostile]})
+    page.wait_for_selector(".walk")
+    body = {"Topic": claim["Topic"], "Seq": 1, "Query": text, "Answer": [evil], "Think": [evil],
+            "Sources": [{"Node": "javascript:alert(1)", "Title": evil, "Quote": evil, "Path": evil}]}  # fmt: skip
+    large.call("Engine_1", "POST", "give-new-answer", body)
+    page.wait_for_selector(".answer")
+    assert "hit" not in page.title().split("<")[0] and page.locator("main img, main script").count() == 0
+    assert "<script>" in page.inner_text(".answer")
+    links = page.eval_on_selector_all("main a", "all => all.map(each => each.href)")
+    assert links and all(link.startswith(f"{large.url}/") for link in links)

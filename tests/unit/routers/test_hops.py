@@ -1,0 +1,170 @@
+"""What the best nodes lead to: names in their texts, tools that are used with them, tools that find their inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from metatree_routers.evidence import TextEvidence
+from metatree_routers.index import Reader
+from metatree_routers.inputs import names_something, things_taken
+from metatree_routers.phrasing import words_asked
+from metatree_routers.toolsets import put_in_order
+
+from metatree.node import Node
+from metatree.tree import Tree
+
+
+def _tree(*rows: tuple[str, str, str, str, str]) -> Tree:
+    """Make a tree of (id, parent, kind, title, content)."""
+    tree = Tree.create()
+    for id_, parent, kind, title, content in rows:
+        tree.add(Node(id=id_, title=title, kind=kind, content=content or None), parent)
+    return tree
+
+
+def _order(tree: Tree, question: str) -> list[str]:
+    return [scored.node_id for scored in TextEvidence(tree, embeddings=False).rank([question])]
+
+
+FILLER = tuple(
+    (f"f{n}", ".", "document", f"Town {n}", f"Town {n} is a place near a river.") for n in range(30)
+)
+WRESTLER = ("wrestler", ".", "document", "Akino Kenji", "Akino Kenji is a wrestler born in Hiroshima.")
+PLANE = ("plane", ".", "document", "Bombers", "A plane dropped a bomb on Hiroshima.")
+LONDON = ("london", ".", "document", "Raids", "A plane dropped a bomb on Hamburg.")
+HOPS = (WRESTLER, LONDON, PLANE, ("hamburg", ".", "document", "Ports", "Ships left Hamburg."), *FILLER)
+QUESTION = "Which plane dropped a bomb where Akino Kenji was born?"
+
+
+@pytest.mark.parametrize("kind", ["document", "definition"])
+def test_a_text_with_a_name_of_the_best_one_and_the_rest_of_the_question_comes_behind_it(kind: str) -> None:
+    tree = _tree(("wrestler", ".", kind, *WRESTLER[3:]), *HOPS[1:])
+    best = _order(tree, QUESTION)
+    assert (best.index("plane") < best.index("london")) == (kind == "document")
+
+
+def test_the_reason_says_which_name_led_on() -> None:
+    evidence = TextEvidence(_tree(*HOPS), embeddings=False)
+    assert "has “Hiroshima”, which is named in “Akino Kenji”" in evidence.why([QUESTION], "plane")
+    assert "named in" not in evidence.why([QUESTION], "london")
+
+
+def test_of_several_nodes_with_the_title_that_a_text_names_the_best_is_meant() -> None:
+    tree = _tree(
+        ("store", ".", "document", "Hello Love", "Hello Love was sung by Hank Snow in Leland."),
+        ("snow/1", ".", "document", "Hank Snow", "He played cards."),
+        ("snow/2", ".", "document", "Hank Snow", "He died in Madison."),
+        *FILLER,
+    )
+    best = _order(tree, "Where died the singer of Hello Love of Leland?")
+    assert best[0] == "store" and best.index("snow/2") == 1
+
+
+def _interface(*tools: tuple[str, str, str]) -> Tree:
+    groups = dict.fromkeys(group for group, _, _ in tools)
+    return _tree(
+        *((group, ".", "group", group, "") for group in groups),
+        *((f"{group}/{title}", group, "tool", title, content) for group, title, content in tools),
+    )
+
+
+def test_tools_that_do_a_request_together_come_before_those_of_other_servers() -> None:
+    tree = _interface(
+        ("a", "list songs", ""),
+        ("a", "list levels", ""),
+        ("a", "list characters", ""),
+        ("b", "list characters", ""),
+        *(("c", f"thing {n}", "other words") for n in range(9)),
+    )
+    best = _order(tree, "songs, levels and characters")
+    assert best.index("a/list characters") < best.index("b/list characters")
+
+
+def test_a_tool_for_the_rest_of_a_request_comes_before_the_same_tool_again() -> None:
+    tree = _tree(
+        *((f"s/{n}", ".", "tool", "weather wind", "") for n in range(3)),
+        ("chart", ".", "tool", "draw charts", ""),
+        *((f"x/{n}", ".", "tool", f"thing {n}", "other words") for n in range(9)),
+    )
+    question = "weather wind charts"
+    assert _order(tree, question).index("chart") == 1
+    passages = _tree(*((id_, ".", "passage", node.title, "") for id_, node in _nodes(tree)))
+    assert _order(passages, question).index("chart") == 3
+
+
+def _nodes(tree: Tree) -> list[tuple[str, Node]]:
+    return [(node.id, node) for node in tree.children(".")]
+
+
+@given(st.lists(st.floats(0.125, 5, width=32), min_size=2, max_size=6))
+def test_the_best_tool_keeps_its_score_and_no_score_grows(values: list[float]) -> None:
+    tree = _tree(*((f"t{n}", ".", "tool", "weather", "") for n in range(len(values))))
+    evidence = TextEvidence(tree, embeddings=False)
+
+    def check(reader: Reader) -> None:
+        scores = np.array([0.0, *values], dtype=np.float32)
+        before = scores.copy()
+        tools = np.arange(1, len(scores))
+        put_in_order(reader.records, scores, {"weather": 3.0}, reader.postings({"weather"}), tools)
+        assert scores.max() == before.max()
+        assert (scores <= before).all()
+
+    evidence.query(check)
+
+
+MOVIES = (
+    ("movie", "GET /movie/{movie_id}/credits", "Cast and crew."),
+    ("movie", "GET /movie/top", "The best movies."),
+    ("tv", "GET /tv/{tv_id}/credits", "Cast and crew of a show."),
+    ("search", "GET /search/movie", "Parameters: query"),
+    ("search", "GET /search/tv", "Parameters: query"),
+    *(("more", f"GET /thing/{n}", "other words") for n in range(9)),
+)
+
+
+def test_what_finds_the_input_of_the_best_tool_comes_with_it_when_something_is_named() -> None:
+    tree = _interface(*MOVIES)
+    finder = "search/GET /search/movie"
+    best = _order(tree, "Who is in the cast of the movie Titanic?")
+    assert set(best[:2]) == {"movie/GET /movie/{movie_id}/credits", finder}
+    assert finder not in _order(tree, "the cast and crew of a film")
+    assert finder not in _order(tree, "the cast and crew of the film with the ID 12 by Titanic")
+
+
+def test_the_reason_says_which_input_a_tool_finds() -> None:
+    evidence = TextEvidence(_interface(*MOVIES), embeddings=False)
+    said = evidence.why(["Who is in the cast and crew of Titanic?"], "search/GET /search/movie")
+    assert said == "finds the “movie_id” that “GET /movie/{movie_id}/credits” takes"
+
+
+def test_where_many_tools_find_such_a_thing_none_is_meant() -> None:
+    more = tuple(("search", f"GET /search/movie/{n}", "Parameters: query") for n in range(3))
+    best = _order(_interface(*MOVIES, *more), "Who is in the cast of Titanic?")
+    assert not any("/search/movie" in id_ for id_ in best)
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Who was the hero of Titanic?", True),
+        ("list the top movies", False),
+        ("the user with ID 7 in Oslo", False),
+    ],
+)
+def test_a_request_names_something_unless_it_gives_the_id(question: str, *, names: bool) -> None:
+    assert names_something(question) is names
+
+
+def test_inputs_are_told_by_their_names() -> None:
+    assert things_taken("Parameters: user_id, page, stationCode, track-id") == [
+        ("user", "user_id"),
+        ("track", "track-id"),
+    ]
+    assert things_taken("identify the valid kids") == []
+
+
+def test_what_is_asked_for_is_left_of_a_question() -> None:
+    assert words_asked("Could you tell me about redirects?") == "redirects"
+    assert words_asked("please help") == "please help"

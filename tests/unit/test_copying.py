@@ -1,0 +1,180 @@
+"""Changes of a memory layer: whoever applies the same ones has the same memory."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from metatree import Node, Tree
+from metatree.copying import Change, apply_changes, changes_since, flag_changes
+from metatree.editing import plant, ready
+from metatree.flags import flag, flags, take_back
+from metatree.layer import ROOT, Layer
+from metatree.remembering import forget, memories, remember
+from metatree.store import Store
+
+BUILT = ["a", "a/one.py", "a/one.py::f", "b", "b/two.py"]
+
+
+def built_tree() -> Tree:
+    """Return a tree with a built layer, as every machine has it, and a memory of its own."""
+    index = Store.open(":memory:")
+    layer = Layer(index)
+    plant(layer, Node(ROOT, "memory", kind="folder"))
+    with index.transaction():
+        layer.set_fact("generation", "the same everywhere")
+    tree = Tree(index)
+    for node_id in BUILT:
+        parent = node_id.rpartition("::")[0] or node_id.rpartition("/")[0] or ROOT
+        tree.add(Node(node_id, f"title of {node_id}", content=None), parent=parent)
+    return Tree(Store.open(":memory:"), index)
+
+
+def said(tree: Tree) -> list[tuple[int, Node]]:
+    return list(tree.walk())
+
+
+class Machine:
+    """A tree, and what of it was sent to a list of changes that all machines have."""
+
+    def __init__(self) -> None:
+        self.tree = built_tree()
+        self.sent = self.received = 0
+
+    def push(self, shared: dict[tuple[str, str], tuple[int, Change]]) -> None:
+        changes, self.sent = changes_since(self.tree, self.sent)
+        for change in changes:
+            key = (change.what, change.id)
+            if key not in shared or shared[key][1] != change:
+                shared[key] = (max((number for number, _ in shared.values()), default=0) + 1, change)
+
+    def pull(self, shared: dict[tuple[str, str], tuple[int, Change]]) -> None:
+        self.push(shared)
+        news = sorted((pair for pair in shared.values() if pair[0] > self.received), key=lambda pair: pair[0])
+        with self.tree.memory.transaction():
+            apply_changes(self.tree, [change for _, change in news])
+        self.received = news[-1][0] if news else self.received
+        self.sent = Layer(self.tree.memory).last_seq()
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.sampled_from(["add", "remember", "forget", "rename", "move", "delete", "pull", "purge"]),
+        st.integers(0, 6),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS)
+def test_machines_that_hear_of_all_changes_have_the_same_memory(steps: list[tuple[int, str, int]]) -> None:
+    machines = [Machine() for _ in range(3)]
+    shared: dict[tuple[str, str], tuple[int, Change]] = {}
+    for number, (who, what, which) in enumerate(steps):
+        machine = machines[who]
+        tree = machine.tree
+        ids = [node.id for _, node in tree.walk() if node.id != ROOT]
+        chosen = ids[which % len(ids)] if ids else ROOT
+        match what:
+            case "add":
+                tree.add(Node(f"n{number}", f"note {number}", content=f"text {which}"), parent=chosen)
+            case "remember":
+                remember(tree, f"Fact {which}.", who=f"m{who}", evidence=False)
+            case "forget" if memories(tree):
+                forget(tree, memories(tree)[0])
+            case "rename" if chosen in BUILT:
+                tree.update(
+                    Node(
+                        chosen, f"renamed {number}", tree.get(chosen).description, kind=tree.get(chosen).kind
+                    )
+                )
+            case "move" if chosen.startswith("n"):
+                tree.move(chosen, "b" if "b" in tree else ROOT)
+            case "delete" if chosen.startswith("n"):
+                tree.delete(chosen)
+            case "purge":
+                tree.purge()
+            case "pull":
+                machine.pull(shared)
+    for _ in range(3):
+        for machine in machines:
+            machine.pull(shared)
+    before = dict(shared)
+    first, *others = [said(machine.tree) for machine in machines]
+    assert all(other == first for other in others)
+    for machine in machines:
+        machine.pull(shared)
+    assert shared == before, "what changed nowhere goes back and forth"
+    fresh = Machine()
+    fresh.pull(shared)
+    assert said(fresh.tree) == first, "one that comes later has the same"
+
+
+def test_a_change_of_a_node_below_one_that_is_missing_waits_for_it() -> None:
+    mine, other = Machine(), Machine()
+    mine.tree.add(Node("p", "parent"), parent="a")
+    mine.tree.add(Node("c", "child", content="text"), parent="p")
+    changes, _ = changes_since(mine.tree, 0)
+    with other.tree.memory.transaction():
+        apply_changes(other.tree, changes[::-1])
+    assert other.tree.ancestors("c") == [ROOT, "a", "p"]
+
+
+def test_flags_go_along_and_are_taken_back() -> None:
+    mine, other = Machine(), Machine()
+    made = flag(mine.tree, "a/one.py", "Which bulb fits?", who="ann")
+    changes = flag_changes(mine.tree, ())
+    for _ in range(2):
+        with other.tree.memory.transaction():
+            apply_changes(other.tree, changes)
+        assert flags(other.tree.memory) == [made]
+    take_back(mine.tree, made.id)
+    assert flag_changes(mine.tree, [made.id]) == [Change("flag", made.id, None)]
+    with other.tree.memory.transaction():
+        assert apply_changes(other.tree, flag_changes(mine.tree, [made.id])) == 1
+    assert not flags(other.tree.memory)
+
+
+def test_what_is_forgotten_leaves_no_word_behind() -> None:
+    mine, other = Machine(), Machine()
+    shared: dict[tuple[str, str], tuple[int, Change]] = {}
+    made = remember(mine.tree, "The code is 4711.", who="ann", evidence=False)
+    mine.pull(shared)
+    other.pull(shared)
+    assert memories(other.tree)[0].content == "The code is 4711."
+    forget(mine.tree, made.node)
+    mine.pull(shared)
+    other.pull(shared)
+    assert "4711" not in str(shared)
+    for table in ("content", "node", "meta"):
+        assert "4711" not in str(other.tree.memory.rows(f"SELECT * FROM {table}"))
+
+
+def test_what_is_known_already_is_no_change() -> None:
+    mine, other = Machine(), Machine()
+    mine.tree.add(Node("n", "note", content="text", attributes={"a": 1}), parent="a")
+    mine.tree.move("b/two.py", "a")
+    remember(mine.tree, "A fact.", who="ann", evidence=False)
+    changes, _ = changes_since(mine.tree, 0)
+    with other.tree.memory.transaction():
+        assert apply_changes(other.tree, changes) == len(changes)
+    last = Layer(other.tree.memory).last_seq()
+    with other.tree.memory.transaction():
+        assert apply_changes(other.tree, changes) == 0
+    assert Layer(other.tree.memory).last_seq() == last, "an index would look at it again"
+    assert sorted(changes_since(other.tree, 0)[0], key=str) == sorted(changes, key=str)
+
+
+def test_a_note_on_a_file_that_is_missing_here_hangs_near_it_and_keeps_its_wish() -> None:
+    mine, other = Machine(), Machine()
+    with mine.tree.index.transaction():
+        layer = Layer(mine.tree.index)
+        layer.insert([(layer.next_seq(), ready(Node("a/new.py", "new")), "a", 1)])
+    mine.tree.add(Node("n", "note", content="text"), parent="a/new.py")
+    changes, _ = changes_since(mine.tree, 0)
+    with other.tree.memory.transaction():
+        apply_changes(other.tree, changes)
+    assert other.tree.parent("n") == "a"
+    assert changes_since(other.tree, 0)[0] == changes, "what is told on is the wish"
