@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from metatree_routers.evidence import TextEvidence
 from metatree_routers.index import Reader
@@ -98,6 +98,7 @@ def _nodes(tree: Tree) -> list[tuple[str, Node]]:
     return [(node.id, node) for node in tree.children(".")]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.floats(0.125, 5, width=32), min_size=2, max_size=6))
 def test_the_best_tool_keeps_its_score_and_no_score_grows(values: list[float]) -> None:
     tree = _tree(*((f"t{n}", ".", "tool", "weather", "") for n in range(len(values))))
