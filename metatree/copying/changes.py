@@ -137,6 +137,7 @@ def _apply_node(tree: Tree, layer: Layer, change: Change) -> int:
         layer.rewrite(layer.next_seq(), node)
     else:
         layer.insert([(layer.next_seq(), node, place, position)])
+        _gather_children(tree, layer, node.id)
     layer.put(node.id, layer.next_seq(), place, position, None if place == parent else parent)
     for source, kind, target in said["links"]:
         layer.store.execute(
@@ -177,6 +178,15 @@ def _leave_children(tree: Tree, layer: Layer, node_id: str) -> None:
                 layer.put(child, layer.next_seq(), place, position, missed)
             else:
                 tree._overlay.put_override(layer.next_seq(), child, parent=place, home=missed)
+    tree._overlay.wrote()
+
+
+def _gather_children(tree: Tree, layer: Layer, node_id: str) -> None:
+    """Hang what missed a node under it, now that it is there."""
+    for child, position in layer.store.rows("SELECT id, position FROM node WHERE home = ?", (node_id,)):
+        layer.put(child, layer.next_seq(), node_id, position)
+    for (child,) in layer.store.rows("SELECT id FROM override WHERE home = ?", (node_id,)):
+        tree._overlay.put_override(layer.next_seq(), child, parent=node_id, home=None)
     tree._overlay.wrote()
 
 

@@ -33,12 +33,13 @@ def built_tree() -> Tree:
 def test_a_memory_outlives_the_group_that_another_machine_took_away() -> None:
     here, there = Machine(), Machine()
     shared: dict[tuple[str, str], tuple[int, Change]] = {}
-    kept = remember(here.tree, "Fact 0.", evidence=False)
+    remember(here.tree, "Fact 0.", evidence=False)
+    kept = memories(here.tree)[0]
     remember(there.tree, "Fact 1.", evidence=False)
     forget(there.tree, memories(there.tree)[0])  # and the group, in which nothing is left there
     for machine in (here, there, here):
         machine.pull(shared)
-    assert [[node.id for node in memories(machine.tree)] for machine in (here, there)] == [[kept.id]] * 2
+    assert [memories(machine.tree) for machine in (here, there)] == [[kept]] * 2
 
 
 def said(tree: Tree) -> list[tuple[int, Node]]:

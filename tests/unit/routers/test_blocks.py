@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from metatree_routers.blocks import MOST_BYTES, MOST_TERMS, found_in, pack, places, unpack
 
 LISTS = st.dictionaries(st.text(st.characters(), max_size=5), st.binary(max_size=20), max_size=200)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(LISTS, st.sets(st.text(max_size=3), max_size=5))
 def test_what_is_packed_comes_back_and_is_found(lists: dict[str, bytes], others: set[str]) -> None:
     blocks = list(pack(sorted(lists.items())))

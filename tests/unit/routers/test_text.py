@@ -6,7 +6,7 @@ import itertools
 from itertools import accumulate
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from metatree_routers.roles import Role, factors, role_of
 from metatree_routers.sections import sections
@@ -49,6 +49,7 @@ def test_terms_of_a_question_leave_out_what_says_nothing() -> None:
 
 
 @given(st.text(max_size=300))
+@example("搜索功能 Größe straße café.end ...x i.e. İstanbul HTTPServer snake_case 3rd ٣")
 def test_any_text_has_the_same_terms_by_both_ways(text: str) -> None:
     vocabulary = Vocabulary()
     chunks = list(vocabulary.encode(text))
