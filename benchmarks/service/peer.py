@@ -1,4 +1,5 @@
-"""No-op jobs per second: ours, over HTTP with signed requests, and procrastinate's, on the same PostgreSQL."""
+"""No-op jobs per second on the same PostgreSQL: ours, over HTTP with signed requests and without a server between, and
+procrastinate's, whose workers have none."""
 
 from __future__ import annotations
 
@@ -7,11 +8,14 @@ import logging
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
+
+from metatree_agents.service.queue import Queue
 
 from benchmarks.service.caller import Caller
 from benchmarks.service.costs import add, claim_and_answer
-from benchmarks.service.databases import schema_of
+from benchmarks.service.databases import opened, schema_of
 from benchmarks.service.processes import ROOT, servers
 
 SETTINGS = {"engine_wait_s": 1.0, "check_wait_s": 0.0}
@@ -27,19 +31,65 @@ def ours(address: str, jobs: int, engines: int) -> float:
         for each in range(jobs):
             add(frontend, "T", each)
         frontend.close()
-        began = time.monotonic()
         running = [
             subprocess.Popen(
                 [sys.executable, "-m", "benchmarks.service.peer", str(server.port)],
                 cwd=ROOT,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                text=True,
             )
             for _ in range(engines)
         ]
-        done = [int(process.communicate()[0].split()[0]) for process in running]
+        for process in running:  # procrastinate's worker has been imported, too
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        began = time.monotonic()
+        done = [int(said) for said in _all_at_once(running)]
         took = time.monotonic() - began
         assert sum(done) == jobs, done
     return jobs / took
+
+
+def _all_at_once(running: Sequence[subprocess.Popen[str]]) -> list[str]:
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+    return [process.communicate()[0] for process in running]
+
+
+def ours_without_a_server(address: str, jobs: int, engines: int) -> float:
+    """Return how many queries a second engines in one process claim and answer on the database itself, as workers of
+    procrastinate do: the queue alone.
+    """
+
+    async def run() -> float:
+        database = opened(schema_of(address))
+        await database.start()
+        try:
+            queue = Queue(database)
+            for each in range(jobs):
+                await queue.add(f"T{each}", "User_1", "Which day is it?")
+
+            async def engine(name: str) -> int:
+                done = 0
+                while (claim := await queue.claim(name)) is not None:
+                    for query in claim.queries:
+                        await queue.answer(
+                            claim.topic, query.text, seq=query.seq, answer=["Friday."], engine=name
+                        )
+                        done += 1
+                return done
+
+            began = time.monotonic()
+            done = await asyncio.gather(*(engine(f"Inference_{each}") for each in range(engines)))
+            took = time.monotonic() - began
+            assert sum(done) == jobs, done
+            return jobs / took
+        finally:
+            await database.close()
+
+    return asyncio.run(run())
 
 
 def answer_all(port: int) -> int:
@@ -89,4 +139,6 @@ def procrastinates(address: str, jobs: int, concurrency: int) -> float:
 
 
 if __name__ == "__main__":
+    print("ready", flush=True)
+    sys.stdin.read()
     print(answer_all(int(sys.argv[1])))
