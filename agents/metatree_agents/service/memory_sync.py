@@ -11,7 +11,6 @@ from typing import Any, Final
 from metatree import Tree
 from metatree.archive.form import SHARED_FACTS
 from metatree.copying import Change, apply_changes, changes_since, flag_changes
-from metatree.errors import MetatreeError
 from metatree.flags import flag_ids
 from metatree.layer import Layer
 from metatree_agents.service.client import ServiceClient, ServiceRefused, patiently
@@ -153,8 +152,3 @@ def _batches(changes: list[Change]) -> list[list[dict[str, Any]]]:
         batches[-1].append(row)
         size += length
     return [batch for batch in batches if batch]
-
-
-def ignored(exc: MetatreeError) -> None:
-    """Tell of an error that the next turn may not meet."""
-    _log.warning("%s; trying again", exc)
