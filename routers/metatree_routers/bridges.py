@@ -98,7 +98,9 @@ def add_hops(
                 if gain > bridged.get(other, (0.0, 0, ""))[0]:
                     bridged[other] = gain, node, name
     for other in {*named, *bridged}:
-        scores[other] += max(named.get(other, (0.0,))[0], bridged.get(other, (0.0,))[0])
+        gain, node = max(named.get(other, (0.0, other)), bridged.get(other, (0.0, other))[:2])
+        # Behind the text that leads to it, unless it came before that one by itself.
+        scores[other] = max(before[other], min(before[other] + gain, np.nextafter(before[node], -np.inf)))
     return Hops(
         {other: node for other, (_, node) in named.items()},
         {other: (node, name) for other, (_, node, name) in bridged.items()},
