@@ -64,6 +64,24 @@ Log = Annotated[
 ]
 
 
+def proxies_of(addresses: list[str] | None) -> list[str]:
+    """Return the addresses of proxies.
+
+    Raises:
+        UserError: one is neither an address nor a network.
+    """
+    from ipaddress import ip_network
+
+    for address in addresses or ():
+        try:
+            ip_network(address, strict=False)
+        except ValueError:
+            raise UserError(
+                f"{address!r} is no address of a proxy: use one like 10.0.0.5, or a network like 10.0.0.0/24"
+            ) from None
+    return addresses or []
+
+
 def rates_of(limits: list[str] | None) -> Rates:
     """Return the limits, those that were named changed.
 

@@ -25,6 +25,7 @@ from metatree_agents.cli.serve_options import (
     address_of_metrics,
     form_of,
     log_line,
+    proxies_of,
     rates_of,
 )
 from metatree_agents.cli.shapes import UserAddedShape, UserLoginShape, UserShape, UsersShape
@@ -154,6 +155,7 @@ def serve(
     from metatree_agents.service.users import Proofs
 
     form, rates, metrics_at = form_of(log), rates_of(limit), address_of_metrics(metrics_address)
+    proxies = proxies_of(proxy)
     parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
     settings = Settings(
         lease_s=lease,
@@ -201,7 +203,7 @@ def serve(
                 show=(lambda line: screen.write([line])) if form == "json" else screen.note,
                 options=again(database, source, tree),
                 sharing=sharing,
-                proxies=proxy or (),
+                proxies=proxies,
                 metrics_at=metrics_at,
             )
         )
@@ -359,19 +361,32 @@ users_app = typer.Typer(
 @users_app.command("add")
 def add(
     name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
-    role: Annotated[str, typer.Option("--role", help="`frontend`, `engine`, `user` or `admin`.")] = "user",
+    role: Annotated[
+        str | None,
+        typer.Option(
+            "--role",
+            parser=options.given,
+            help="`frontend`, `engine`, `user` or `admin`; by default the one that they have, `user` for a new one.",
+        ),
+    ] = None,
     database: DatabasePath = None,
     source: options.Source = None,
     tree: options.TreePath = None,
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> int:
-    """Add a user, or give one a new secret and role; the secret is printed this once.
+    """Add a user, or give one a new secret; the secret is printed this once.
 
     \b
     Example: metatree users add Inference_2 --role engine
     """
-    secret = _with_users(database, source, tree, lambda users: users.add(name, role), create=True)
+    _not_inside(name)
+
+    async def added(users: Users) -> tuple[str, str]:
+        kept = role or next((has for known, has, _ in await users.list() if known == name), "user")
+        return kept, await users.add(name, kept)
+
+    role, secret = _with_users(database, source, tree, added, create=True)
     if json:
         screen.write_json(UserAddedShape(name=name, role=role, secret=secret))
     else:
@@ -446,9 +461,33 @@ def remove(
     \b
     Example: metatree users remove Inference_2
     """
-    _with_users(database, source, tree, lambda users: users.remove(name))
+    _not_inside(name)
+
+    async def removed(users: Users) -> None:
+        left = [(known, has) for known, has, _ in await users.list() if known != name]
+        if (name, "admin") in [(known, has) for known, has, _ in await users.list()] and not any(
+            has == "admin" for _, has in left
+        ):
+            raise UserError(f"{name} is the last administrator: add another one first")
+        await users.remove(name)
+
+    _with_users(database, source, tree, removed)
     screen.note(f"removed {name}")
     return FOUND
+
+
+def _not_inside(name: str) -> None:
+    """Refuse to change the user that is a server itself.
+
+    Raises:
+        UserError: the name is its own.
+    """
+    from metatree_agents.service.serving import INSIDE
+
+    if name == INSIDE:
+        raise UserError(
+            f"{name} is the engine inside `metatree serve`, which knows its secret: add one of another name"
+        )
 
 
 def _with_users(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -17,6 +18,7 @@ T = TypeVar("T")
 
 ANSWER_S = 130.0
 """How long a call may take; the server answers a waiting engine before."""
+_log = logging.getLogger("metatree.engine")
 
 
 class ServiceRefused(MetatreeError):
@@ -121,6 +123,8 @@ async def with_patience(call: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await call()
-        except TransientError:
+        except TransientError as exc:
+            if wait_s == 3.2:  # after three seconds somebody may wonder; shorter ones are usual
+                _log.warning("%s; trying again", exc)
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * 2, 10.0)

@@ -27,6 +27,7 @@ from metatree_agents.service.web.sessions import Sessions
 
 INSIDE = "engine-inside"
 """Name of the engines that run in servers' own processes."""
+DEFAULT_ADDRESS = "http://127.0.0.1:8080"
 GRACE_S = 5
 
 
@@ -99,7 +100,8 @@ async def serve_all(
     if made:
         show("log in as admin with this link, once, within 15 minutes:")
         show(f"  {login_link(address, await Sessions(database).make_code('admin'))}")
-        show(f"  (`metatree users login admin{options}` makes another)")
+        there = "" if address == DEFAULT_ADDRESS else f" --server {address}"
+        show(f"  (`metatree users login admin{options}{there}` makes another)")
     engine: asyncio.Future[None] | None = None
     publishing: asyncio.Future[None] | None = None
     inside: Engine | None = None

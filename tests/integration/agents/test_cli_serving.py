@@ -294,3 +294,30 @@ def test_a_link_logs_a_user_in_once(
     assert run(["users", "login", "admin", "--source", str(source), "--server", "memory.example.org"]) == 2
     said = capfd.readouterr().err
     assert "no user 'Nobody'" in said and "'memory.example.org' is no address" in said
+
+
+def test_a_new_secret_keeps_the_role_and_the_last_administrator_stays(
+    source: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def users(*arguments: str) -> tuple[int, str]:
+        code = run(["users", *arguments, "--database", str(source / "service.db")])
+        said = capfd.readouterr()
+        return code, said.out + said.err
+
+    assert users("add", "admin", "--role", "admin")[0] == 0
+    assert users("add", "admin")[0] == 0
+    assert users("add", "Ann")[0] == 0
+    assert users("list")[1].splitlines() == ["Ann  user", "admin  admin"]
+    code, said = users("remove", "admin")
+    assert code == 2 and "the last administrator" in said
+    assert users("add", "Ann", "--role", "admin")[0] == 0
+    assert users("remove", "admin")[0] == 0
+    for command in ("add", "remove"):
+        code, said = users(command, "engine-inside")
+        assert code == 2 and "the engine inside" in said
+
+
+@pytest.mark.parametrize("proxy", ["abc", "10.0.0.0/99"])
+def test_a_proxy_is_an_address(source: Path, proxy: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", "--source", str(source), "--proxy", proxy]) == 2
+    assert "address of a proxy" in capfd.readouterr().err

@@ -95,7 +95,10 @@ def walk_of(steps: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Place]:
         match event:
             case "route":
                 here = place(frame, node, title, above)
-                here.offered, here.by = _number(step.get("Offered")), _text(step.get("By"))
+                here.offered = max(
+                    here.offered, _number(step.get("Offered"))
+                )  # fewer are left at a later visit
+                here.by = _text(step.get("By"))
                 _rule_out(here, step)
                 choice = _text(step.get("Choice"))
                 if choice and (frame, choice) in known:
