@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -32,6 +33,16 @@ Remark = Annotated[str, StringConstraints(max_length=MAX_TEXT, pattern=_NO_NUL)]
 Paragraphs = Annotated[
     list[Annotated[str, StringConstraints(max_length=MAX_TEXT)]], Field(max_length=MAX_PARAGRAPHS)
 ]
+
+
+def _require_words(text: str) -> str:
+    """Refuse a text of blanks and control characters alone, of which nothing could be remembered."""
+    if all(char.isspace() or unicodedata.category(char) in ("Cc", "Cf") for char in text):
+        raise ValueError("must have a character that can be seen")
+    return text
+
+
+Words = Annotated[Text, AfterValidator(_require_words)]
 
 
 def _no_text(value: Any) -> Any:
@@ -122,8 +133,8 @@ class LookupsOf(Body):
 class Recommend(Body):
     Topic: TopicId
     OnBehalfOf: Name
-    Query: Text
-    Fragment: Text
+    Query: Words
+    Fragment: Words
     Comment: Remark = ""
     Type: Literal[
         "Suggest Improvement",

@@ -4,6 +4,7 @@ flag or correct counts less in searches for the same."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -11,7 +12,7 @@ from typing import Any, Final
 from metatree_routers import text_evidence
 
 from metatree import Tree
-from metatree.errors import MetatreeError
+from metatree.errors import BrokenStore, MetatreeError, UserError
 from metatree.flags import flag
 from metatree.layer import Layer
 from metatree.remembering import known_text, remember
@@ -23,6 +24,7 @@ _MOST_NAMED: Final = 10
 _LEAST_CHARS: Final = 12
 """A quote or fragment of fewer characters is in too many texts to say which is meant."""
 _LOOKED_AT: Final = 20
+_log = logging.getLogger("metatree.engine")
 
 Turn = Mapping[str, Any]
 """A query of a thread with its answer, as the wire has it."""
@@ -32,6 +34,11 @@ async def learn(client: ServiceClient, tree: Tree) -> int:
     """Remember what was recommended since the last time; return how many recommendations came.
 
     Each is remembered once in a tree, whatever happens in between: the same text is one memory, the same flag one flag.
+    One that no memory can be made of is left out, or it would keep all later ones away for ever.
+
+    Raises:
+        TransientError: the store is locked; the next call goes on with the same recommendation.
+        BrokenStore: the store is damaged.
     """
     layer, fact = Layer(tree.memory), _FACT + client.url
     after = int(layer.fact(fact) or 0)
@@ -41,7 +48,12 @@ async def learn(client: ServiceClient, tree: Tree) -> int:
         if one["type"] in (*NEGATIVE, CORRECTION):
             with suppress(ServiceRefused):  # the topic is gone; what it named may be in the tree all the same
                 thread = await patiently(client, "GET", "get-topic-thread", Topic=one["topic"])
-        await asyncio.to_thread(_take, tree, one, thread)
+        try:
+            await asyncio.to_thread(_take, tree, one, thread)
+        except BrokenStore:
+            raise
+        except UserError as exc:
+            _log.warning("recommendation %s is left out: %s", one["number"], exc)
         with tree.memory.transaction():
             layer.set_fact(fact, one["number"])
     return len(came)

@@ -12,6 +12,7 @@ from metatree_agents.cli.app import run
 from metatree_agents.service.answering import Asked, Said, answer_query
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.engine_memory import learn
+from metatree_agents.service.recommendations import Recommendations
 from metatree_memory_tools import build_tree
 from metatree_routers import text_evidence
 
@@ -19,7 +20,7 @@ from metatree import Tree
 from metatree.flags import flags
 from metatree.remembering import memories
 
-from .conftest import SECRETS, Served
+from .conftest import SECRETS, Served, opened
 
 pytestmark = pytest.mark.integration
 REFUND = "Who approves refunds?"
@@ -154,6 +155,46 @@ def test_a_paragraph_with_something_left_out_is_that_of_its_source_alone(service
     assert named(tree, one, [{"Query": REFUND, "Answer": [shown, "Else."], "Sources": sources}]) == [
         nodes["rumours.md"]
     ]
+
+
+@pytest.mark.parametrize("blank", ["  \n", "\x07\x1b", "\u202e\u200b "])
+@pytest.mark.parametrize("field", ["Query", "Fragment"])
+def test_a_recommendation_in_which_nothing_can_be_seen_is_refused(
+    service: Served, field: str, blank: str
+) -> None:
+    body = {
+        "Topic": "T",
+        "OnBehalfOf": "Bea",
+        "Query": REFUND,
+        "Fragment": "Cleo does.",
+        "Type": "Promote Answer",
+    }
+    refused = service.frontend.post("recommend", {**body, field: blank})
+    assert refused.status_code == 422 and field in refused.text
+
+
+def test_recommendations_that_cannot_be_taken_are_left_out_and_those_behind_them_are_taken(
+    service: Served, place: Path | str, tree: Tree, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def keep() -> None:  # as an earlier version took them, or somebody who writes to the database
+        database = opened(place)
+        await database.start()
+        kept = Recommendations(database)
+        said = "Refunds are approved by the zebra team"
+        for kind, query, fragment in (("Flag as Off Topic", " \t", said), ("Promote Answer", REFUND, "\x07")):
+            await kept.add(
+                topic="T", on_behalf_of="Bea", query=query, fragment=fragment, comment="", kind=kind
+            )
+        await database.close()
+
+    asyncio.run(keep())
+    recommend(service, "Promote Answer", "Refunds are approved by Cleo.")
+    learnt(service, tree)
+    assert [node.content for node in memories(tree)] == ["Refunds are approved by Cleo."]
+    assert "zebra" not in caplog.text
+    left_out = [line for line in caplog.messages if "left out" in line]
+    learnt(service, tree)
+    assert len(left_out) == 2 == len([line for line in caplog.messages if "left out" in line])
 
 
 def test_what_was_flagged_without_a_thread_is_looked_for_word_for_word(service: Served, tree: Tree) -> None:
