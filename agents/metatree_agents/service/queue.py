@@ -43,6 +43,8 @@ class Query:
     attempts: int
     asked: list[Ask]
     """What its run asks a person, or did."""
+    run: str | None
+    """By what name its run goes; None for a query of an older version, whose run goes by a hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Refused(Exception):
 
 # What has no lease is ready whatever the clock says, which may have gone back.
 _READY = "ready_at IS NOT NULL AND (lease IS NULL OR ready_at <= ?)"
-_COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked"
+_COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run"
 
 
 class Queue:
@@ -134,9 +136,10 @@ class Queue:
         if found[1] != user and not self.shared:
             raise Refused(topic)
         await do.execute(
-            "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, 'Open', 0)",
+            "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts, run)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, 'Open', 0, ?)",
             *(topic, found[0], text, user, model, json.dumps(dict(modifiers or {})), now),
+            f"query-{secrets.token_hex(10)}",
         )
         return int(found[0]), now
 
@@ -399,7 +402,7 @@ class Queue:
 
 
 def _query(row: Sequence[Any]) -> Query:
-    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked = row
+    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run = row
     return Query(
         topic,
         int(seq),
@@ -413,4 +416,5 @@ def _query(row: Sequence[Any]) -> Query:
         at,
         int(attempts),
         asks_of(asked),
+        run,
     )

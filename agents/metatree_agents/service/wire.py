@@ -419,4 +419,5 @@ def _batch(claim: Claim) -> dict[str, Any]:
             for query in claim.queries
             if query.asked
         },
+        "Runs": {str(query.seq): query.run for query in claim.queries if query.run is not None},
     }
