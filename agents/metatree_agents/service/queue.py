@@ -143,14 +143,11 @@ class Queue:
         )
         return int(found[0]), now
 
-    async def open_of(self, owner: str) -> int:
-        """Return how many queries in the topics of a user are not answered yet."""
-        async with self._database.transaction() as do:
-            found = await do.row(
-                "SELECT count(*) FROM topic JOIN query ON query.topic = topic.id WHERE topic.owner = ?"
-                " AND topic.ready_at IS NOT NULL AND query.status IN ('Open', 'Pending', 'Waiting')",
-                owner,
-            )
+    async def open_of(self, user: str) -> int:
+        """Return how many queries of a user are not answered yet, in whosever topics they are."""
+        found = await self._database.row(
+            "SELECT count(*) FROM query WHERE asked_by = ? AND status IN ('Open', 'Pending', 'Waiting')", user
+        )
         return int(found[0]) if found else 0
 
     async def topics(self, owner: str) -> dict[str, str]:
