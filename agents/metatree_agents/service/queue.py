@@ -387,16 +387,6 @@ class Queue:
         )
         return int(found[0]) if found else 0
 
-    async def overview(self) -> list[dict[str, Any]]:
-        """Return what is not done yet, oldest first: topic, seq, status, attempts, who holds it until when."""
-        names = ("topic", "seq", "query", "status", "attempts", "at", "engine", "until")
-        rows = await self._database.rows(
-            "SELECT query.topic, query.seq, query.text, query.status, query.attempts, query.at, query.engine,"
-            " topic.lease_until FROM query JOIN topic ON topic.id = query.topic"
-            " WHERE query.status IN ('Open', 'Pending', 'Failed', 'Waiting') ORDER BY query.at LIMIT 1000"
-        )
-        return [dict(zip(names, row, strict=True)) for row in rows]
-
 
 def _query(row: Sequence[Any]) -> Query:
     topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run = row
