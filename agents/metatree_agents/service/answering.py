@@ -45,6 +45,8 @@ class Asked:
     """The queries of the topic with their answers, as the wire has them."""
     told: Sequence[Mapping[str, Any]] = ()
     """What its run asked a person, with the answers, as the wire has it."""
+    run: str | None = None
+    """By what name its run goes, as the service says; None when it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,12 @@ class Said:
 
 
 def run_id_of(asked: Asked) -> str:
-    """Return the name of the run of a query, the same in every engine: one that takes over goes on where it ended."""
+    """Return the name of the run of a query, the same in every engine: one that takes over goes on where it ended.
+
+    Without a name that the service gave, it is a hash, which a query of a later topic of the same name may share.
+    """
+    if asked.run is not None:
+        return asked.run
     return "query-" + sha256(f"{asked.topic}\0{asked.seq}\0{asked.text}".encode()).hexdigest()[:20]
 
 

@@ -163,7 +163,7 @@ class GiveMatches(Body):
 
 
 class NewQueries(Body):
-    """A batch of one topic, or null; `Lease`, `Model`, `Modifiers` and `Asked` are more than is documented."""
+    """A batch of one topic, or null; `Lease`, `Model`, `Modifiers`, `Asked` and `Runs` are more than is documented."""
 
     Topic: str | None
     Queries: list[dict[str, str]] | None
@@ -171,6 +171,7 @@ class NewQueries(Body):
     Model: dict[str, str] | None = None
     Modifiers: dict[str, dict[str, Any]] | None = None
     Asked: dict[str, list[dict[str, Any]]] | None = None
+    Runs: dict[str, str] | None = None
 
 
 class GiveAnswer(Body):

@@ -118,7 +118,8 @@ class Engine:
                 ((seq, text),) = item.items()
                 modifiers = (batch.get("Modifiers") or {}).get(seq) or {}
                 told = (batch.get("Asked") or {}).get(seq) or []
-                asked = Asked(topic, int(seq), text, modifiers, told=told)
+                run = (batch.get("Runs") or {}).get(seq)
+                asked = Asked(topic, int(seq), text, modifiers, told=told, run=run)
                 if self._stopping.is_set() or not (said := await self._answer(asked)):
                     await self._hand_back(topic, lease)
                     return

@@ -43,6 +43,8 @@ class Query:
     attempts: int
     asked: list[Ask]
     """What its run asks a person, or did."""
+    run: str | None
+    """By what name its run goes; None for a query of an older version, whose run goes by a hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Refused(Exception):
 
 # What has no lease is ready whatever the clock says, which may have gone back.
 _READY = "ready_at IS NOT NULL AND (lease IS NULL OR ready_at <= ?)"
-_COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked"
+_COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run"
 
 
 class Queue:
@@ -134,20 +136,18 @@ class Queue:
         if found[1] != user and not self.shared:
             raise Refused(topic)
         await do.execute(
-            "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, 'Open', 0)",
+            "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts, run)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, 'Open', 0, ?)",
             *(topic, found[0], text, user, model, json.dumps(dict(modifiers or {})), now),
+            f"query-{secrets.token_hex(10)}",
         )
         return int(found[0]), now
 
-    async def open_of(self, owner: str) -> int:
-        """Return how many queries in the topics of a user are not answered yet."""
-        async with self._database.transaction() as do:
-            found = await do.row(
-                "SELECT count(*) FROM topic JOIN query ON query.topic = topic.id WHERE topic.owner = ?"
-                " AND topic.ready_at IS NOT NULL AND query.status IN ('Open', 'Pending', 'Waiting')",
-                owner,
-            )
+    async def open_of(self, user: str) -> int:
+        """Return how many queries of a user are not answered yet, in whosever topics they are."""
+        found = await self._database.row(
+            "SELECT count(*) FROM query WHERE asked_by = ? AND status IN ('Open', 'Pending', 'Waiting')", user
+        )
         return int(found[0]) if found else 0
 
     async def topics(self, owner: str) -> dict[str, str]:
@@ -387,19 +387,9 @@ class Queue:
         )
         return int(found[0]) if found else 0
 
-    async def overview(self) -> list[dict[str, Any]]:
-        """Return what is not done yet, oldest first: topic, seq, status, attempts, who holds it until when."""
-        names = ("topic", "seq", "query", "status", "attempts", "at", "engine", "until")
-        rows = await self._database.rows(
-            "SELECT query.topic, query.seq, query.text, query.status, query.attempts, query.at, query.engine,"
-            " topic.lease_until FROM query JOIN topic ON topic.id = query.topic"
-            " WHERE query.status IN ('Open', 'Pending', 'Failed', 'Waiting') ORDER BY query.at LIMIT 1000"
-        )
-        return [dict(zip(names, row, strict=True)) for row in rows]
-
 
 def _query(row: Sequence[Any]) -> Query:
-    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked = row
+    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run = row
     return Query(
         topic,
         int(seq),
@@ -413,4 +403,5 @@ def _query(row: Sequence[Any]) -> Query:
         at,
         int(attempts),
         asks_of(asked),
+        run,
     )

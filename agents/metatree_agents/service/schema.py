@@ -159,7 +159,13 @@ CREATE TABLE service_login(code TEXT PRIMARY KEY, name TEXT NOT NULL, expires_at
 CREATE INDEX service_session_name ON service_session(name);
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES, _LOGIN)
+_RUNS = """
+-- By what name the run of a query goes in journals: one that no other query has, even where another topic had the same
+-- name before. NULL for queries of older versions, whose runs go by a hash.
+ALTER TABLE query ADD COLUMN run TEXT;
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES, _LOGIN, _RUNS)
 
 
 def statements(script: str, *, serial: str, blob: str = "BLOB") -> Iterator[str]:

@@ -241,6 +241,8 @@ async def recommend(request: Request) -> Response:
     service, given = Service.of(request), parameters_of(request)
     who = await caller(request, service.users, given, *ASKING)
     body = await read(request, bodies.Recommend)
+    if (owner := await service.queue.owner(body.Topic)) is not None:
+        _require_sight(service, who, owner)
     at = await service.recommendations.add(
         topic=body.Topic,
         on_behalf_of=_on_behalf(who, body.OnBehalfOf),
@@ -382,12 +384,17 @@ async def topic_of(service: Service, who: Caller, given: dict[str, str]) -> str:
         owner = await service.queue.owner(topic)
         if owner is None:
             continue
-        if not service.queue.shared and (
-            (who.role == "user" and owner != who.name) or (user is not None and owner != user)
-        ):
-            raise refused(403, "this topic belongs to another user")
+        _require_sight(service, who, owner, user)
         return topic
     raise refused(404, "there is no such topic")
+
+
+def _require_sight(service: Service, who: Caller, owner: str, user: str | None = None) -> None:
+    """Raise 403 when a topic of this owner is not the caller's to see, or not that of the user it says to act for."""
+    if not service.queue.shared and (
+        (who.role == "user" and owner != who.name) or (user is not None and owner != user)
+    ):
+        raise refused(403, "this topic belongs to another user")
 
 
 def answered(query: Query) -> dict[str, Any]:
@@ -419,4 +426,5 @@ def _batch(claim: Claim) -> dict[str, Any]:
             for query in claim.queries
             if query.asked
         },
+        "Runs": {str(query.seq): query.run for query in claim.queries if query.run is not None},
     }

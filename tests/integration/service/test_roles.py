@@ -161,6 +161,9 @@ def test_a_user_changes_nothing_of_another(service: Served) -> None:
     assert other.post("add-lookup", lookup).status_code == 403
     praise = {"Topic": "kept", "Query": "q", "Fragment": "f", "Type": "Promote Answer"}
     assert other.post("recommend", {**praise, "OnBehalfOf": "User_1"}).status_code == 403
+    assert other.post("recommend", {**praise, "OnBehalfOf": "User_2"}).status_code == 403
+    free = {**praise, "Topic": "of nobody", "OnBehalfOf": "User_2"}
+    assert other.post("recommend", free).status_code == 200, "a recommendation needs no topic"
     thread = service.user.get("get-topic-thread", Topic="kept").json()
     assert [one["Query"] for one in thread] == ["q"]
     service.engine.answer("q", "a", topic="kept")

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import requests
+from metatree_agents.service.limits import Rates
 from metatree_agents.service.users import Proofs, Users
 
 from .conftest import SECRETS, Client, Served, opened, proof
@@ -210,6 +211,15 @@ def test_topics_are_open_to_others_where_sharing_is(serve: Serve) -> None:
     assert service.user.ask("q", user="User_1").status_code == 200
     assert service.other_user.ask("q2", user="User_2").json()["Seq"] == 2
     assert service.other_user.get("get-topic-thread", Topic="T").status_code == 200
+
+
+def test_who_asks_in_a_shared_topic_uses_up_their_own_open_questions(serve: Serve) -> None:
+    service = serve(shared=True, rates=Rates(open_queries=1))
+    assert service.user.ask("q", user="User_1").status_code == 200
+    assert service.other_user.ask("q", user="User_2").status_code == 200
+    assert service.other_user.ask("q2", user="User_2").status_code == 429, "also in a topic of somebody else"
+    service.engine.answer("q", "a", seq=1)
+    assert service.user.ask("q2", user="User_1").status_code == 200, "not theirs, though in their topic"
 
 
 # what requests may look like

@@ -36,7 +36,7 @@ async def run_page(request: Request) -> Response:
         query = await service.queue.query(topic, seq)
         if query is None:
             raise PageError(404, "There is no such question in this topic.")
-        name = run_id_of(Asked(topic, seq, query.text, query.modifiers))
+        name = run_id_of(Asked(topic, seq, query.text, query.modifiers, run=query.run))
     elif session.sees_all:
         name = wanted.get("id", "")
     else:

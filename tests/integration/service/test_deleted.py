@@ -1,0 +1,64 @@
+"""What is left of a topic that was deleted: nothing that another asker, or an engine, is given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metatree_agents.service.answering import Asked, Said, answer_query, run_id_of
+from metatree_memory_tools import build_tree
+
+from metatree import Tree, runs
+
+from .conftest import Served
+
+pytestmark = pytest.mark.integration
+WHO = "Who approves refunds?"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[Tree]:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "refunds.md").write_text("# Refunds\n\nRefunds are approved by the zebra team.\n")
+    with build_tree(tmp_path / "source") as made:
+        yield made
+
+
+def ask(service: Served, user: str) -> dict[str, Any]:
+    """Ask, and return what an engine is given."""
+    assert service.frontend.ask(WHO, user=user).json()["Seq"] == 1
+    batch: dict[str, Any] = service.engine.get("get-new-queries").json()
+    return batch
+
+
+def delete(service: Served, user: str) -> None:
+    assert service.frontend.call("DELETE", "topic", OnBehalfOf=user, Topic="T").status_code == 200
+
+
+def test_the_same_question_in_a_later_topic_of_the_same_name_has_a_run_of_its_own(
+    service: Served, tree: Tree
+) -> None:
+    def searched(user: str) -> Said:
+        batch = ask(service, user)
+        asked = Asked("T", 1, WHO, {"Region": user}, run=batch["Runs"]["1"])
+        said = asyncio.run(answer_query(tree, asked, parts={}))
+        delete(service, user)
+        return said
+
+    assert "zebra" in " ".join(searched("Ann").answer) and "zebra" in " ".join(searched("Bob").answer)
+    contexts = [(each.given or {}).get("context") for each in runs(tree=tree)]
+    assert sorted(map(str, contexts)) == ["Region: Ann", "Region: Bob"]
+
+
+def test_the_run_of_a_query_keeps_its_name_for_the_engine_that_takes_over(service: Served) -> None:
+    first = ask(service, "Ann")
+    service.engine.post("hand-back", {"Topic": "T", "Lease": first["Lease"]})
+    assert service.other_engine.get("get-new-queries").json()["Runs"] == first["Runs"]
+
+
+def test_a_query_without_a_name_for_its_run_has_a_hash() -> None:
+    """Of an older service, or asked with an older version."""
+    assert run_id_of(Asked("T", 1, WHO, {})) == "query-5391e68cf1bdfd77d8fc"
