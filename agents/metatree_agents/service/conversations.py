@@ -31,7 +31,7 @@ from metatree_agents.service.queue import Query, Queue, Refused
 KEPT_TURNS: Final = 20
 """How many earlier turns go into a new topic; engines look at the last ten."""
 TOLD: Final = "Said in the conversation before it came here."
-_THOUGHT = re.compile(r"<(think|thinking|details)\b.*?</\1>", re.DOTALL)
+_OPENS = re.compile(r"<(think|thinking|details)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,20 @@ def shown(answer: str) -> str:
         >>> shown("<think>Hm.</think> Nine  watts.")
         'Nine watts.'
     """
-    return " ".join(_THOUGHT.sub(" ", answer).split())
+    kept: list[str] = []
+    at, unclosed = 0, set[str]()
+    # One pass: `<think\b.*?</think>` would read to the end of the answer again from each mark that nothing closes.
+    for opens in _OPENS.finditer(answer):
+        name = opens[1]
+        if opens.start() < at or name in unclosed:
+            continue
+        end = answer.find(f"</{name}>", opens.end())
+        if end < 0:
+            unclosed.add(name)
+            continue
+        kept += [answer[at : opens.start()], " "]
+        at = end + len(f"</{name}>")
+    return " ".join("".join([*kept, answer[at:]]).split())
 
 
 def _is_retry(last: Sequence[Any], retry: str | None, *, again: bool, same: bool) -> bool:
