@@ -74,6 +74,11 @@ class Database(Statements, Protocol):
     skip_locked: str
     """The same, passing over rows that others took; empty where nobody else can have taken any."""
 
+    @property
+    def place(self) -> str:
+        """What tells this database from others; without secrets."""
+        ...
+
     async def start(self) -> None:
         """Connect, and bring the tables up to date; starting twice is allowed.
 
@@ -133,6 +138,10 @@ class SqliteDatabase:
         with store.transaction():
             _bring_up_to_date(store)
         return cls(store)
+
+    @property
+    def place(self) -> str:
+        return ":memory:" if self._store.path is None else str(self._store.path.resolve())
 
     async def start(self) -> None:
         """Do nothing: an open file is ready."""

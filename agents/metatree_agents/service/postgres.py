@@ -66,6 +66,10 @@ class PostgresDatabase:
         """What the server's clock is ahead of this machine's."""
         self._complained_at = -COMPLAIN_S
 
+    @property
+    def place(self) -> str:
+        return f"{self._address.shown} {self._address.schema}"
+
     async def start(self) -> None:
         if self._started:
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 import httpx2
@@ -110,7 +111,9 @@ async def serve_all(
     try:
         if memory is not None or sharing is not None:
             secret = await users.own(INSIDE, "engine")
-            client = ServiceClient("http://inside", INSIDE, secret, transport=httpx2.ASGITransport(app))
+            # By a name for each database: a tree remembers of each service which recommendations it has taken in.
+            inner = f"http://inside-{sha256(database.place.encode()).hexdigest()[:12]}"
+            client = ServiceClient(inner, INSIDE, secret, transport=httpx2.ASGITransport(app))
             await client.__aenter__()
             if sharing is not None:
                 published = sharing.begin(client, app.state.service.trees, say)

@@ -279,6 +279,16 @@ def test_the_way_grows_under_the_places_that_it_was_reached_from() -> None:
     assert (found.read, found.useful, found.number) == ("2 answers", True, 4)
 
 
+def test_what_is_left_at_a_later_visit_is_not_what_was_offered() -> None:
+    gone = [{"Node": each, "Title": each, "Reason": "no"} for each in "bcd"]
+    (top,) = walk_of(
+        enumerate(
+            [step("route", ".", Offered=4, RuledOut=gone, RuledOutCount=3), step("route", ".", Offered=1)], 1
+        )
+    )
+    assert (top.offered, top.out_count) == (4, 3)
+
+
 def test_a_nested_question_hangs_where_it_came_up() -> None:
     steps = [
         step("route", ".", Choice="a", Chosen="A", Offered=1),
