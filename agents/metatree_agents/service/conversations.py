@@ -184,8 +184,19 @@ class Conversations:
         )
         for topic, seq, last, status, answer, sources, asked in rows:
             query = Query(
-                *(str(topic), int(seq), "", status, json.loads(answer or "[]"), None),
-                *(json.loads(sources or "[]"), "", {}, 0.0, 0, asks_of(asked)),
+                topic=str(topic),
+                seq=int(seq),
+                text="",
+                status=status,
+                answer=json.loads(answer or "[]"),
+                think=None,
+                sources=json.loads(sources or "[]"),
+                model="",
+                modifiers={},
+                at=0.0,
+                attempts=0,
+                asked=asks_of(asked),
+                run=None,
             )
             if shown(self._content(query)) != shown(said.turns[-1].answer):
                 continue
