@@ -127,6 +127,7 @@ class Asking:
                 topic,
             )
             if len(asks) > MAX_ASKS:
+                await tell(do, topic, seq, "failed", f"gave up after {MAX_ASKS} questions to a person")
                 await _open(do, topic)
                 return True
             # A lease that nobody holds and that does not end: whatever asks for a topic to claim passes it over.
@@ -135,7 +136,7 @@ class Asking:
                 *(secrets.token_urlsafe(12), FOR_EVER, FOR_EVER, topic),
             )
             for ask in asked:
-                await _tell(do, topic, seq, "waits", f"waits for a person: {ask.question}")
+                await tell(do, topic, seq, "waits", f"waits for a person: {ask.question}")
         return True
 
     async def answer(
@@ -175,7 +176,7 @@ class Asking:
             await do.execute(
                 "UPDATE query SET asked = ? WHERE topic = ? AND seq = ?", *(_kept(asks), topic, seq)
             )
-            await _tell(
+            await tell(
                 do, topic, seq, "said", f"{by} answered: {said}" if said else f"{by} declined to answer"
             )
             if all(ask.answer is not None for ask in asks):
@@ -210,7 +211,7 @@ async def _open(do: Transaction, topic: str) -> None:
     )
 
 
-async def _tell(do: Transaction, topic: str, seq: int, event: str, text: str) -> None:
+async def tell(do: Transaction, topic: str, seq: int, event: str, text: str) -> None:
     """Add a step for those who watch, in this process or another."""
     step = {"Event": event, "Node": None, "Choice": None, "Text": text[:1_000]}
     await do.execute("INSERT INTO progress(topic, seq, data) VALUES (?, ?, ?)", topic, seq, json.dumps(step))

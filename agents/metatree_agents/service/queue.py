@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from metatree.errors import TransientError
-from metatree_agents.service.asking import Ask, asks_of
+from metatree_agents.service.asking import Ask, asks_of, tell
 from metatree_agents.service.database import Database, Transaction
 
 LEASE_S: Final = 300.0
@@ -264,11 +264,14 @@ class Queue:
 
     async def give_up(self, do: Transaction, topic: str) -> None:
         """Open again what the last engine did not answer, or let it fail after too many attempts."""
-        await do.execute(
+        rows = await do.rows(
             "UPDATE query SET status = CASE WHEN attempts >= ? THEN 'Failed' ELSE 'Open' END"
-            " WHERE topic = ? AND status = 'Pending'",
+            " WHERE topic = ? AND status = 'Pending' RETURNING seq, status, attempts",
             *(self.attempts, topic),
         )
+        for seq, status, attempts in sorted(rows):
+            if status == "Failed":  # a step of it wakes those who wait, in this process or another
+                await tell(do, topic, int(seq), "failed", f"gave up after {attempts} attempts to answer it")
 
     async def answer(
         self,

@@ -374,6 +374,24 @@ def test_a_caller_that_waits_is_woken_by_the_answer_also_of_another_process(serv
         assert found and found[0]["Answer"] == ["yes"]
 
 
+def test_a_caller_that_waits_is_told_that_the_query_failed_also_by_another_process(serve: Serve) -> None:
+    failing: dict[str, Any] = {"lease_s": 0.2, "attempts": 1, "engine_wait_s": 5.0}
+    service, other = serve(check_wait_s=25.0, **failing), serve(**failing)
+    for engines in (service, other):
+        topic, found = engines.url, list[Any]()
+        service.frontend.ask("q", topic=topic)
+        assert engines.engine.get("get-new-queries").json()["Topic"] == topic
+        waiting = threading.Thread(
+            target=lambda t=topic, found=found: found.append(
+                service.frontend.get("check-query", Topic=t, Seq=1).json()
+            )
+        )
+        waiting.start()
+        assert engines.engine.get("get-new-queries").json()["Topic"] is None, "the lease ends meanwhile"
+        waiting.join(10)
+        assert found and found[0]["Status"] == "Failed"
+
+
 def test_a_client_that_goes_away_takes_no_claim_with_it(serve: Serve) -> None:
     service = serve(engine_wait_s=20.0)
     host, port = service.url.removeprefix("http://").split(":")
