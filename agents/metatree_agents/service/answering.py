@@ -169,7 +169,8 @@ def _key(tree: Tree, ask: PersonQuestion) -> str:
 
 def said_of(tree: Tree, result: SearchResult) -> Said:
     """Return a result in paragraphs, with the thinking of its search and where each answer comes from."""
-    answer = [part.strip() for part in result.answer.split("\n\n") if part.strip()]
+    # Spaces before a first line are those of code.
+    answer = [part.strip("\n").rstrip() for part in result.answer.split("\n\n") if part.strip()]
     if not answer and result.ended in _CUT_OFF:
         _log.warning("run %s ended early: %s", result.run_id, result.detail)
         answer = [_CUT_OFF[result.ended]]

@@ -17,6 +17,10 @@ LISTED: Final = 8
 _BYTES_A_TOKEN: Final = 4
 
 
+ASKS_BACK = "The memory does not say. Do you know?"
+"""What comes before a question to the person; the question alone would look like an echo."""
+
+
 def model_shape(name: str, made_at: float) -> dict[str, Any]:
     """Return a model as the list of models has it."""
     return {"id": name, "object": "model", "created": int(made_at), "owned_by": "metatree"}
@@ -30,8 +34,9 @@ def content_of(query: Query) -> str:
     if query.status == "Waiting":
         (question, *_) = [*forms(query.topic, query.seq, query.asked), None]
         if question is not None:
-            choices = f" ({' or '.join(question.choices)})" if question.choices else ""
-            return question.question + choices
+            if question.choices:
+                return f"{question.question} ({' or '.join(question.choices)})"
+            return f"{ASKS_BACK} {question.question}"
     said = "\n\n".join(query.answer or ())
     listed = sources_listed(query.sources or ())
     return said + ("\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else "")

@@ -14,6 +14,7 @@ import openai
 import pytest
 import requests
 from metatree_agents.service import waiting
+from metatree_agents.service.openai_shapes import ASKS_BACK
 
 from .conftest import Served
 
@@ -366,7 +367,7 @@ def test_what_a_run_asks_is_said_in_the_conversation_and_answered_there(service:
         first = pool.submit(say, client, "Book it?")
         topic = park(("For which day?", "question"), ("May I send it?", "permission"))
         said = ["Book it?", first.result().choices[0].message.content]
-        assert said[-1] == "For which day?" and first.result().metatree["status"] == "Waiting"
+        assert said[-1] == f"{ASKS_BACK} For which day?" and first.result().metatree["status"] == "Waiting"
         day = say(client, *said, "Monday")
         said += ["Monday", day.choices[0].message.content]
         assert said[-1] == "May I send it? (yes or no)"
