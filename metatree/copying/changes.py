@@ -9,11 +9,13 @@ the nearest that is there, as it does when a source changes.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from dataclasses import replace
+from typing import Any, Final
 
-from metatree.flags import FLAG, Flag, flag_ids
+from metatree.copying.change_form import Change, is_well_formed
+from metatree.flags import FLAG, flag_ids
 from metatree.layer import ROOT, Layer
 from metatree.node import Node, Source, digest_of
 from metatree.overlay import above
@@ -22,17 +24,8 @@ from metatree.remembering import erase, note_text
 from metatree.tree import Tree
 
 _PLACE: Final = "ifnull(home, parent), position"
+_log = logging.getLogger("metatree")
 _SAID: Final = ("parent", "position", "hidden", "title", "description", "provenance", "basis")
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What became of one row, or of one flag."""
-
-    what: Literal["node", "override", "flag"]
-    id: str
-    body: str | None
-    """Canonical JSON of all that the row says; None when it is gone."""
 
 
 def changes_since(tree: Tree, since: int) -> tuple[list[Change], int]:
@@ -100,13 +93,15 @@ def _override_body(layer: Layer, node_id: str) -> str | None:
 def apply_changes(tree: Tree, changes: Sequence[Change]) -> int:
     """Make rows of the memory layer say what changes say, in their order; return how many were changed.
 
-    A row that says so already is left alone, so that it does not count as a change here. The caller holds a
-    transaction of the memory.
+    A row that says so already is left alone, so that it does not count as a change here. A change out of form is
+    logged and skipped. The caller holds a transaction of the memory.
     """
     layer, done = Layer(tree.memory), 0
     nodes: list[Change] = []
     for change in changes:
-        if change.what == "flag":
+        if not is_well_formed(change):
+            _log.warning("a change of %s %.100r is out of form and left out", change.what, change.id)
+        elif change.what == "flag":
             done += _apply_flag(layer, change)
         elif change.what == "override":
             done += _apply_override(tree, layer, change)
@@ -195,9 +190,7 @@ def _apply_flag(layer: Layer, change: Change) -> int:
         return 0
     if change.body is None:
         return layer.store.execute("DELETE FROM meta WHERE key = ?", (change.id,))
-    said = json.loads(change.body)
-    Flag(**said)
-    layer.set_fact(change.id, said)
+    layer.set_fact(change.id, json.loads(change.body))
     return 1
 
 

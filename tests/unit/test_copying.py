@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from metatree import Node, Tree
-from metatree.copying import Change, apply_changes, changes_since, flag_changes
+from metatree import Node, Source, Tree
+from metatree.copying import Change, apply_changes, changes_since, flag_changes, is_well_formed
 from metatree.editing import plant, ready
 from metatree.flags import flag, flags, take_back
 from metatree.layer import ROOT, Layer
@@ -133,6 +137,37 @@ def test_a_change_of_a_node_below_one_that_is_missing_waits_for_it() -> None:
     with other.tree.memory.transaction():
         apply_changes(other.tree, changes[::-1])
     assert other.tree.ancestors("c") == [ROOT, "a", "p"]
+
+
+def test_changes_out_of_form_are_left_out_and_those_beside_them_are_taken(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    mine, other = Machine(), Machine()
+    mine.tree.add(Node("c", "child", content="text", source=Source(path="x.md", parts=((1, 2),))), parent="a")
+    mine.tree.update(replace(mine.tree.get("b"), title="another"))
+    flag(mine.tree, "a/one.py", "Which bulb fits?", who="ann")
+    good = [*changes_since(mine.tree, 0)[0], *flag_changes(mine.tree, ())]
+    assert {change.what for change in good} == {"node", "override", "flag"}
+    bad = [
+        Change(change.what, change.id, body) for change in good for body in ("{}", "[]", "no JSON", "\ud800")
+    ]
+    for change in good:
+        row = json.loads(change.body or "")
+        for name in row:
+            wrong = (
+                ([1], "\ud800", 2**63)
+                if (change.what, name) != ("node", "source")
+                else ([1], "x", ["text", "x", 1, 1, [[1]]])
+            )
+            bad += [replace(change, body=json.dumps(row | {name: value})) for value in wrong]
+            bad.append(replace(change, body=json.dumps({key: row[key] for key in row if key != name})))
+    bad.append(replace(good[-1], body=json.dumps(json.loads(good[-1].body or "") | {"more": "x"})))
+    assert all(map(is_well_formed, good))
+    assert [change for change in bad if is_well_formed(change)] == []
+    with other.tree.memory.transaction():
+        assert apply_changes(other.tree, [*bad, *good]) == len(good)
+    assert said(other.tree) == said(mine.tree) and flags(other.tree.memory) == flags(mine.tree.memory)
+    assert len([line for line in caplog.messages if "out of form" in line]) == len(bad)
 
 
 def test_flags_go_along_and_are_taken_back() -> None:

@@ -16,7 +16,7 @@ from metatree.layer import Layer
 from metatree.result import PersonQuestion, SearchResult, TraceEntry
 
 NOTHING = "No answer was found in this memory."
-_CUT_OFF: Final = {
+CUT_OFF: Final = {
     "failed": "The search failed before an answer was found; the log of the engine says why.",
     "limit": "No answer was found before the search reached its limit.",
 }
@@ -171,9 +171,9 @@ def said_of(tree: Tree, result: SearchResult) -> Said:
     """Return a result in paragraphs, with the thinking of its search and where each answer comes from."""
     # Spaces before a first line are those of code.
     answer = [part.strip("\n").rstrip() for part in result.answer.split("\n\n") if part.strip()]
-    if not answer and result.ended in _CUT_OFF:
+    if not answer and result.ended in CUT_OFF:
         _log.warning("run %s ended early: %s", result.run_id, result.detail)
-        answer = [_CUT_OFF[result.ended]]
+        answer = [CUT_OFF[result.ended]]
     sources = [
         {
             "Node": quote.node or None,

@@ -30,6 +30,10 @@ class ServiceRefused(MetatreeError):
         super().__init__(message, status=status)
 
 
+class WrongCredentials(UserError):
+    """The service does not accept this user with this secret."""
+
+
 class ServiceClient:
     """Calls a query service as one user; an async context manager.
 
@@ -67,7 +71,7 @@ class ServiceClient:
 
         Raises:
             TransientError: the service cannot be reached, or is busy.
-            UserError: the credentials are wrong.
+            WrongCredentials: the service does not accept name and secret.
             ServiceRefused: any other answer than 200.
         """
         answer = await self._answer(method, route, body, given)
@@ -96,7 +100,7 @@ class ServiceClient:
                 f"the service at {self.url} cannot be reached: {exc or type(exc).__name__}"
             ) from exc
         if answer.status_code == 401:
-            raise UserError(
+            raise WrongCredentials(
                 f"the service at {self.url} does not accept {self.name!r} with this secret; `metatree users add"
                 f" {self.name} --role engine` on its machine prints a new one"
             )

@@ -12,15 +12,22 @@ from typing import Any, Final, TypeVar
 from metatree import Limits, Tree
 from metatree.errors import MetatreeError, TransientError, UserError
 from metatree.threads import run_beside
-from metatree_agents.service.answering import Asked, Said, answer_query
-from metatree_agents.service.client import ServiceClient, ServiceRefused, patiently
+from metatree_agents.service.answering import CUT_OFF, Asked, Said, answer_query
+from metatree_agents.service.client import ServiceClient, ServiceRefused, WrongCredentials, patiently
 from metatree_agents.service.matching import matches_of
 from metatree_agents.service.memories import Memory, OwnTree
 
 RENEW_S: Final = 60.0
 STEPS_S: Final = 0.25
 IDLE_S: Final = 1.0
+IDLE_MOST_S: Final = 10.0
+"""How often lookups are asked for while none is wanted: each call is a nonce that the service keeps for ever."""
 LEARN_S: Final = 30.0
+PAUSE_S: Final = 5.0
+"""How long a topic is kept back after its search failed for now; doubled each time."""
+TRIES: Final = 5
+"""How often an engine searches for an answer when it fails for now."""
+_MOST_FAILING: Final = 1_000
 _log = logging.getLogger("metatree.engine")
 T = TypeVar("T")
 
@@ -56,6 +63,8 @@ class Engine:
         self._renew_s = renew_s
         self._on_answer = on_answer
         self._stopping = asyncio.Event()
+        self._failing: dict[tuple[str, int], int] = {}
+        """How often the search for a query has failed for now."""
 
     def stop(self) -> None:
         """Claim nothing more, stop searches, and hand their topics back; `run` then returns."""
@@ -97,6 +106,9 @@ class Engine:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
 
+    async def _pause(self, seconds: float) -> None:
+        await self._until_stopped(asyncio.sleep(seconds))
+
     async def _answer_topics(self) -> None:
         while not self._stopping.is_set():
             try:
@@ -105,7 +117,7 @@ class Engine:
                 if isinstance(exc, ServiceRefused) and exc.status < 500:
                     raise
                 _log.warning("%s; trying again", exc)
-                await self._until_stopped(asyncio.sleep(IDLE_S))
+                await self._pause(IDLE_S)
                 continue
             if batch and batch["Topic"] is not None:
                 await self._answer_topic(batch)
@@ -126,7 +138,7 @@ class Engine:
                 if said.asks:
                     await self._park(asked, said, lease)
                     return
-        except MetatreeError:  # of the memory: others may have it
+        except MetatreeError:
             await self._hand_back(topic, lease)
             raise
         finally:
@@ -145,7 +157,7 @@ class Engine:
                 return  # another engine has it; the first answer wins
 
     async def _answer(self, asked: Asked) -> Said | None:
-        """Answer one query, or come to where its run asks a person; None when the search was stopped before."""
+        """Answer one query, or come to where its run asks a person; None when the topic is to be handed back."""
         topic, seq = asked.topic, asked.seq
         try:
             thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
@@ -156,16 +168,37 @@ class Engine:
         telling = asyncio.ensure_future(self._tell(topic, seq, steps))
         try:
             said = await self._until_stopped(self._said(asked, steps))
+        except WrongCredentials:
+            raise
+        except (MetatreeError, OSError) as exc:
+            said = await self._failed(asked, exc)
         finally:
             telling.cancel()
         if said is None:
             return None
+        self._failing.pop((topic, seq), None)
         await self._send(topic, seq, steps)
         if not said.asks:
             await self._give(asked, said)
         if self._on_answer is not None:
             self._on_answer(asked, said)
         return said
+
+    async def _failed(self, asked: Asked, exc: MetatreeError | OSError) -> Said | None:
+        """Keep a query whose search fails for now back for a while; None to hand it back, others may have its memory.
+
+        A topic that is handed back has the attempt taken off, so tries are counted here: the last one is its answer.
+        """
+        query = asked.topic, asked.seq
+        tries = self._failing.pop(query, 0) + 1
+        _log.warning("the search for %s %d failed, try %d of %d: %s", *query, tries, TRIES, exc)
+        if tries >= TRIES:
+            return _failure(exc)
+        if len(self._failing) >= _MOST_FAILING:  # others have answered most of them
+            self._failing.clear()
+        self._failing[query] = tries
+        await self._pause(PAUSE_S * 2 ** (tries - 1))
+        return None
 
     async def _give(self, asked: Asked, said: Said) -> None:
         body = {
@@ -190,7 +223,12 @@ class Engine:
             _log.warning("what %s %d asks was not taken: %s", asked.topic, asked.seq, exc)
 
     async def _said(self, asked: Asked, steps: list[dict[str, Any]]) -> Said:
-        """Search the memory as it is now."""
+        """Search the memory as it is now.
+
+        Raises:
+            MetatreeError, OSError: the memory is not there for now.
+            TransientError: a part of the search is away or busy.
+        """
         async with self._memory.using() as tree:
             version = self._memory.version
             try:
@@ -199,8 +237,11 @@ class Engine:
                         tree, asked, parts=self._parts(tree), limits=self._limits, on_step=steps.append
                     )
                 )
+            except (TransientError, WrongCredentials):
+                raise
             except MetatreeError as exc:
-                return Said([f"The search failed: {exc}"], [], [], "failed", str(exc))
+                _log.warning("the search for %s %d failed: %s", asked.topic, asked.seq, exc)
+                return _failure(exc)
         if version:
             said = replace(said, think=[f"searched version {version} of the memory", *said.think])
         return said
@@ -219,30 +260,47 @@ class Engine:
                     "POST", "give-progress", body={"Topic": topic, "Seq": seq, "Steps": now}
                 )
 
+    # Wrong credentials end the loops that answer topics, and so this engine; these two go on whatever happens.
+
     async def _look_up(self) -> None:
+        idle_s = IDLE_S
         while not self._stopping.is_set():
             try:
-                index = self._memory.index
-                state = {} if index is None else {"Index": index}
-                wish = await self._client.call("GET", "get-new-lookup", **state)
-            except MetatreeError:  # 404: none is wanted
-                await self._until_stopped(asyncio.sleep(IDLE_S))
-                continue
-            async with self._memory.using() as tree:
-                found = await asyncio.to_thread(
-                    matches_of, tree, wish["Fragment"], wish["Count"], wish["Threshold"]
-                )
-            with suppress(ServiceRefused):
-                await patiently(
-                    self._client,
-                    "POST",
-                    "give-new-matches",
-                    body={"Fingerprint": wish["Fingerprint"], "Matches": found},
-                )
+                await self._look_up_next()
+                idle_s = IDLE_S
+            except (MetatreeError, OSError) as exc:
+                if not isinstance(exc, ServiceRefused) or exc.status != 404:  # 404: none is wanted
+                    _log.warning("the lookup failed: %s; trying again", exc)
+                await self._pause(idle_s)
+                idle_s = min(idle_s * 2, IDLE_MOST_S)
+
+    async def _look_up_next(self) -> None:
+        index = self._memory.index
+        state = {} if index is None else {"Index": index}
+        wish = await self._client.call("GET", "get-new-lookup", **state)
+        async with self._memory.using() as tree:
+            found = await asyncio.to_thread(
+                matches_of, tree, wish["Fragment"], wish["Count"], wish["Threshold"]
+            )
+        with suppress(ServiceRefused):
+            await patiently(
+                self._client,
+                "POST",
+                "give-new-matches",
+                body={"Fingerprint": wish["Fingerprint"], "Matches": found},
+            )
 
     async def _learn(self) -> None:
         while not self._stopping.is_set():
-            # ServiceRefused: a service that has the documented routes alone tells engines no recommendations.
-            with suppress(TransientError, ServiceRefused):
+            try:
                 await self._memory.follow()
-            await self._until_stopped(asyncio.sleep(LEARN_S))
+            except ServiceRefused:
+                pass  # a service that has the documented routes alone tells engines no recommendations
+            except (MetatreeError, OSError) as exc:
+                _log.warning("what people recommend was not remembered: %s; trying again", exc)
+            await self._pause(LEARN_S)
+
+
+def _failure(exc: Exception) -> Said:
+    """Return what an asker is told: the error may name servers and files that are not theirs to know."""
+    return Said([CUT_OFF["failed"]], [], [], "failed", str(exc))

@@ -125,7 +125,8 @@ class Published:
             try:
                 if not self._started.is_set():
                     await self.start()
-                if self._tree is None:
+                if self._tree is None:  # a copy follows by itself, when it is used
+                    await loop.create_future()
                     return
                 if loop.time() - learned >= LEARN_S:
                     await self._learn()
@@ -139,7 +140,7 @@ class Published:
                     await self.publish()
             except TransientError as exc:
                 _log.warning("%s; trying again", exc)
-            except MetatreeError:
+            except (MetatreeError, OSError):
                 _log.exception("the tree could not be published; trying again")
             await asyncio.sleep(LOOK_S)
 

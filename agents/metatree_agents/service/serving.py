@@ -123,10 +123,12 @@ async def serve_all(
             if searched is not None:
                 inside = Engine(client, searched, parts=parts, limits=limits, several=several)
                 engine = asyncio.ensure_future(inside.run())
-        waited = {serving, stopping} | ({engine} if engine is not None else set())
+        working = [task for task in (engine, publishing) if task is not None]
+        waited: list[asyncio.Future[Any]] = [serving, stopping, *working]
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-        if engine is not None and engine.done():
-            engine.result()
+        for task in working:
+            if task.done():
+                task.result()
     finally:
         stopping.cancel()
         if inside is not None and engine is not None:

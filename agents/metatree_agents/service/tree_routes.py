@@ -9,11 +9,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field, StringConstraints
 
-from metatree.copying import BLOCK
+from metatree.copying import BLOCK, Change, is_well_formed
 from metatree_agents.service.bodies import Body, stamp
 from metatree_agents.service.calls import caller, number, parameters, parameters_of, read, refused, required
 from metatree_agents.service.state import Service
-from metatree_agents.service.trees import as_json, is_body
+from metatree_agents.service.trees import as_json
 from metatree_agents.service.wire import ANSWERING, described, said, taking
 
 router = APIRouter(prefix="/api")
@@ -139,7 +139,10 @@ async def give_memory(request: Request) -> Response:
     service = Service.of(request)
     who = await caller(request, service.users, parameters_of(request), *ANSWERING)
     given = (await read(request, GiveMemory)).Changes
-    if not all(one.Body is None or is_body(one.Body) for one in given):
-        raise refused(422, "a body is no JSON object")
+    for one in given:
+        if not is_well_formed(Change(one.What, one.Id, one.Body)):
+            raise refused(
+                422, f"the body of {one.What} {one.Id[:100]!r} is no JSON object of all that it says"
+            )
     latest = await service.trees.give([(one.What, one.Id, one.Body) for one in given], engine=who.name)
     return JSONResponse({"Latest": latest})

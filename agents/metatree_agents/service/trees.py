@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -278,11 +277,3 @@ class Trees:
 def as_json(kept: Kept) -> dict[str, Any]:
     """Return a change as the wire has it."""
     return {"What": kept.what, "Id": kept.id, "Body": kept.body, "Number": kept.number}
-
-
-def is_body(text: str) -> bool:
-    """Say whether a text is a JSON object, as bodies of changes are."""
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False

@@ -79,6 +79,8 @@ class Users:
     async def add(self, name: str, role: str, *, secret: str | None = None) -> str:
         """Add a user, or give one a new secret and role; return the secret.
 
+        Nonces of an earlier secret are forgotten, so that secret must not come back.
+
         Raises:
             UserError: the name or role is none, or the secret is too short to be safe.
         """
@@ -92,12 +94,17 @@ class Users:
             )
         secret = secret or secrets.token_urlsafe(SECRET_BYTES)
         async with self._database.transaction() as do:
+            sql = "SELECT secret FROM service_user WHERE name = ?"
+            replaced = await do.row(sql + self._database.held, name)
             await do.execute(
                 "INSERT INTO service_user(name, role, secret, made_at) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT(name) DO UPDATE SET role = excluded.role, secret = excluded.secret",
                 *(name, role, secret, self._database.clock()),
             )
             await _log_out(do, name)
+            # Proofs by the old secret are wrong from here on, so nobody can send one again.
+            if replaced is not None and replaced[0] != secret:
+                await do.execute("DELETE FROM service_nonce WHERE name = ?", name)
         return secret
 
     async def first(self, names: Mapping[str, Role]) -> dict[str, str]:

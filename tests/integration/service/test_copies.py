@@ -15,6 +15,9 @@ from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.copies import TreeCopy
 from metatree_agents.service.engine import Engine
 from metatree_agents.service.publisher import Published
+from metatree_agents.service.serving import serve_all
+from metatree_agents.service.sharing import Sharing
+from metatree_agents.service.state import Settings
 from metatree_agents.service.trees import Trees
 from metatree_memory_tools import build_tree
 from metatree_routers import TextEvidence
@@ -299,10 +302,59 @@ def test_wrong_wishes_for_pieces_are_refused(shop: Shop) -> None:
     assert engine.get("get-tree-file", Digest="0" * 32).status_code == 404
     assert engine.post("get-blocks", {"Hashes": ["0" * 32]}).status_code == 404
     assert engine.post("get-blocks", {"Hashes": []}).status_code == 422
-    for body in ("no JSON", "[1]", "[" * 10_000):
-        change = {"What": "node", "Id": "n", "Body": body}
-        assert engine.post("give-memory", {"Changes": [change]}).status_code == 422
+    for body in ("no JSON", "[1]", "[" * 10_000, "{}"):
+        for what in ("node", "override", "flag"):
+            change = {"What": what, "Id": "flag:n", "Body": body}
+            assert engine.post("give-memory", {"Changes": [change]}).status_code == 422
     assert engine.get("get-memory", After=0).json() == {"Changes": [], "Latest": 0}
+
+
+class Breaking(Sharing):
+    """Shares a tree whose publishing ends by an error that nobody expected."""
+
+    def begin(self, *given: Any) -> Published:
+        made = super().begin(*given)
+
+        async def publish() -> int | None:
+            raise KeyError("parent")
+
+        made.publish = publish  # type: ignore[method-assign]
+        return made
+
+
+def test_a_server_whose_publishing_ends_by_an_error_ends_with_it(
+    place: Path | str, tree: Tree, tmp_path: Path
+) -> None:
+    async def serve_it() -> None:
+        await serve_all(
+            opened(place),
+            Settings(),
+            memory=tree,
+            parts={},
+            limits=None,
+            several=1,
+            host="127.0.0.1",
+            port=0,
+            stop=asyncio.Event(),
+            say=print,
+            sharing=Breaking(tree, engine=False, copies=tmp_path / "copies"),
+        )
+
+    with pytest.raises(KeyError, match="parent"):
+        asyncio.run(asyncio.wait_for(serve_it(), 30))
+
+
+def test_a_server_that_publishes_nothing_is_not_done_with_it(shop: Shop) -> None:
+    async def check(shop: Shop, _: Published) -> None:
+        kept = opened(shop.database)
+        await kept.start()
+        async with shop.client() as client:
+            nothing = Published(client, Trees(kept), None, copies=shop.folder)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(nothing.run(), 0.1)
+        await kept.close()
+
+    shop.run(check)
 
 
 def test_an_engine_answers_from_its_copy_and_says_which_version(shop: Shop, source: Path) -> None:

@@ -6,20 +6,22 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 import requests
+from metatree_agents.service.answering import CUT_OFF, Asked
 from metatree_agents.service.client import ServiceClient
-from metatree_agents.service.engine import Engine
+from metatree_agents.service.engine import TRIES, Engine
 from metatree_agents.service.engine_memory import learn
+from metatree_agents.service.memories import Memory, OwnTree
 from metatree_memory_tools import build_tree
 
 from metatree import RouteDecision, RouteRequest, Tree, search
-from metatree.errors import RouterUnavailable, UserError
+from metatree.errors import MetatreeError, RouterUnavailable, TransientError, UserError
 
 from .conftest import SECRETS, Served, proof
 
@@ -52,7 +54,9 @@ class HasUrl(Protocol):
 
 
 @contextmanager
-def working(service: HasUrl, tree: Tree, *, name: str = "Inference_1", **given: Any) -> Iterator[Engine]:
+def working(
+    service: HasUrl, tree: Tree | Memory, *, name: str = "Inference_1", **given: Any
+) -> Iterator[Engine]:
     """Run an engine in a thread of its own, and stop it gracefully."""
     made: list[tuple[Engine, asyncio.AbstractEventLoop]] = []
     ready = threading.Event()
@@ -175,6 +179,134 @@ def test_a_search_that_fails_says_so(serve: Serve, tree: Tree) -> None:
     with working(service, tree, parts={"router": Down(), "reader": Down()}):
         said = service.frontend.get("check-query", Topic="T", Seq=1).json()
     assert said["Answer"] == ["The search failed before an answer was found; the log of the engine says why."]
+
+
+LOCKED = "http://10.1.2.3:8000 refused (database /srv/tree.db is locked)"
+
+
+class Failing:
+    """Gives the parts of a search, but fails a number of times before."""
+
+    def __init__(self, times: int, error: type[MetatreeError]) -> None:
+        self.left, self.error, self.asked = times, error, 0
+
+    def __call__(self, tree: Tree) -> dict[str, Any]:
+        self.asked += 1
+        if self.asked <= self.left:
+            raise self.error(LOCKED)
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("times", "error", "asked", "answer"),
+    [
+        (TRIES - 1, TransientError, TRIES, "value added tax"),
+        (100, TransientError, TRIES, CUT_OFF["failed"]),
+        (100, UserError, 1, CUT_OFF["failed"]),
+    ],
+)
+def test_a_search_that_fails_for_now_is_made_again_and_its_error_is_for_the_log_alone(
+    serve: Serve,
+    tree: Tree,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    times: int,
+    error: type[MetatreeError],
+    asked: int,
+    answer: str,
+) -> None:
+    monkeypatch.setattr("metatree_agents.service.engine.PAUSE_S", 0.0)
+    service = serve(check_wait_s=20.0)
+    service.frontend.ask("How are the lines of an invoice added up?")
+    failing = Failing(times, error)
+    with working(service, tree, parts=failing):
+        said = service.frontend.get("check-query", Topic="T", Seq=1)
+    assert answer in " ".join(said.json()["Answer"])
+    assert "10.1.2.3" not in said.text and "10.1.2.3" in caplog.text
+    assert failing.asked == asked
+
+
+def test_a_search_that_fails_for_now_is_kept_back_ever_longer(
+    serve: Serve, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def pause(_: Engine, seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def fail() -> None:
+        async with ServiceClient("http://127.0.0.1:1", "Inference_1", SECRETS["Inference_1"][1]) as client:
+            engine = Engine(client, tree)
+            said = [
+                await engine._failed(Asked("T", 1, "q", {}), TransientError("away")) for _ in range(TRIES)
+            ]
+            assert said[:-1] == [None] * (TRIES - 1) and said[-1] is not None
+
+    monkeypatch.setattr(Engine, "_pause", pause)
+    asyncio.run(fail())
+    assert pauses == [5.0, 10.0, 20.0, 40.0]
+
+
+class Locked(OwnTree):
+    """A tree that is locked whenever somebody wants to use it for the first times."""
+
+    def __init__(self, client: Any, tree: Tree, errors: list[Exception]) -> None:
+        super().__init__(client, tree)
+        self.errors = errors
+
+    @asynccontextmanager
+    async def using(self) -> AsyncIterator[Tree]:
+        if self.errors:
+            raise self.errors.pop()
+        async with super().using() as tree:
+            yield tree
+
+    async def follow(self) -> None:
+        raise OSError("disk I/O error")
+
+
+def test_an_engine_outlives_a_store_that_is_locked_for_a_while(
+    serve: Serve, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PAUSE_S", "IDLE_S", "LOOKUP_LEASE_S"):
+        where = "lookups" if name == "LOOKUP_LEASE_S" else "engine"
+        monkeypatch.setattr(f"metatree_agents.service.{where}.{name}", 0.01)
+    errors: list[Exception] = [TransientError(LOCKED), OSError("disk I/O error")]
+    service = serve(check_wait_s=20.0)
+    service.frontend.ask("q", topic="L")
+    service.frontend.post("add-lookup", {"Topic": "L", "Seq": 1, "Fragment": "weigh a parcel"})
+    with working(service, Locked(None, tree, errors), several=1):
+        service.frontend.ask("How are the lines of an invoice added up?")
+        assert "value added tax" in str(
+            service.frontend.get("check-query", Topic="T", Seq=1).json()["Answer"]
+        )
+        deadline, found = time.monotonic() + 20, [""]
+        while time.monotonic() < deadline and "shipping/parcel.py" not in found[0]:
+            time.sleep(0.1)
+            found = [service.frontend.get("get-lookups", Topic="L").text]
+    assert "shipping/parcel.py" in found[0] and not errors
+
+
+def test_an_idle_engine_asks_for_lookups_ever_less_often(
+    service: Served, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def pause(engine: Engine, seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 6:
+            service.frontend.ask("q")
+            service.frontend.post("add-lookup", {"Topic": "T", "Seq": 1, "Fragment": "weigh a parcel"})
+        if len(pauses) == 8:
+            engine.stop()
+
+    async def work() -> None:
+        async with ServiceClient(service.url, "Inference_1", SECRETS["Inference_1"][1]) as client:
+            await Engine(client, tree)._look_up()
+
+    monkeypatch.setattr(Engine, "_pause", pause)
+    asyncio.run(work())
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 10.0, 10.0, 1.0, 2.0]
 
 
 class Stuck:

@@ -11,5 +11,5 @@ from metatree.result import SearchResult
 def test_an_answer_in_paragraphs_keeps_the_spaces_of_code() -> None:
     code = "def send(self):\n    if a:\n        b()\n\n    if c:\n        d()\n"
     with Tree.create(":memory:") as tree:
-        said = said_of(tree, SearchResult(code))
+        said = said_of(tree, SearchResult(answer=code))
     assert said.answer == ["def send(self):\n    if a:\n        b()", "    if c:\n        d()"]
