@@ -262,6 +262,7 @@ async def delete(request: Request) -> Response:
     if owner != session.name and not session.sees_all:
         raise PageError(403, "This topic belongs to somebody else.")
     await service.queue.remove(topic, owner)
+    service.waiting.removed(topic)
     return gone_to("/topics", said="deleted")
 
 
