@@ -89,3 +89,14 @@ def test_who_waits_is_told_of_a_deletion_also_by_another_process(serve: Serve, p
             delete(deleting, "User_1")
         waiting.join(10)
         assert found == [404]
+
+
+def test_an_engine_is_not_given_what_only_a_deleted_topic_wished_to_look_up(service: Served) -> None:
+    service.frontend.ask(WHO, user="Ann")
+    service.frontend.ask(WHO, topic="stays", user="Bob")
+    for topic, fragment in (("T", "hers alone"), ("T", "of both"), ("stays", "of both")):
+        wish = {"Topic": topic, "Seq": 1, "Fragment": fragment}
+        assert service.frontend.post("add-lookup", wish).status_code == 200
+    delete(service, "Ann")
+    assert service.engine.get("get-new-lookup").json()["Fragment"] == "of both"
+    assert service.engine.get("get-new-lookup").status_code == 404
