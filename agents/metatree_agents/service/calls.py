@@ -95,6 +95,12 @@ async def caller(request: Request, users: Users, given: dict[str, str], *roles: 
     return found
 
 
+async def still(service: Service, who: Caller) -> bool:
+    """Say whether one who called before, and waits, is still a user with this role."""
+    row = await service.database.row("SELECT role FROM service_user WHERE name = ?", who.name)
+    return row is not None and row[0] == who.role
+
+
 def required(given: dict[str, str], name: str) -> str:
     """Return a parameter, or 422 when it is missing."""
     value = given.get(name, "")

@@ -14,8 +14,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
 from metatree_agents.service.asking import on_wire
-from metatree_agents.service.calls import caller, gone, number, parameters, refused
+from metatree_agents.service.calls import caller, gone, number, parameters, refused, still
 from metatree_agents.service.state import Service
+from metatree_agents.service.users import Caller
 from metatree_agents.service.waiting import first_of
 from metatree_agents.service.wire import ASKING, answered, described, said, topic_of
 
@@ -43,7 +44,7 @@ async def events(request: Request) -> Response:
         raise refused(404, f"there is no query {seq} in this topic")
     after = number_of_step(request.headers.get("last-event-id", "0"))
     return StreamingResponse(
-        stream(request, service, topic, seq, after), media_type="text/event-stream", headers=HEADERS
+        stream(request, service, who, topic, seq, after), media_type="text/event-stream", headers=HEADERS
     )
 
 
@@ -52,8 +53,13 @@ def number_of_step(said: str) -> int:
     return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
 
 
-async def stream(request: Request, service: Service, topic: str, seq: int, after: int) -> AsyncIterator[str]:
-    """Yield the steps of a query that came after a number, and its answer at last, as events."""
+async def stream(
+    request: Request, service: Service, who: Caller, topic: str, seq: int, after: int
+) -> AsyncIterator[str]:
+    """Yield the steps of a query that came after a number, and its answer at last, as events.
+
+    It ends, too, when the one who watches is no user with this role any more.
+    """
     left = gone(request)
     told: dict[int, dict[str, Any]] = {}
     yield "retry: 2000\n\n"
@@ -76,6 +82,8 @@ async def stream(request: Request, service: Service, topic: str, seq: int, after
                     yield f"event: answer\ndata: {json.dumps(answered(query))}\n\n"
                     return
                 await first_of(BEAT_S, turn, left)
+                if not await still(service, who):
+                    return
                 if not turn.done():
                     yield ": still at work\n\n"
     finally:

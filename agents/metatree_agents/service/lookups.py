@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from metatree_agents.service.database import Database
+from metatree_agents.service.database import Database, Transaction
 
 LOOKUP_LEASE_S: Final = 60.0
 _NEXT: Final = (
@@ -44,6 +44,20 @@ class Lookup:
     threshold: float
 
 
+async def forget_wishes(do: Transaction, topic: str) -> None:
+    """Take out what the queries of a topic wished for, as a part of a transaction; what others wish for, too, stays."""
+    if await do.row("SELECT 1 FROM lookup_wish WHERE topic = ? LIMIT 1", topic) is None:
+        return
+    await do.alone("lookups")
+    await do.execute(
+        "DELETE FROM lookup WHERE number IN (SELECT lookup FROM lookup_wish WHERE topic = ?)"
+        " AND NOT EXISTS (SELECT 1 FROM lookup_wish AS other WHERE other.lookup = lookup.number"
+        " AND other.topic <> ?)",
+        *(topic, topic),
+    )
+    await do.execute("DELETE FROM lookup_wish WHERE topic = ?", topic)
+
+
 class Lookups:
     """Lookups that were wished for, are being made, and were made.
 
@@ -67,6 +81,7 @@ class Lookups:
             sql = "SELECT 1 FROM query WHERE topic = ? AND seq = ?" + self._database.held
             if await do.row(sql, topic, seq) is None:
                 return mark, now
+            await do.alone("lookups")  # nobody takes it out between finding it and wishing for it
             versions = await do.rows("SELECT engine, version FROM service_index ORDER BY engine")
             index = json.dumps([list(row) for row in versions]) if versions else ""
             await do.execute(

@@ -42,6 +42,15 @@ CREATE OR REPLACE TRIGGER query_settled AFTER UPDATE ON query FOR EACH ROW
     WHEN (NEW.status IS DISTINCT FROM OLD.status AND NEW.status NOT IN ('Open', 'Pending'))
     EXECUTE FUNCTION tell_query();
 
+CREATE OR REPLACE FUNCTION tell_removed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify(TG_TABLE_SCHEMA, CASE WHEN octet_length(OLD.topic) < 7000
+        THEN OLD.seq || ' ' || OLD.topic ELSE '?' END);
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER query_removed AFTER DELETE ON query FOR EACH ROW EXECUTE FUNCTION tell_removed();
+
 CREATE OR REPLACE TRIGGER progress_made AFTER INSERT ON progress FOR EACH ROW EXECUTE FUNCTION tell_query()
 """
 

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 from metatree.errors import TransientError
 from metatree_agents.service.asking import Ask, asks_of, tell
 from metatree_agents.service.database import Database, Transaction
+from metatree_agents.service.lookups import forget_wishes
 
 LEASE_S: Final = 300.0
 ATTEMPTS: Final = 5
@@ -181,8 +182,9 @@ class Queue:
         async with self._database.transaction() as do:
             if not await do.execute("DELETE FROM topic WHERE id = ? AND owner = ?", topic, owner):
                 return False
-            for table in ("query", "progress", "lookup_wish", "chat"):
+            for table in ("query", "progress", "chat"):
                 await do.execute(f"DELETE FROM {table} WHERE topic = ?", topic)
+            await forget_wishes(do, topic)
         return True
 
     # answering

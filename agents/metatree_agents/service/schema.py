@@ -165,7 +165,12 @@ _RUNS = """
 ALTER TABLE query ADD COLUMN run TEXT;
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES, _LOGIN, _RUNS)
+_WISHES = """
+-- Whether anybody wishes for a lookup any more is asked when a topic is deleted.
+CREATE INDEX lookup_wish_lookup ON lookup_wish(lookup);
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES, _LOGIN, _RUNS, _WISHES)
 
 
 def statements(script: str, *, serial: str, blob: str = "BLOB") -> Iterator[str]:

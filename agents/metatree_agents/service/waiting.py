@@ -22,6 +22,9 @@ LOOK_S: Final = 1.0
 COMMIT_S: Final = 1.0
 """How long an answer may take to be seen after its time was read."""
 
+_SOME: Final = 500
+"""How many topics one statement asks for."""
+
 
 class Line:
     """A line of those who wait for one thing each: a ring wakes the first of them.
@@ -171,9 +174,22 @@ class Waiting:
             rows += await self._database.rows(
                 "SELECT topic, seq FROM progress WHERE number > ? GROUP BY topic, seq", step
             )
+            for topic in await self._removed():
+                self.removed(topic)
         self._since = (now - COMMIT_S, last)
         for topic, seq in rows:
             self.answered(topic, int(seq))
+
+    async def _removed(self) -> list[str]:
+        """Return the topics in which somebody waits that are not there any more."""
+        waited = sorted({topic for topic, _ in self._answers})
+        left: set[str] = set()
+        for at in range(0, len(waited), _SOME):
+            some = waited[at : at + _SOME]
+            marks = ", ".join("?" * len(some))
+            rows = await self._database.rows(f"SELECT id FROM topic WHERE id IN ({marks})", *some)
+            left.update(str(row[0]) for row in rows)
+        return [topic for topic in waited if topic not in left]
 
     async def _last_step(self) -> int:
         found = await self._database.row("SELECT coalesce(max(number), 0) FROM progress")

@@ -21,6 +21,7 @@ from metatree_agents.service.calls import (
     read,
     refused,
     required,
+    still,
 )
 from metatree_agents.service.queue import Claim, Query, Refused
 from metatree_agents.service.state import Service
@@ -282,6 +283,9 @@ async def get_new_queries(request: Request) -> Response:
                 if wait_s <= 0:
                     break
                 await first_of(wait_s, turn, left)
+                if not left.done() and not await still(service, who):
+                    line.ring()  # the next one may have what this one was woken for
+                    raise refused(401, f"{who.name} is no {who.role} any more")
         if left.done():
             line.ring()  # a wake-up that this client may have taken with it
     finally:

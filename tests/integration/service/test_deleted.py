@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from metatree_memory_tools import build_tree
 from metatree import Tree, runs
 
 from .conftest import Served
+from .test_web import entered
 
 pytestmark = pytest.mark.integration
+Serve = Callable[..., Served]
 WHO = "Who approves refunds?"
 
 
@@ -62,3 +65,38 @@ def test_the_run_of_a_query_keeps_its_name_for_the_engine_that_takes_over(servic
 def test_a_query_without_a_name_for_its_run_has_a_hash() -> None:
     """Of an older service, or asked with an older version."""
     assert run_id_of(Asked("T", 1, WHO, {})) == "query-5391e68cf1bdfd77d8fc"
+
+
+@pytest.mark.parametrize("page", [False, True])
+def test_who_waits_is_told_of_a_deletion_also_by_another_process(serve: Serve, page: bool) -> None:
+    service, other = serve(check_wait_s=25.0), serve()
+    for deleting in (service, other):
+        browser = entered(deleting, "User_1")
+        csrf = browser.csrf()
+        service.frontend.ask(WHO, user="User_1")
+        found: list[int] = []
+        waiting = threading.Thread(
+            target=lambda found=found: found.append(
+                service.frontend.get("check-query", Topic="T", Seq=1).status_code
+            )
+        )
+        waiting.start()
+        threading.Event().wait(0.3)
+        assert not found
+        if page:
+            assert browser.post("/topic/delete", {"csrf": csrf, "topic": "T"}).status_code == 303
+        else:
+            delete(deleting, "User_1")
+        waiting.join(10)
+        assert found == [404]
+
+
+def test_an_engine_is_not_given_what_only_a_deleted_topic_wished_to_look_up(service: Served) -> None:
+    service.frontend.ask(WHO, user="Ann")
+    service.frontend.ask(WHO, topic="stays", user="Bob")
+    for topic, fragment in (("T", "hers alone"), ("T", "of both"), ("stays", "of both")):
+        wish = {"Topic": topic, "Seq": 1, "Fragment": fragment}
+        assert service.frontend.post("add-lookup", wish).status_code == 200
+    delete(service, "Ann")
+    assert service.engine.get("get-new-lookup").json()["Fragment"] == "of both"
+    assert service.engine.get("get-new-lookup").status_code == 404

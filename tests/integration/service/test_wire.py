@@ -392,6 +392,42 @@ def test_a_caller_that_waits_is_told_that_the_query_failed_also_by_another_proce
         assert found and found[0]["Status"] == "Failed"
 
 
+def test_an_engine_that_is_no_user_any_more_is_given_nothing_though_it_waits(
+    serve: Serve, place: Path | str
+) -> None:
+    service, found = serve(engine_wait_s=20.0), list[int]()
+    waiting = threading.Thread(target=lambda: found.append(service.engine.get("get-new-queries").status_code))
+    waiting.start()
+    time.sleep(0.3)
+    take_out(place, "Inference_1")
+    service.frontend.ask("q")
+    waiting.join(10)
+    assert found == [401]
+    assert service.other_engine.get("get-new-queries").json()["Topic"] == "T"
+
+
+def test_who_is_no_user_any_more_watches_no_longer(serve: Serve, place: Path | str) -> None:
+    service = serve()
+    service.user.ask("q", user="User_1")
+    address = {**proof("User_1", SECRETS["User_1"][1]), "Topic": "T", "Seq": "1"}
+    with requests.get(f"{service.url}/api/events", params=address, stream=True, timeout=20) as stream:
+        time.sleep(0.3)
+        take_out(place, "User_1")
+        service.engine.get("get-new-queries")
+        service.engine.answer("q", "a secret")
+        assert "a secret" not in stream.text
+
+
+def take_out(place: Path | str, name: str) -> None:
+    async def once() -> None:
+        database = opened(place)
+        await database.start()
+        await Users(database).remove(name)
+        await database.close()
+
+    asyncio.run(once())
+
+
 def test_a_client_that_goes_away_takes_no_claim_with_it(serve: Serve) -> None:
     service = serve(engine_wait_s=20.0)
     host, port = service.url.removeprefix("http://").split(":")

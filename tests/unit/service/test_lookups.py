@@ -54,6 +54,8 @@ class LookupMachine(RuleBasedStateMachine):
     @rule(topic=TOPICS)
     def remove(self, topic: str) -> None:
         assert self.do(self.queue.remove(topic, "owner")) is (self.wishes.pop(topic, None) is not None)
+        wished = [one for wishes in self.wishes.values() for one in wishes]
+        self.wanted = [one for one in self.wanted if any(one is each for each in wished)]
 
     @rule(topic=TOPICS, fragment=FRAGMENTS, counts=st.lists(st.integers(1, 3), min_size=1, max_size=3))
     def wish(self, topic: str, fragment: str, counts: list[int]) -> None:

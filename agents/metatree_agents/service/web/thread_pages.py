@@ -185,7 +185,7 @@ async def thread_events(request: Request) -> Response:
     query = await _query(request, service, session)
     last = request.headers.get("last-event-id") or request.query_params.get("after", "0")
     return StreamingResponse(
-        events.stream(request, service, query.topic, query.seq, events.number_of_step(last)),
+        events.stream(request, service, session.caller, query.topic, query.seq, events.number_of_step(last)),
         media_type="text/event-stream",
         headers={**HEADERS, **events.HEADERS},
     )
@@ -262,6 +262,7 @@ async def delete(request: Request) -> Response:
     if owner != session.name and not session.sees_all:
         raise PageError(403, "This topic belongs to somebody else.")
     await service.queue.remove(topic, owner)
+    service.waiting.removed(topic)
     return gone_to("/topics", said="deleted")
 
 
