@@ -6,7 +6,6 @@ import re
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-
 from metatree_agents.service.conversations import shown
 
 _THOUGHT = re.compile(r"<(think|thinking|details)\b.*?</\1>", re.DOTALL)
