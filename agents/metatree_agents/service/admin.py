@@ -45,7 +45,7 @@ class Administration:
     async def figures(self) -> Figures:
         """Return how full the queue is."""
         now = self._clock()
-        async with self._database.transaction() as do:
+        async with self._database.snapshot() as do:
             rows = await do.rows(
                 f"SELECT status, count(*), min(at) FROM query WHERE status IN {_AMONG} GROUP BY status"
             )
@@ -66,7 +66,7 @@ class Administration:
         `Queries` are those not answered, oldest first, at most 1,000; `Leases` are topics that engines have.
         """
         figures, now = await self.figures(), self._clock()
-        async with self._database.transaction() as do:
+        async with self._database.snapshot() as do:
             queries = await do.rows(
                 "SELECT query.topic, query.seq, query.text, query.status, query.attempts, query.at, query.engine,"
                 " topic.owner FROM query JOIN topic ON topic.id = query.topic"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import Final
 
 from fastapi import FastAPI, Request
 from fastapi.exception_handlers import http_exception_handler
@@ -30,6 +32,10 @@ from metatree_agents.service.openai_bodies import Wrong
 from metatree_agents.service.problems import problem
 from metatree_agents.service.state import Service, Settings
 from metatree_agents.service.web.mounting import mount_web
+
+BUSY: Final = "the database is busy or away: try again in a moment"
+"""What callers are told; the error itself, which names files and hosts, goes into the log."""
+_log = logging.getLogger("metatree.service")
 
 
 def create_app(
@@ -78,7 +84,8 @@ def create_app(
 
 async def _busy(request: Request, error: Exception) -> Response:
     Service.of(request).metrics.database_errors.inc()
-    return problem(request.scope, 503, str(error), headers={"Retry-After": "1"})
+    _log.warning("answered 503: %s", error)
+    return problem(request.scope, 503, BUSY, headers={"Retry-After": "1"})
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -14,11 +14,12 @@ import json
 import os
 import secrets
 import sqlite3
+import time
 import zipfile
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -59,6 +60,8 @@ _LARGE: Final = {"tree_version": 1, "tree_block": 20, "tree_file": 4}
 """How many rows of tables of large rows are read at once."""
 _BATCH: Final = 100
 _CHUNK: Final = 1 << 20
+MEMORY_WAIT_S: Final = 30.0
+"""How long a copy of a SQLite file waits for who writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +230,10 @@ def _check(stream: IO[bytes], known: str, file: Path) -> None:
 async def restore(
     file: Path, database: Database, *, memory: Path | None = None, force: bool = False
 ) -> Backup:
-    """Put a backup in the place of what a database holds, all of it or nothing, and return what it held.
+    """Put a backup in the place of what a database holds and return what it held.
+
+    The tables are replaced together or not at all. The memory is unpacked beside its place first and put there last,
+    when the tables need nothing but their commit: only where that fails has the memory been replaced without them.
 
     Args:
         memory: where the memory goes; None leaves it where it is, in the backup.
@@ -249,19 +255,22 @@ async def restore(
                 if await do.row(f"SELECT 1 FROM {table} LIMIT 1") is not None:
                     raise UserError("the database has users or topics already: replace them with --force")
     with zipfile.ZipFile(file) as archive:
-        if target is not None:
-            _restore_memory(archive, target)
         said = _manifest(archive, file)
-        async with database.transaction() as do:
-            for table in (*TABLES, *LEFT_OUT):
-                await do.execute(f"DELETE FROM {table}")
-            for table, known in said["tables"].items():
-                await _fill(do, archive, table, known["columns"], await database.columns(do, table))
-            # Copies of the tree elsewhere may be ahead of this one: by another name it is copied anew.
-            await do.execute(
-                "UPDATE tree_state SET name = ?, publisher = NULL, publisher_until = 0", secrets.token_hex(8)
-            )
-            await database.recount(do, [table for table, key in TABLES.items() if key == ("number",)])
+        with _unpacked(archive, target) as unpacked:
+            async with database.transaction() as do:
+                for table in (*TABLES, *LEFT_OUT):
+                    await do.execute(f"DELETE FROM {table}")
+                for table, known in said["tables"].items():
+                    await _fill(do, archive, table, known["columns"], await database.columns(do, table))
+                # Copies of the tree elsewhere may be ahead of this one: by another name it is copied anew.
+                await do.execute(
+                    "UPDATE tree_state SET name = ?, publisher = NULL, publisher_until = 0",
+                    secrets.token_hex(8),
+                )
+                await database.recount(do, [table for table, key in TABLES.items() if key == ("number",)])
+                if target is not None and unpacked is not None:
+                    # Into the file that is there and not in its place, so that who has it open sees the change.
+                    copy_sqlite(unpacked, target)
     return found
 
 
@@ -297,17 +306,26 @@ def _kept(value: Any) -> Any:
     return b64decode(value["base64"]) if isinstance(value, dict) else value
 
 
-def _restore_memory(archive: zipfile.ZipFile, target: Path) -> None:
+@contextmanager
+def _unpacked(archive: zipfile.ZipFile, target: Path | None) -> Iterator[Path | None]:
+    """Unpack the memory beside its place, while the block runs; None where it goes nowhere."""
+    if target is None:
+        yield None
+        return
     part = target.with_name(target.name + ".restored")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with archive.open(MEMORY) as stream, part.open("wb") as out:
-            while chunk := stream.read(_CHUNK):
-                out.write(chunk)
-        # Into the file that is there and not in its place, so that who has it open sees the change.
-        copy_sqlite(part, target)
-    except OSError as exc:
-        raise UserError(f"cannot write {str(target)!r}: {exc.strerror or exc}") from exc
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.unlink(missing_ok=True)
+            with (
+                archive.open(MEMORY) as stream,
+                os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out,
+            ):
+                while chunk := stream.read(_CHUNK):
+                    out.write(chunk)
+        except OSError as exc:
+            raise UserError(f"cannot write {str(target)!r}: {exc.strerror or exc}") from exc
+        yield part
     finally:
         for end in ("", "-wal", "-shm"):
             part.with_name(part.name + end).unlink(missing_ok=True)
@@ -322,8 +340,8 @@ def copy_sqlite(source: Path, target: Path) -> None:
     """
     try:
         with (
-            closing(sqlite3.connect(source, timeout=30)) as came,
-            closing(sqlite3.connect(target, timeout=30)) as out,
+            closing(sqlite3.connect(source, timeout=MEMORY_WAIT_S)) as came,
+            closing(sqlite3.connect(target, timeout=MEMORY_WAIT_S)) as out,
         ):
             try:
                 application = came.execute("PRAGMA application_id").fetchone()[0]
@@ -332,7 +350,13 @@ def copy_sqlite(source: Path, target: Path) -> None:
                 raise _broken(source, str(exc)) from exc
             if application != APPLICATION_ID or not sound:
                 raise _broken(source, "it is no store of metatree's")
-            came.backup(out)
+            deadline = time.monotonic() + MEMORY_WAIT_S
+
+            def not_for_ever(status: int, *_: int) -> None:
+                if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() > deadline:
+                    raise sqlite3.OperationalError("it is being written by another process: try again")
+
+            came.backup(out, progress=not_for_ever)
             with suppress(sqlite3.Error):
                 out.execute("PRAGMA journal_mode=DELETE")  # one file, where nobody else has it open
     except sqlite3.Error as exc:

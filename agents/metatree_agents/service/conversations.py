@@ -20,10 +20,12 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
+from metatree.errors import TransientError
 from metatree_agents.service.asking import asks_of
 from metatree_agents.service.database import Database, Transaction
 from metatree_agents.service.queue import Query, Queue, Refused
@@ -160,8 +162,8 @@ class Conversations:
 
     async def delivered(self, place: Place) -> None:
         """Note that the answer went out: the same request is none of its retries any more."""
-        async with self._database.transaction() as do:
-            await do.execute(
+        with suppress(TransientError):  # the answer is out: the same request finds it once more then
+            await self._database.execute(
                 "UPDATE chat SET delivered_at = ? WHERE asked = ? AND number = ?",
                 *(self._clock(), place.asked, place.number),
             )

@@ -23,6 +23,10 @@ from metatree_agents.service.schema import SCRIPTS, statements
 TICK_S: Final = 0.05
 """How often a SQLite file is asked whether another process wrote."""
 CHECKPOINT_S: Final = 2.0
+COMMAND_WAIT_S: Final = 10.0
+"""How long a statement waits for another process that writes, before anybody is served: commands, and migrations."""
+SERVER_WAIT_S: Final = 0.2
+"""The same within a server, which nobody else can call meanwhile; callers are told to come again."""
 WAL_PAGES: Final = 20_000
 """Size of the write-ahead log, in pages of 4 kB, from which commits checkpoint by themselves after all."""
 
@@ -134,7 +138,7 @@ class SqliteDatabase:
     @classmethod
     def open(cls, path: str | Path) -> SqliteDatabase:
         """Open a database, or make it; raises as `Store.open`."""
-        store = Store.open(path, busy_timeout_s=10.0)
+        store = Store.open(path, busy_timeout_s=COMMAND_WAIT_S)
         with store.transaction():
             _bring_up_to_date(store)
         return cls(store)
@@ -177,7 +181,11 @@ class SqliteDatabase:
         return time.time()
 
     async def watch(self, heard: Callable[[Change | None], None]) -> None:
-        """Say when another process wrote; meanwhile a thread does what SQLite would do inside some commit."""
+        """Say when another process wrote; meanwhile a thread does what SQLite would do inside some commit.
+
+        From here on no statement waits long for another process, since the event loop waits with it.
+        """
+        self._store.rows(f"PRAGMA busy_timeout={round(SERVER_WAIT_S * 1000)}")
         checkpointing = asyncio.ensure_future(self._checkpoint_often())
         try:
             await self._watch(heard)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from metatree.errors import UserError
+from metatree.errors import TransientError, UserError
 from metatree_agents.service.database import Database
 from metatree_agents.service.users import Caller
 
@@ -58,10 +59,9 @@ class Keys:
 
     async def list(self, name: str | None = None) -> list[KnownKey]:
         """Return the keys of a user, or all, oldest first."""
-        async with self._database.transaction() as do:
-            rows = await do.rows(
-                "SELECT hash, name, made_at, used_at FROM service_key ORDER BY name, made_at, hash"
-            )
+        rows = await self._database.rows(
+            "SELECT hash, name, made_at, used_at FROM service_key ORDER BY name, made_at, hash"
+        )
         return [KnownKey(row[0][:ID_CHARS], *row[1:]) for row in rows if name in (None, row[1])]
 
     async def remove(self, key_id: str) -> str:
@@ -80,23 +80,27 @@ class Keys:
 
     async def verified(self, key: str) -> Caller | None:
         """Return whose key this is, None when it is nobody's."""
+        row = await self._database.row(
+            "SELECT service_user.name, service_user.role, service_key.used_at FROM service_key"
+            " JOIN service_user ON service_user.name = service_key.name WHERE service_key.hash = ?",
+            digest := _hash(key),
+        )
+        if row is None:
+            return None
         now = self._clock()
-        async with self._database.transaction() as do:
-            row = await do.row(
-                "SELECT service_user.name, service_user.role, service_key.used_at FROM service_key"
-                " JOIN service_user ON service_user.name = service_key.name WHERE service_key.hash = ?",
-                digest := _hash(key),
-            )
-            if row is None:
-                return None
-            if row[2] is None or abs(now - row[2]) > _USED_S:
-                await do.execute("UPDATE service_key SET used_at = ? WHERE hash = ?", now, digest)
-                await do.execute(
-                    "INSERT INTO service_use(name, at) VALUES (?, ?)"
-                    " ON CONFLICT(name) DO UPDATE SET at = excluded.at",
-                    *(row[0], now),
-                )
+        if row[2] is None or abs(now - row[2]) > _USED_S:
+            with suppress(TransientError):  # when it was used is noted by the next call then
+                await self._note_use(row[0], digest, now)
         return Caller(row[0], row[1])
+
+    async def _note_use(self, name: str, digest: str, now: float) -> None:
+        async with self._database.transaction() as do:
+            if not await do.execute("UPDATE service_key SET used_at = ? WHERE hash = ?", now, digest):
+                return  # it was taken out meanwhile
+            await do.execute(
+                "INSERT INTO service_use(name, at) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET at = excluded.at",
+                *(name, now),
+            )
 
 
 def _hash(key: str) -> str:

@@ -146,6 +146,12 @@ def conversation_of(asked: ChatRequest, *, model: str) -> tuple[Conversation, st
             param="messages",
             code="context_length_exceeded",
         )
+    if any(len(said) > MAX_TEXT for turn in turns for said in (turn.question, turn.answer)):
+        raise Wrong(
+            f"a turn of a conversation may have {MAX_TEXT:,} characters: leave out the one that has more",
+            param="messages",
+            code="context_length_exceeded",
+        )
     topic = (asked.metadata or {}).get("topic")
     if topic is not None and (not 1 <= len(topic) <= MAX_TOPIC or "\0" in topic):
         raise Wrong(f"a topic has 1 to {MAX_TOPIC} characters, none of them zero", param="metadata.topic")

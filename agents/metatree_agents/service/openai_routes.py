@@ -10,6 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from hashlib import sha256
 from typing import Any, Final
 
 from fastapi import APIRouter, Depends, Request
@@ -39,6 +40,9 @@ from metatree_agents.service.users import Caller
 from metatree_agents.service.waiting import first_of
 
 ASKING: Final = ("frontend", "user", "admin")
+MAX_USER: Final = 64
+"""Characters of the name of whom a topic belongs to; OpenAI's API takes 512."""
+_HASH_CHARS: Final = 24
 BEAT_S: Final = 10.0
 STREAM_S: Final = 3_600.0
 """How long a stream waits for its answer; comments keep it open."""
@@ -169,7 +173,7 @@ async def _placed(
     request: Request, service: Service, who: Caller, asked: ChatRequest, said: Conversation, instructions: str
 ) -> Place:
     """Return the query of a request, added now or before."""
-    owner = (asked.user or who.name).replace("\0", "")[:64] if who.role in ("frontend", "admin") else who.name
+    owner = owner_of(asked.user or who.name) if who.role in ("frontend", "admin") else who.name
     service.limits.admit_open(who, await service.queue.open_of(owner) if who.role == "user" else 0)
     tries = request.headers.get("x-stainless-retry-count", "0")
     try:
@@ -177,7 +181,7 @@ async def _placed(
             owner,
             said,
             retry=request.headers.get("idempotency-key", "")[:200] or None,
-            again=tries.isascii() and tries.isdigit() and int(tries) > 0,
+            again=tries.isascii() and tries.isdigit() and tries.strip("0") != "",
             modifiers={"Instructions": instructions} if instructions else None,
         )
     except Refused:
@@ -192,6 +196,14 @@ async def _placed(
     if not place.joined or place.replies:
         service.waiting.engines.ring()
     return place
+
+
+def owner_of(user: str) -> str:
+    """Return the name of a user whom a frontend names; one that is too long ends in a hash of all of it."""
+    if len(user) <= MAX_USER and "\0" not in user:
+        return user
+    digest = sha256(user.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]
+    return f"{user.replace(chr(0), '')[: MAX_USER - _HASH_CHARS - 1]}-{digest}"
 
 
 async def _answer(request: Request, service: Service, place: Place) -> Query | None:

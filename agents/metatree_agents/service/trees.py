@@ -57,14 +57,13 @@ class Trees:
 
     async def current(self) -> Current:
         """Return what there is to copy."""
-        async with self._database.transaction() as do:
-            row = await do.row(
-                "SELECT name, tree_state.version, memory, size, nodes, at, digest FROM tree_state"
-                " LEFT JOIN tree_version ON tree_version.version = tree_state.version WHERE one = 1"
-            )
-            if row is None:
-                await self._begin(do)
+        row = await self._database.row(
+            "SELECT name, tree_state.version, memory, size, nodes, at, digest FROM tree_state"
+            " LEFT JOIN tree_version ON tree_version.version = tree_state.version WHERE one = 1"
+        )
         if row is None:
+            async with self._database.transaction() as do:
+                await self._begin(do)
             return await self.current()
         size, nodes, at = int(row[3] or 0), int(row[4] or 0), float(row[5] or 0)
         return Current(row[0], int(row[1]), int(row[2]), size, nodes, at, row[6] or "")
@@ -93,10 +92,9 @@ class Trees:
 
     async def mark(self) -> str:
         """Return what the latest version was published with, to tell whether there is something newer."""
-        async with self._database.transaction() as do:
-            row = await do.row(
-                "SELECT mark FROM tree_version WHERE version = (SELECT version FROM tree_state WHERE one = 1)"
-            )
+        row = await self._database.row(
+            "SELECT mark FROM tree_version WHERE version = (SELECT version FROM tree_state WHERE one = 1)"
+        )
         return "" if row is None else str(row[0])
 
     async def missing_blocks(self, hashes: Collection[str]) -> set[str]:
@@ -114,8 +112,7 @@ class Trees:
         listed = sorted(keys)
         for at in range(0, len(listed), _PAGE):
             page = listed[at : at + _PAGE]
-            async with self._database.transaction() as do:
-                found.update(row[0] for row in await do.rows(f"{sql} ({placeholders(page)})", *page))
+            found.update(row[0] for row in await self._database.rows(f"{sql} ({placeholders(page)})", *page))
         return found
 
     async def add_blocks(self, packed: Mapping[str, bytes]) -> None:
@@ -207,25 +204,22 @@ class Trees:
 
     async def hashes(self, version: int) -> bytes | None:
         """Return the hashes of the blocks of a version, 16 bytes each; None when it is not kept."""
-        async with self._database.transaction() as do:
-            row = await do.row("SELECT blocks FROM tree_version WHERE version = ?", version)
+        row = await self._database.row("SELECT blocks FROM tree_version WHERE version = ?", version)
         return None if row is None else bytes(row[0])
 
     async def blocks(self, hashes: Sequence[str]) -> dict[str, bytes]:
         """Return those of the blocks that are kept, packed."""
-        async with self._database.transaction() as do:
-            rows = await do.rows(
-                f"SELECT hash, data FROM tree_block WHERE hash IN ({placeholders(hashes)})", *hashes
-            )
+        rows = await self._database.rows(
+            f"SELECT hash, data FROM tree_block WHERE hash IN ({placeholders(hashes)})", *hashes
+        )
         return {row[0]: bytes(row[1]) for row in rows}
 
     async def file_part(self, digest: str, part: int) -> tuple[bytes, bool] | None:
         """Return a part of a file, packed, and whether there are more; None when it is not kept."""
-        async with self._database.transaction() as do:
-            rows = await do.rows(
-                "SELECT part, data FROM tree_file WHERE digest = ? AND part IN (?, ?) ORDER BY part",
-                *(digest, part, part + 1),
-            )
+        rows = await self._database.rows(
+            "SELECT part, data FROM tree_file WHERE digest = ? AND part IN (?, ?) ORDER BY part",
+            *(digest, part, part + 1),
+        )
         if not rows or int(rows[0][0]) != part:
             return None
         return bytes(rows[0][1]), len(rows) > 1

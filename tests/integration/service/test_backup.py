@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+import sqlite3
 import stat
 import threading
 import zipfile
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from metatree_agents.service import backup
 from metatree_agents.service.backup import LEFT_OUT, TABLES, back_up, restore, verified
 from metatree_agents.service.conversations import Conversation
 from metatree_agents.service.database import Database, SqliteDatabase
@@ -249,6 +251,46 @@ def test_a_backup_with_changed_content_and_right_archive_checksums_is_refused(tm
                     )
             with pytest.raises(BrokenStore, match="checksum"):
                 verified(bad)
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("fails", ["tables", "memory"])
+def test_a_restore_that_fails_changes_neither_the_tables_nor_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    async def go() -> None:
+        one, other = SqliteDatabase.open(tmp_path / "one.db"), SqliteDatabase.open(tmp_path / "other.db")
+        await fill(one)
+        memory, target = tmp_path / "memory.db", tmp_path / "there.db"
+        Store.open(memory).close()
+        await back_up(one, tmp_path / "a.backup", memory=memory)
+        with Store.open(target) as store:
+            store.execute("CREATE TABLE mine(number)")
+        before, modes = await contents(other), []
+
+        async def no_fill(*_: object) -> None:
+            modes.append((tmp_path / "there.db.restored").stat().st_mode & 0o777)
+            raise UserError("no")
+
+        if fails == "tables":
+            monkeypatch.setattr(backup, "_fill", no_fill)
+        else:
+            kept = sqlite3.connect(target)
+            monkeypatch.setattr(backup, "MEMORY_WAIT_S", 0.01)
+            kept.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(UserError):
+            await restore(tmp_path / "a.backup", other, memory=target, force=True)
+        if fails == "memory":
+            kept.close()
+        else:
+            assert modes == [0o600]
+        with Store.open(target) as store:
+            assert store.rows("SELECT * FROM mine") == []
+        assert await contents(other) == before
+        assert not list(tmp_path.glob("there.db.restored*"))
+        await one.close()
+        await other.close()
 
     asyncio.run(go())
 

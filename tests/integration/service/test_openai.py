@@ -14,6 +14,7 @@ import openai
 import pytest
 import requests
 from metatree_agents.service import waiting
+from metatree_agents.service.openai_routes import owner_of
 from metatree_agents.service.openai_shapes import ASKS_BACK
 
 from .conftest import Served
@@ -206,6 +207,30 @@ def test_a_frontend_asks_for_the_user_it_names(service: Served) -> None:
     assert list(topics(service, "Calico_Seders")) == [said.metatree["topic"]]
     assert list(topics(service, "Frontend_1")) == [own.metatree["topic"]]
     assert list(topics(service, "User_1")) == [not_for_others.metatree["topic"]]
+
+
+def test_long_names_of_users_that_begin_alike_are_two_users(service: Served) -> None:
+    key = service.keys["Frontend_1"]
+    long = "u" * 64
+    names = [long, long + "1", long + "2", "u" * 512, "a\0b"]
+    with answering(service, len(names)):
+        for user in names:
+            body = {"model": "metatree", "messages": [{"role": "user", "content": "q"}], "user": user}
+            assert post(service, body, key=key).status_code == 200
+    owners = [owner_of(user) for user in names]
+    assert owners[0] == long and len(set(owners)) == len(names)
+    assert all(len(owner) <= 64 and "\0" not in owner for owner in owners)
+
+
+def test_a_count_of_retries_of_any_length_is_read(service: Served) -> None:
+    body = {"model": "metatree", "messages": [{"role": "user", "content": "q"}]}
+    with answering(service):
+        first = post(service, body).json()
+    again = post(service, body, **{"X-Stainless-Retry-Count": "9" * 5_000})
+    assert again.status_code == 200 and again.json()["id"] == first["id"]
+    with answering(service):
+        other = post(service, body, **{"X-Stainless-Retry-Count": "0" * 5_000})
+    assert other.status_code == 200 and other.json()["id"] != first["id"]
 
 
 def test_the_same_words_of_two_users_are_two_conversations(service: Served) -> None:
@@ -420,6 +445,14 @@ REFUSED: list[tuple[Any, int, str | None]] = [
         "messages.0.content.0.type",
     ),
     ({**ASK, "messages": [{"role": "user", "content": "x" * 100_001}]}, 400, "messages"),
+    (
+        {
+            **ASK,
+            "messages": [*ASK["messages"], {"role": "assistant", "content": "x" * 100_001}, *ASK["messages"]],
+        },
+        400,
+        "messages",
+    ),
     ({**ASK, "temperature": 3}, 400, "temperature"),
     ({**ASK, "n": 2}, 400, "n"),
     ({**ASK, "logprobs": True}, 400, "logprobs"),

@@ -15,7 +15,7 @@ from metatree_agents.service.database import SqliteDatabase
 from metatree_agents.service.users import Users
 from metatree_agents.service.web.browse import above, children_of, marked_lines, opened, shown
 from metatree_agents.service.web.guard import way_back
-from metatree_agents.service.web.prose import prose, rendered
+from metatree_agents.service.web.prose import Budget, prose, rendered
 from metatree_agents.service.web.questions import headline
 from metatree_agents.service.web.sessions import CODE_S, SESSION_S, Sessions, hashed
 from metatree_agents.service.web.thread_pages import modifiers_of, topic_for
@@ -237,6 +237,14 @@ def test_markdown_of_an_answer_is_shown() -> None:
     assert "[no](javascript:x)" in str(rendered("[no](javascript:x)"))
     assert "picture: a cat" in str(rendered("![a cat](https://a.example/cat.png)"))
     assert "https://a.example" not in str(rendered("![a cat](https://a.example/cat.png)"))
+
+
+def test_markdown_beyond_the_budget_of_a_page_is_shown_as_it_is() -> None:
+    assert "<strong>" not in str(rendered("**bold**" + "x" * 20_000))
+    budget = Budget(left=21)
+    shown = [str(prose(["**bold** words"], budget=budget)) for _ in range(2)]
+    assert "<strong>bold</strong>" in shown[0] and "**bold** words" in shown[1]
+    assert "<strong>" in str(prose(["**all**"], budget=budget)), "what is left is for shorter ones"
 
 
 def test_quoted_words_are_shown_exactly() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -20,15 +21,33 @@ _RULES: Final = [
     *("blockquote", "code", "fence", "heading", "lheading", "hr", "list", "table"),
     *("backticks", "emphasis", "escape", "image", "link", "newline"),
 ]
-_LONGEST: Final = 200_000
+_LONGEST: Final = 20_000
+"""Characters of one text that become HTML as Markdown: some texts take time that grows with the square of them."""
+_PAGE: Final = 200_000
+"""The same of all texts of a page."""
 
 
-def prose(paragraphs: Sequence[str], quotes: Sequence[str] = ()) -> Markup:
+@dataclass(slots=True)
+class Budget:
+    """How much Markdown a page may still have; what is longer is shown as it is."""
+
+    left: int = _PAGE
+
+    def spend(self, characters: int) -> bool:
+        """Return whether there is so much left, and take it."""
+        if characters > min(self.left, _LONGEST):
+            return False
+        self.left -= characters
+        return True
+
+
+def prose(paragraphs: Sequence[str], quotes: Sequence[str] = (), budget: Budget | None = None) -> Markup:
     """Return paragraphs as HTML.
 
     A paragraph that is one of the quotes, or a part of one, is shown as it is: `__init__` in a line of code is no
-    bold `init`. Everything else is Markdown.
+    bold `init`. Everything else is Markdown, as far as the budget of the page goes.
     """
+    budget = budget or Budget()
     made: list[Markup] = []
     plain: list[str] = []
     place: tuple[str, int, int] | None = None
@@ -36,7 +55,7 @@ def prose(paragraphs: Sequence[str], quotes: Sequence[str] = ()) -> Markup:
     def flush() -> None:
         nonlocal place
         if plain:
-            made.append(rendered("\n\n".join(plain)))
+            made.append(rendered("\n\n".join(plain), budget))
             plain.clear()
         if place is not None:
             made.append(_shown_exactly(place))
@@ -62,9 +81,9 @@ def quotes_of(sources: Sequence[Mapping[str, Any]] | None) -> list[str]:
     return [str(source["Quote"]) for source in sources or () if source.get("Quote")]
 
 
-def rendered(text: str) -> Markup:
-    """Return Markdown as HTML."""
-    if len(text) > _LONGEST:
+def rendered(text: str, budget: Budget | None = None) -> Markup:
+    """Return Markdown as HTML, and as plain text what the budget has not enough for."""
+    if not (budget or Budget()).spend(len(text)):
         return Markup('<div class="exact words">{}</div>').format(text)
     return Markup(_markdown().render(text))
 
@@ -108,6 +127,7 @@ def _markdown() -> MarkdownIt:
     made.add_render_rule("td_open", _cell)
     made.add_render_rule("fence", _code)
     made.add_render_rule("code_block", _code)
+    made.render("*a*")  # rules are prepared by the first text, which threads must not do at the same time
     return made
 
 

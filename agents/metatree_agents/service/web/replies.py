@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from metatree_agents.service.bodies import stamp
-from metatree_agents.service.web.prose import prose
+from metatree_agents.service.web.prose import Budget, prose
 from metatree_agents.service.web.sessions import Session
 
 POLICY: Final = "; ".join(
@@ -64,7 +66,8 @@ def page(
     **values: Any,
 ) -> Response:
     """Return a rendered template."""
-    text = environment().get_template(template).render(request=request, session=session, **values)
+    values = {"request": request, "session": session, "budget": Budget(), **values}
+    text = environment().get_template(template).render(values)
     # A lone surrogate, which JSON may have in it, is no reason to show nothing.
     body = text.encode("utf-8", "replace")
     return HTMLResponse(body, status, headers={**PRIVATE, **(headers or {})})
@@ -93,8 +96,13 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals.update(link=link, static=static_link)
-    made.filters.update(prose=prose, ago=ago, stamp=stamp, counted=lambda number: f"{number:,}")
+    made.filters.update(prose=_prose, ago=ago, stamp=stamp, counted=lambda number: f"{number:,}")
     return made
+
+
+@pass_context
+def _prose(context: Context, paragraphs: Sequence[str], quotes: Sequence[str] = ()) -> Markup:
+    return prose(paragraphs, quotes, context["budget"])
 
 
 def static_file(name: str) -> tuple[bytes, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 from typing import Any, Final, get_args, get_type_hints
@@ -134,7 +135,8 @@ async def _thread_page(
     service = Service.of(request)
     owner = await owner_of(service, session, topic)
     queries = await service.queue.thread(topic)
-    return page(
+    return await asyncio.to_thread(
+        page,
         request,
         "thread.html",
         session=session,
@@ -156,7 +158,8 @@ async def one_question(request: Request) -> Response:
     """Give one question with its answer, for a page that is open already."""
     session, service = await entered(request), Service.of(request)
     query = await _query(request, service, session)
-    return page(
+    return await asyncio.to_thread(
+        page,
         request,
         "question.html",
         session=session,
