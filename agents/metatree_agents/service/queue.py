@@ -44,7 +44,7 @@ class Query:
     attempts: int
     asked: list[Ask]
     """What its run asks a person, or did."""
-    run: str | None
+    run: str | None = None
     """By what name its run goes; None for a query of an older version, whose run goes by a hash."""
 
 
