@@ -88,7 +88,7 @@ class Body(BaseModel):
 class AddQuery(Body):
     Topic: TopicId
     User: Name
-    Query: Text
+    Query: Words
     Modifiers: JsonObject = Field(default_factory=dict)
     Model: Annotated[str, StringConstraints(max_length=200, pattern=_NO_NUL)] = "default"
 

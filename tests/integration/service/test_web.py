@@ -13,6 +13,7 @@ import requests
 from metatree_agents.service.web.sessions import Sessions
 
 from metatree import Node, Tree
+from metatree.remembering import memories, remember
 
 from .conftest import SECRETS, Served, opened
 
@@ -407,6 +408,13 @@ def test_the_tree_and_its_nodes_are_shown_as_text(service: Served) -> None:
     assert "Lamp &lt;i&gt;" in browser.get("/find?q=watts+of+the+bulb").text
     missing = browser.get("/node?id=%3Cscript%3E")
     assert missing.status_code == 404 and "<script>" not in missing.text.replace("<script src", "")
+
+
+def test_a_memory_says_who_told_it_and_when(serve: Serve, tree: Tree) -> None:
+    remember(tree, "Deploys happen on Tuesdays.", who="Ann", evidence=False)
+    browser = entered(serve(memory=tree), "User_1")
+    page = browser.get("/node", params={"id": memories(tree)[0].id}).text
+    assert re.search(r"<dt>said</dt><dd>Ann, \d{4}-", page) and "{&#39;" not in page
 
 
 def test_a_server_without_a_tree_says_so(serve: Serve) -> None:

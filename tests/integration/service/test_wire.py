@@ -469,3 +469,9 @@ def test_the_description_names_every_status_that_comes(service: Served) -> None:
         assert {"200", "400", "401", "403"} <= described["paths"][f"/api/{name}"][method][
             "responses"
         ].keys(), name
+
+
+@pytest.mark.parametrize("blank", ["", "  \n", "\x07"])
+def test_a_query_of_blanks_asks_nothing(service: Served, blank: str) -> None:
+    said = service.frontend.post("add-query", {"Topic": "T", "User": "User_1", "Query": blank})
+    assert said.status_code == 422
