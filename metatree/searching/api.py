@@ -18,6 +18,7 @@ from metatree.kernel.sqlite_journal import SqliteJournal
 from metatree.node import Node
 from metatree.protocols import Composer, Describer, Evidence, Reader, Router, ToolCaller
 from metatree.result import Limits, SearchResult, TraceEntry
+from metatree.searching.beginning import begin
 from metatree.searching.board import BoardLink, complete, reopened, when_answered
 from metatree.searching.facts import fold_question
 from metatree.searching.machine import SearchMachine
@@ -120,6 +121,7 @@ async def asearch(
         raise UserError(f"tree={tree!r}: give a Tree, from Tree.open(path) or build_tree(path)")
     if not isinstance(limits, Limits):
         raise UserError(f"limits={limits!r}: give Limits(…)")
+    await begin()
     asked = _questions(questions)
     kinds = accepted_kinds(accept)
     if returns not in ("answer", "nodes"):
