@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ _registered: dict[str, dict[str, Any]] = {}
 _made: dict[tuple[str, str], Any] = {}
 _available: dict[tuple[tuple[str, int], ...], dict[str, dict[str, EntryPoint]]] = {}
 _seen: dict[str, tuple[int, int]] = {}
+_folder = lru_cache(maxsize=256)(Path)  # making one takes longer than the rest of the look at a folder
 _log = logging.getLogger("metatree")
 
 
@@ -59,7 +61,7 @@ def _installed(path: str) -> int:
     A folder where a program writes its results changes all the time, and says nothing about packages.
     """
     try:
-        folder = Path(path or ".")
+        folder = _folder(path or ".")
         time = folder.stat().st_mtime_ns
         known = _seen.get(path)
         if known is None or known[0] != time:

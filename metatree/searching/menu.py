@@ -194,9 +194,13 @@ class MenuMaker:
         branches deeper than others would draw the eye to them. An option with children stays, since the router
         may want all of it.
         """
-        branches = [option.id for option in menu.options if option.parent is None]
-        total = sum(self._tree.child_count(branch) for branch in branches)
-        if not total or len(menu.options) + total > most:
+        total = 0
+        for option in menu.options:
+            if option.parent is None:
+                total += self._tree.child_count(option.id)
+                if len(menu.options) + total > most:
+                    return None
+        if not total:
             return None
         options: list[Option] = []
         nodes = dict(menu.nodes)
