@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cached_property
@@ -22,15 +21,15 @@ from metatree_routers.llm.settings import Settings, settings
 from metatree_routers.llm.telemetry import model_call
 from metatree_routers.llm.tokens import TokenCounter, counter_for
 from metatree_routers.llm.transport import check_completion, error_for
-from metatree_routers.llm.turns import Turn, Turns
+from metatree_routers.llm.turns import Turns, turn_of_call
 
 if TYPE_CHECKING:
     import ssl
 
     import httpx2
-    from openai import AsyncOpenAI
     from openai.types.chat import ChatCompletion
 
+    from metatree_routers.llm.client import Client
     from metatree_routers.llm.forms import Form
 
     F = TypeVar("F", bound=Form)
@@ -94,9 +93,7 @@ class Connection:
         self._capture_content = capture_content
         self._counter = counter
         self._lock = threading.Lock()
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, Any]] = (
-            WeakKeyDictionary()
-        )
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Client, Any]] = WeakKeyDictionary()
         self._ever_worked = False
         self._turns = Turns()
 
@@ -171,12 +168,12 @@ class Connection:
         """Hold a place among the concurrent calls, and at first the turn to make and write a request."""
         async with self.limiter.slot():
             turn = await self._turns.take()
-            token = _turn.set(turn)
+            token = turn_of_call.set(turn)
             try:
                 yield
             finally:
                 turn.end()
-                _turn.reset(token)
+                turn_of_call.reset(token)
 
     def fits(self, limit: int) -> int:
         """Return a token limit for prompts, lowered to what the server was found to take."""
@@ -222,23 +219,12 @@ class Connection:
 
     async def _send(self, body: dict[str, Any], dialect: Dialect) -> ChatCompletion:
         import openai
-        from openai import AsyncAPIResponse
-        from openai.types.chat import ChatCompletion
-        from pydantic import ValidationError
+
+        from metatree_routers.llm.client import complete
 
         client = await self._client()
         try:
-            # `chat.completions.create` looks through the whole prompt for types to transform, in more time than all
-            # else together; the body is plain JSON here.
-            response = await client.post(
-                "/chat/completions", body=body, cast_to=AsyncAPIResponse[ChatCompletion]
-            )
-            try:
-                return ChatCompletion.model_validate_json(response.http_response.content)
-            except (
-                ValidationError
-            ):  # what is no completion to the letter, or none at all, the SDK reads by hand
-                return await response.parse()
+            return await complete(client, body)
         except openai.OpenAIError as exc:
             error = error_for(exc, self.settings, self.dialects, dialect)
         except ValueError as exc:  # a body that is no JSON, under a header that says it is
@@ -271,7 +257,7 @@ class Connection:
         report_usage(**amounts)
         return tokens_in, tokens_out
 
-    async def _client(self) -> AsyncOpenAI:
+    async def _client(self) -> Client:
         """Return the client of the running loop; it is closed when the loop shuts its generators down."""
         loop = asyncio.get_running_loop()
         found = self._clients.get(loop)
@@ -282,44 +268,20 @@ class Connection:
                 found = self._clients.setdefault(loop, (client, opened))
         return found[0]
 
-    async def _open(self) -> AsyncIterator[AsyncOpenAI]:
-        import httpx2
-        from openai import AsyncOpenAI, DefaultAioHttpClient
+    async def _open(self) -> AsyncIterator[Client]:
+        from metatree_routers.llm.client import open_client
 
-        options: dict[str, Any] = {}
-        if self._transport is not None:
-            for_loop = getattr(self._transport, "for_loop", None)
-            options["transport"] = for_loop() if for_loop is not None else self._transport
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=self.limiter.concurrency)
-        client = AsyncOpenAI(
-            api_key=self.settings.api_key,
-            base_url=self.settings.base_url,
-            max_retries=0,
-            timeout=self.timeout_s,
-            # Over aiohttp a call takes two thirds of the work that it takes over httpcore, which looks through all of
-            # its connections for each request.
-            http_client=DefaultAioHttpClient(
-                timeout=self.timeout_s,
-                limits=limits,
-                verify=self._certificates,
-                event_hooks={"request": [_tell_turn]},
-                **options,
-            ),
+        client = open_client(
+            self.settings,
+            timeout_s=self.timeout_s,
+            connections=self.limiter.concurrency,
+            certificates=self._certificates,
+            transport=self._transport,
         )
         try:
             yield client
         finally:
             await client.close()
-
-
-_turn: contextvars.ContextVar[Turn | None] = contextvars.ContextVar("metatree_model_call", default=None)
-
-
-async def _tell_turn(_: httpx2.Request) -> None:
-    """Let the next call make its request when this one, which is made, first waits."""
-    turn = _turn.get()
-    if turn is not None:
-        turn.end_when_waiting()
 
 
 def _said(message: Any) -> str:
