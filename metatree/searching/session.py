@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -233,9 +233,8 @@ def waited_for(effects: Iterable[Effect]) -> str:
 
 def limits_json(limits: Limits) -> dict[str, Any]:
     """Return limits as the journal keeps them."""
-    return {
-        name: str(value) if isinstance(value, Decimal) else value for name, value in asdict(limits).items()
-    }
+    kept = {field.name: getattr(limits, field.name) for field in fields(limits)}
+    return {name: str(value) if isinstance(value, Decimal) else value for name, value in kept.items()}
 
 
 def limits_of(kept: Mapping[str, Any]) -> Limits:
