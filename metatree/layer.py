@@ -160,6 +160,14 @@ class Layer:
         row = self.store.row("SELECT count(*) FROM node WHERE parent = ?", (parent,))
         return int(row[0]) if row else 0
 
+    def child_total(self, parents: Sequence[str]) -> int:
+        """Return how many rows have one of these parents."""
+        row = self.store.row(
+            "SELECT count(*) FROM node WHERE parent IN (SELECT value FROM json_each(?))",
+            (json.dumps(parents),),
+        )
+        return int(row[0]) if row else 0
+
     def count(self) -> int:
         """Return the number of rows, detached ones included."""
         row = self.store.row("SELECT count(*) FROM node")

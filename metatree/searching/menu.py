@@ -194,13 +194,8 @@ class MenuMaker:
         branches deeper than others would draw the eye to them. An option with children stays, since the router
         may want all of it.
         """
-        total = 0
-        for option in menu.options:
-            if option.parent is None:
-                total += self._tree.child_count(option.id)
-                if len(menu.options) + total > most:
-                    return None
-        if not total:
+        total = self._tree.child_total([option.id for option in menu.options if option.parent is None])
+        if not total or len(menu.options) + total > most:
             return None
         options: list[Option] = []
         nodes = dict(menu.nodes)
