@@ -81,26 +81,21 @@ class SegmentBuilder:
     def build(self) -> Segment:
         """Give the posting lists and the lengths of the nodes added so far."""
         self._cut()
-        n_slots = len(self._nodes) << _FIELD_BITS
         raw = np.frombuffer(self._raw, dtype=np.int32) if self._raw else np.zeros(0, np.int32)
-        # Each text ends with a mark, which has no term.
-        slots = np.cumsum(raw == TEXT_END)
         flat, sizes = (np.array(each, dtype=np.int64) for each in self._vocabulary.expand_all())
         exact = np.frombuffer(self._exact_terms, dtype=np.int64) if self._exact_terms else np.zeros(0, np.int64)
         terms, rank = _in_order(self._vocabulary.terms, exact, raw, flat, sizes)
-        term, slot = _expand(raw, slots, rank[flat], sizes)
-        lengths = np.bincount(slot, minlength=n_slots).reshape(-1, _SLOTS)[:, : len(FIELDS)]
-        slot_bits = max(n_slots - 1, 1).bit_length()
-        keys = term << slot_bits | slot
+        # A key is a term's place above a slot; the terms of the vocabulary become keys, so that those of the texts are.
+        shift = max(((len(self._nodes) << _FIELD_BITS) - 1).bit_length(), _FIELD_BITS)
+        rank <<= shift
+        keys, lengths = _expand(raw, rank[flat], sizes)
         if len(exact):
-            slots_of_exact = np.frombuffer(self._exact_slots, dtype=np.int64)
-            keys = np.concatenate([keys, rank[exact] << slot_bits | slots_of_exact])
+            slots = np.frombuffer(self._exact_slots, dtype=np.int64)
+            keys = np.concatenate([keys, rank[exact] | slots])
         keys.sort()
-        starts = np.flatnonzero(np.diff(keys, prepend=-1))
-        times = np.diff(starts, append=len(keys))
-        keys = keys[starts]
         nodes = np.array(self._nodes, dtype=np.int32)
-        return _segment(terms, nodes, lengths, keys >> slot_bits, keys & (1 << slot_bits) - 1, times)
+        lengths = lengths.reshape(-1, _SLOTS)[:, : len(FIELDS)]
+        return _segment(terms, nodes, lengths, keys, shift)
 
 
 class Segment:
@@ -160,37 +155,51 @@ def _in_order(
 
 
 def _expand(
-    raw: npt.NDArray[np.int32],
-    slots: npt.NDArray[np.int64],
-    flat: npt.NDArray[np.int64],
-    sizes: npt.NDArray[np.int64],
+    raw: npt.NDArray[np.int32], keys: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Replace each raw token by its terms."""
-    first = np.cumsum(sizes) - sizes
+    """Replace each raw token by the keys of its terms, with the slot; give the number of terms of each slot too."""
     times = sizes[raw]
-    total = int(times.sum())
-    within = np.arange(total, dtype=np.int64) - np.repeat(np.cumsum(times) - times, times)
-    return flat[np.repeat(first[raw], times) + within], np.repeat(slots, times)
+    ends = np.cumsum(times)
+    lengths = np.diff(ends[raw == TEXT_END], prepend=0)  # each text ends with a mark, which has no term
+    total = int(ends[-1]) if len(ends) else 0
+    first = (np.cumsum(sizes) - sizes)[raw]
+    first += times
+    first -= ends
+    at = np.repeat(first, times)
+    at += np.arange(total)
+    found = keys[at]
+    found |= np.repeat(np.arange(len(lengths)), lengths)
+    return found, lengths
 
 
 def _segment(
     terms: list[str],
     nodes: npt.NDArray[np.int32],
     lengths: npt.NDArray[np.int64],
-    term: npt.NDArray[np.int64],
-    slot: npt.NDArray[np.int64],
-    times: npt.NDArray[np.int64],
+    keys: npt.NDArray[np.int64],
+    shift: int,
 ) -> Segment:
-    """Join the three fields of the same term and node to one posting; `term` and `slot` are sorted."""
-    position, field = slot >> _FIELD_BITS, slot & _SLOTS - 1
-    first = np.ones(len(term), dtype=bool)
-    if len(term):
-        first[1:] = (np.diff(term) != 0) | (np.diff(position) != 0)
+    """Join the fields of the same term and node to one posting; `keys` are sorted."""
+    starts = np.flatnonzero(_changes(keys))
+    times = np.diff(starts, append=len(keys))
+    keys = keys[starts]
+    field = (keys & _SLOTS - 1).astype(np.uint8)
+    keys >>= _FIELD_BITS
+    first = _changes(keys)
     group = np.cumsum(first) - 1
-    records = np.zeros(int(first.sum()), dtype=POSTING)
-    records["node"] = nodes[position[first]] if len(term) else 0
+    keys = keys[first]
+    records = np.zeros(len(keys), dtype=POSTING)
+    shift -= _FIELD_BITS
+    records["node"] = nodes[keys & (1 << shift) - 1] if len(keys) else 0
     for number, (name, limit) in enumerate(zip(FIELDS, _LIMITS, strict=True)):
-        mine = field == number
+        mine = np.flatnonzero(field == number)
         records[name][group[mine]] = np.minimum(times[mine], limit)
-    starts = np.searchsorted(term[first], np.arange(len(terms) + 1))
-    return Segment(terms, starts.astype(np.int64), records, nodes, lengths)
+    ends = np.searchsorted(keys, np.arange(len(terms) + 1) << shift)
+    return Segment(terms, ends.astype(np.int64), records, nodes, lengths)
+
+
+def _changes(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Say which keys are others than the one before."""
+    changes = np.ones(len(keys), dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=changes[1:])
+    return changes
