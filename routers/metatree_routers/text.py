@@ -221,15 +221,9 @@ class Vocabulary:
                 number = words[word]
                 if number >= 0:
                     flat.append(number)
-                    sizes.append(1)
-                else:
-                    sizes.append(0)
+                sizes.append(number >= 0)
                 continue
-            found: Sequence[int]
-            if "." not in chunk and chunk.isascii() and len(chunk) <= MAX_TOKEN_CHARS:
-                found = names.of_name(chunk)
-            else:
-                found = [number for raw in _RAW.findall(chunk) for number in names.of_token(raw[:MAX_TOKEN_CHARS])]
+            found = names.of_chunk(chunk.strip("."))  # the end of a sentence, an ellipsis
             flat.extend(found)
             sizes.append(len(found))
         return flat, sizes
@@ -266,8 +260,15 @@ class _NameNumbers(dict[str, tuple[int, ...]]):
         found = self[name] = tuple(self.of_name(name))
         return found
 
-    def of_token(self, raw: str) -> Sequence[int]:
-        """Give the numbers of the terms of a raw token, see `expand`."""
+    def of_chunk(self, chunk: str) -> Sequence[int]:
+        """Give the numbers of the terms of a chunk of text, which may hold several raw tokens."""
+        if chunk.isascii() and "." not in chunk and len(chunk) <= MAX_TOKEN_CHARS:
+            return self.of_name(chunk)
+        tokens = _RAW.findall(chunk)
+        return [number for raw in tokens for number in self._of_token(raw[:MAX_TOKEN_CHARS])]
+
+    def _of_token(self, raw: str) -> Sequence[int]:
+        """Give the numbers of what `expand` gives."""
         if "." not in raw:
             return self[raw]
         found = [number for name in raw.split(".") for number in self[name]]
@@ -277,25 +278,25 @@ class _NameNumbers(dict[str, tuple[int, ...]]):
         return found
 
     def of_name(self, name: str) -> Sequence[int]:
-        """Give the numbers of the terms of a word or an identifier without dots, see `_name_terms`."""
+        """Give the numbers of what `_name_terms` gives for a word or an identifier without dots."""
         lower = name.lower()
-        if not name.isascii():
-            if "_" in name or _WIDE.search(name):
-                return [self._term_number[term] for term in _name_terms(name)]
-            parts = [lower]
-        else:
+        if name.isascii():
             parts = _ascii_parts(name, lower)
-        words, several = self._words, len(parts) > 1
-        found = []
-        for part in parts:
-            if part and not (several and len(part) < 2 and part.isdigit()):
-                number = words[part.lower()]
-                if number >= 0:
-                    found.append(number)
-        if several:
-            whole = lower.strip("_")
-            if whole and (number := self._term_number[whole]) not in found:
-                found.append(number)
+        elif "_" in name or _WIDE.search(name):
+            return [self._term_number[term] for term in _name_terms(name)]
+        else:
+            parts = [lower]
+        words = self._words
+        if len(parts) < 2:
+            return [number for part in parts if (number := words[part.lower()]) >= 0]
+        found = [
+            number
+            for part in parts
+            if part and (len(part) > 1 or not part.isdigit()) and (number := words[part.lower()]) >= 0
+        ]
+        whole = lower.strip("_")
+        if whole and (number := self._term_number[whole]) not in found:
+            found.append(number)
         return found
 
 
