@@ -22,6 +22,7 @@ from metatree_routers.blocks import found_in, places
 from metatree_routers.bm25 import BM25
 from metatree_routers.postings import Postings, SegmentBuilder, decode
 from metatree_routers.tables import pages
+from metatree_routers.text import Vocabulary
 
 VERSION = 2
 MESSAGE = BM25(k1=1.2, b=0.6)
@@ -64,8 +65,12 @@ class CommitIndex:
         self._store = store
         self._lock = threading.Lock()
 
-    def refresh(self) -> bool:
-        """Index the commits that are new, where the store can be written; say whether any are indexed."""
+    def refresh(self, vocabulary: Vocabulary | None = None) -> bool:
+        """Index the commits that are new, where the store can be written; say whether any are indexed.
+
+        Args:
+            vocabulary: words that are known already, so that they cost less; more are added.
+        """
         wanted = self._history()
         if not wanted:
             return False
@@ -82,7 +87,7 @@ class CommitIndex:
                 )
                 if not fresh or state["segments"] >= MOST_SEGMENTS:
                     state = self._cleared()
-                builder = SegmentBuilder()
+                builder = SegmentBuilder(vocabulary)
                 for mount, (epoch, _) in wanted.items():
                     last = since = state["sources"].get(mount, (epoch, 0))[1]
                     for number, subject, body in messages(self._store, mount, since, MOST_BODY_CHARS):

@@ -101,8 +101,13 @@ class TextIndex:
                     done += len(batch.parents) + len(batch.gone)
                     self.tables.merge()
             self._rebuild_when_mostly_dead()
-            self._words = None
         return done
+
+    def take_vocabulary(self) -> Vocabulary | None:
+        """Give up the words that the last refresh met, if there was anything to do: they cost memory."""
+        with self._refreshing:
+            words, self._words = self._words, None
+        return words
 
     def _rebuild_when_mostly_dead(self) -> None:
         if self.tables.next_number() > 2 * len(self._tree) + _LEAST_DEAD:

@@ -279,6 +279,8 @@ class _NameNumbers(dict[str, tuple[int, ...]]):
 
     def of_name(self, name: str) -> Sequence[int]:
         """Give the numbers of what `_name_terms` gives for a word or an identifier without dots."""
+        if name.isdecimal():
+            return (self._words[name],)
         lower = name.lower()
         if name.isascii():
             parts = _ascii_parts(name, lower)
