@@ -155,12 +155,11 @@ def commits_of(store: Store, path: str, source: str = "", *, limit: int = -1) ->
 
 def said_of(store: Store, path: str, source: str = "", *, limit: int = -1) -> list[tuple[str, int, str, str]]:
     """Return hash, time, author and subject of what `commits_of` returns."""
-    rows = store.rows(
+    return store.rows(
         "SELECT hash, at, author, subject FROM history_commit WHERE number IN (SELECT number FROM history_touch"
         " WHERE file = (SELECT file FROM history_name WHERE source = ? AND path = ?)) ORDER BY number DESC LIMIT ?",
         (source, path, limit),
     )
-    return rows
 
 
 def commits_below(store: Store, folder: str, source: str = "", *, limit: int = -1) -> list[Commit]:

@@ -45,7 +45,9 @@ def pack(lists: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
         yield terms[0], _block(terms, parts)
 
 
-def pack_joined(terms: Sequence[str], data: memoryview, ends: npt.NDArray[np.int64]) -> Iterator[tuple[str, bytes]]:
+def pack_joined(
+    terms: Sequence[str], data: memoryview, ends: npt.NDArray[np.int64]
+) -> Iterator[tuple[str, bytes]]:
     """Yield what `pack` yields, of lists that lie one behind the other: a block costs one copy, whatever is in it.
 
     Args:

@@ -25,6 +25,7 @@ _FIELD_BITS = 2
 _SLOTS = 1 << _FIELD_BITS
 """Places of a node in the stream of texts: one for each field, and one that stays empty."""
 _PENDING_CHARS = 1 << 18
+_PIECE = 1 << 16
 _TOKEN_CHARS = 8
 """A raw token takes about so many characters of code; texts that are not cut yet are counted by it."""
 
@@ -73,7 +74,7 @@ class SegmentBuilder:
             self._cut()
 
     def _cut(self) -> None:
-        """Cut the texts that wait, all together: most are a few words, and a call for each costs more than its words."""
+        """Cut the texts that wait, all together: most are a few words, and each call costs more than these."""
         self._raw.extend(self._vocabulary.encode_all(self._pending))
         self._pending.clear()
         self._pending_chars = 0
@@ -83,7 +84,9 @@ class SegmentBuilder:
         self._cut()
         raw = np.frombuffer(self._raw, dtype=np.int32) if self._raw else np.zeros(0, np.int32)
         flat, sizes = (np.array(each, dtype=np.int64) for each in self._vocabulary.expand_all())
-        exact = np.frombuffer(self._exact_terms, dtype=np.int64) if self._exact_terms else np.zeros(0, np.int64)
+        exact = (
+            np.frombuffer(self._exact_terms, dtype=np.int64) if self._exact_terms else np.zeros(0, np.int64)
+        )
         terms, rank = _in_order(self._vocabulary.terms, exact, raw, flat, sizes)
         # A key is a term's place above a slot; the terms of the vocabulary become keys, so that those of the texts are.
         shift = max(((len(self._nodes) << _FIELD_BITS) - 1).bit_length(), _FIELD_BITS)
@@ -114,7 +117,9 @@ class Segment:
 
     def blocks(self) -> Iterator[tuple[str, bytes]]:
         """Yield the posting lists of all terms in blocks, see `blocks`, each with its first term."""
-        return pack_joined(self._terms, self._records.view(np.uint8).data, self._starts[1:] * POSTING.itemsize)
+        return pack_joined(
+            self._terms, self._records.view(np.uint8).data, self._starts[1:] * POSTING.itemsize
+        )
 
     def postings(self, term: str) -> Postings:
         """Give the posting list of one term; for tests and experiments, since it searches."""
@@ -157,19 +162,29 @@ def _in_order(
 def _expand(
     raw: npt.NDArray[np.int32], keys: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Replace each raw token by the keys of its terms, with the slot; give the number of terms of each slot too."""
-    times = sizes[raw]
-    ends = np.cumsum(times)
-    lengths = np.diff(ends[raw == TEXT_END], prepend=0)  # each text ends with a mark, which has no term
-    total = int(ends[-1]) if len(ends) else 0
-    first = (np.cumsum(sizes) - sizes)[raw]
-    first += times
-    first -= ends
-    at = np.repeat(first, times)
-    at += np.arange(total)
-    found = keys[at]
-    found |= np.repeat(np.arange(len(lengths)), lengths)
-    return found, lengths
+    """Replace each raw token by the keys of its terms, with the slot; give the number of terms of each slot too.
+
+    It goes by pieces, since the memory of a large array costs more to get from the system than to fill.
+    """
+    starts = np.cumsum(sizes) - sizes
+    pieces = [raw[at : at + _PIECE] for at in range(0, len(raw), _PIECE)]
+    found = np.empty(sum(int(sizes[piece].sum()) for piece in pieces), dtype=np.int64)
+    text_ends = [np.zeros(1, np.int64)]
+    done = slot = 0
+    for piece in pieces:
+        times = sizes[piece]
+        ends = np.cumsum(times)
+        total = int(ends[-1])
+        marks = piece == TEXT_END  # each text ends with one, which has no term
+        text_ends.append(ends[marks] + done)
+        at = np.repeat(starts[piece] + times - ends, times)
+        at += np.arange(total)
+        keys_here = found[done : done + total]
+        np.take(keys, at, out=keys_here)
+        keys_here |= np.repeat(np.cumsum(marks) + slot, times)
+        done += total
+        slot += int(np.count_nonzero(marks))
+    return found, np.diff(np.concatenate(text_ends))
 
 
 def _segment(

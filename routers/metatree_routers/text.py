@@ -238,7 +238,7 @@ class _WordNumbers(dict[str, int]):
     def __init__(self, term_number: dict[str, int], words: Iterable[str]) -> None:
         self._term_number = term_number
         self._stem = _stemmer().stemWord
-        distinct = [*{word: None for word in words}]
+        distinct = list(dict.fromkeys(words))
         stems = _stemmer().stemWords(distinct)
         super().__init__(zip(distinct, map(term_number.__getitem__, stems), strict=True))
         self.update(dict.fromkeys(STOP_WORDS, -1))
