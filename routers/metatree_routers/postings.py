@@ -184,7 +184,8 @@ def _expand(
         keys_here |= np.repeat(np.cumsum(marks) + slot, times)
         done += total
         slot += int(np.count_nonzero(marks))
-    return found, np.diff(np.concatenate(text_ends))
+    borders = np.concatenate(text_ends)
+    return found, borders[1:] - borders[:-1]
 
 
 def _segment(
