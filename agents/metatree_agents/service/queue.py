@@ -183,12 +183,20 @@ class Queue:
         rows = await self._database.rows(f"SELECT {_COLUMNS} FROM query WHERE topic = ? ORDER BY seq", topic)
         return [_query(row) for row in rows]
 
-    async def query(self, topic: str, seq: int) -> Query | None:
-        """Return one query, None when there is none."""
+    async def query(self, topic: str, seq: int, *, last: Query | None = None) -> Query | None:
+        """Return one query, None when there is none.
+
+        Args:
+            last: as it was when it was read before; None is returned, too, when another is in its place since, of a
+                topic of the same name that was made after this one was deleted.
+        """
         row = await self._database.row(
             f"SELECT {_COLUMNS} FROM query WHERE topic = ? AND seq = ?", topic, seq
         )
-        return None if row is None else _query(row)
+        found = None if row is None else _query(row)
+        if found is None or last is None or (found.run, found.at) == (last.run, last.at):
+            return found
+        return None
 
     async def remove(self, topic: str, owner: str) -> bool:
         """Take a topic of this user out with all that belongs to it; False when it is not there or not theirs."""
