@@ -98,7 +98,11 @@ def test_who_waits_is_not_given_the_answer_of_a_later_topic_of_the_same_name(
 ) -> None:
     """It may be somebody else's."""
     service = serve(check_wait_s=25.0, chat_wait_s=25.0)
-    chat = {"model": "metatree", "messages": [{"role": "user", "content": WHO}], "stream": "stream" in route}
+    chat: dict[str, Any] = {
+        "model": "metatree",
+        "messages": [{"role": "user", "content": WHO}],
+        "stream": "stream" in route,
+    }
     given = {"Topic": "T", "Seq": 1}
 
     def wait() -> str:
