@@ -26,6 +26,7 @@ from metatree_agents.service import (
 )
 from metatree_agents.service.body_limit import BodyLimit
 from metatree_agents.service.database import Database
+from metatree_agents.service.direct import Direct
 from metatree_agents.service.limits import AddressLimit
 from metatree_agents.service.observing import Observed
 from metatree_agents.service.openai_bodies import Wrong
@@ -62,7 +63,9 @@ def create_app(
         title="metatree", version=version("metatree"), lifespan=running, docs_url=None, redoc_url=None
     )
     app.state.service = service
-    for part in (wire, engine_routes, asking_routes, tree_routes, events, admin_routes, openai_routes):
+    parts = (wire, engine_routes, asking_routes, tree_routes, events, admin_routes, openai_routes)
+    app.router.routes.append(Direct(route for part in parts for route in part.router.routes))
+    for part in parts:
         app.include_router(part.router)
     app.include_router(admin_routes.figures_router)
     mount_web(app, memory)

@@ -15,6 +15,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from metatree_agents.service.asking import on_wire
 from metatree_agents.service.calls import caller, gone, number, parameters, refused, still
+from metatree_agents.service.queue import Query
 from metatree_agents.service.state import Service
 from metatree_agents.service.users import Caller
 from metatree_agents.service.waiting import first_of
@@ -62,22 +63,23 @@ async def stream(
     """
     left = gone(request)
     told: dict[int, dict[str, Any]] = {}
+    query: Query | None = None
     yield "retry: 2000\n\n"
     try:
         while not left.done():
             async with service.waiting.answer(topic, seq) as turn:
                 # The query first: steps that come before its answer are then surely among those read next.
-                query = await service.queue.query(topic, seq)
-                for step, data in await service.progress.after(topic, seq, after):
-                    after = step
-                    yield f"id: {step}\nevent: step\ndata: {data}\n\n"
-                for asked in on_wire(query.asked) if query is not None else ():
-                    if told.get(asked["Id"]) != asked:
-                        told[asked["Id"]] = asked
-                        yield f"event: question\ndata: {json.dumps(asked)}\n\n"
+                query = await service.queue.query(topic, seq, last=query)
                 if query is None:
                     yield "event: gone\ndata: {}\n\n"
                     return
+                for step, data in await service.progress.after(topic, seq, after):
+                    after = step
+                    yield f"id: {step}\nevent: step\ndata: {data}\n\n"
+                for asked in on_wire(query.asked):
+                    if told.get(asked["Id"]) != asked:
+                        told[asked["Id"]] = asked
+                        yield f"event: question\ndata: {json.dumps(asked)}\n\n"
                 if query.status in ("Done", "Failed"):
                     yield f"event: answer\ndata: {json.dumps(answered(query))}\n\n"
                     return

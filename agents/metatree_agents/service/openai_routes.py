@@ -213,10 +213,11 @@ async def _answer(request: Request, service: Service, place: Place) -> Query | N
         Wrong: there will be none, or is none yet.
     """
     deadline, left = time.monotonic() + service.settings.chat_wait_s, gone(request)
+    query: Query | None = None
     try:
         while not left.done():
             async with service.waiting.answer(place.topic, place.seq) as turn:
-                query = await service.queue.query(place.topic, place.seq)
+                query = await service.queue.query(place.topic, place.seq, last=query)
                 if query is None:
                     raise Wrong(GONE, status=404)
                 if query.status == "Failed":
@@ -248,14 +249,15 @@ async def _stream(
     chunks = Chunks(place, asked.model, usage=usage)
     left, after, thought = gone(request), 0, ""
     deadline = time.monotonic() + STREAM_S
+    query: Query | None = None
     try:
         yield chunks.delta(role="assistant", content="", refusal=None)
         while not left.done():
             async with service.waiting.answer(place.topic, place.seq) as turn:
                 try:
                     # The query first: steps that come before its answer are then surely among those read next.
-                    query = await service.queue.query(place.topic, place.seq)
-                    steps = await service.progress.after(place.topic, place.seq, after)
+                    query = await service.queue.query(place.topic, place.seq, last=query)
+                    steps = await service.progress.after(place.topic, place.seq, after) if query else []
                 except TransientError:
                     await asyncio.wait({left}, timeout=1.0)
                     continue

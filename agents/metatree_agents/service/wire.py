@@ -166,11 +166,11 @@ async def check_query(request: Request) -> Response:
     who = await caller(request, service.users, given, *ASKING)
     topic, seq = await topic_of(service, who, given), number(given, "Seq")
     deadline, left = time.monotonic() + service.settings.check_wait_s, gone(request)
-    ending = ["Done", "Failed"]
+    ending, found = ["Done", "Failed"], None
     try:
         while True:
             async with service.waiting.answer(topic, seq) as turn:
-                found = await service.queue.query(topic, seq)
+                found = await service.queue.query(topic, seq, last=found)
                 if found is None:
                     raise refused(404, f"there is no query {seq} in this topic")
                 wait_s = deadline - time.monotonic()
