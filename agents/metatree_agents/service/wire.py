@@ -73,6 +73,7 @@ def said(*names: str) -> dict[str, Any]:
         "Part": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
         "Version": {"type": "integer", "minimum": 1, "maximum": bodies.MAX_NUMBER},
         "Digest": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+        "Of": {"type": "string", "default": ""},
     }
     more = [
         {

@@ -49,6 +49,7 @@ ROUTES: dict[tuple[str, str], tuple[set[str], dict[str, Any], Any]] = {
     ("POST", "hand-back"): (ANSWER, {}, HELD),
     ("POST", "give-progress"): (ANSWER, {}, {"Topic": "theirs", "Seq": 1, "Steps": []}),
     ("GET", "get-recommendations"): (ANSWER, {}, None),
+    ("GET", "get-identity"): (ANSWER, {}, None),
     ("GET", "get-tree"): (ANSWER, {}, None),
     ("GET", "get-tree-hashes"): (ANSWER, {"Version": 1}, None),
     ("POST", "get-blocks"): (ANSWER, {}, {"Hashes": ["0" * 32]}),
