@@ -19,6 +19,7 @@ from metatree.errors import TransientError
 from metatree_agents.service.asking import Ask, asks_of, tell
 from metatree_agents.service.database import Database, Transaction
 from metatree_agents.service.lookups import forget_wishes
+from metatree_agents.service.shown import SHOWN
 
 LEASE_S: Final = 300.0
 ATTEMPTS: Final = 5
@@ -65,6 +66,9 @@ class Refused(Exception):
 # What has no lease is ready whatever the clock says, which may have gone back.
 _READY = "ready_at IS NOT NULL AND (lease IS NULL OR ready_at <= ?)"
 _COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run"
+_SHOWN = "SELECT {} FROM query JOIN topic ON topic.id = query.topic".format(
+    ", ".join(SHOWN if name == "status" else f"query.{name}" for name in _COLUMNS.split(", "))
+)
 
 
 class Queue:
@@ -167,13 +171,13 @@ class Queue:
 
     async def thread(self, topic: str) -> list[Query]:
         """Return all queries of a topic in order, none when there is no such topic."""
-        rows = await self._database.rows(f"SELECT {_COLUMNS} FROM query WHERE topic = ? ORDER BY seq", topic)
+        rows = await self._database.rows(f"{_SHOWN} WHERE query.topic = ? ORDER BY seq", self._clock(), topic)
         return [_query(row) for row in rows]
 
     async def query(self, topic: str, seq: int) -> Query | None:
         """Return one query, None when there is none."""
         row = await self._database.row(
-            f"SELECT {_COLUMNS} FROM query WHERE topic = ? AND seq = ?", topic, seq
+            f"{_SHOWN} WHERE query.topic = ? AND query.seq = ?", self._clock(), topic, seq
         )
         return None if row is None else _query(row)
 

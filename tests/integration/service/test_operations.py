@@ -221,6 +221,19 @@ def test_an_administrator_sees_and_mends_the_queue(serve: Serve) -> None:
     assert service.admin.post("admin/remove-user", {"Name": "Admin_1"}).status_code == 422
 
 
+def test_a_query_whose_engine_vanished_is_shown_as_open_before_another_one_calls(serve: Serve) -> None:
+    service = serve(lease_s=0.0)
+    service.user.ask("q", user="User_1")
+    assert service.engine.get("get-new-queries").json()["Topic"] == "T"
+    assert service.user.get("check-query", Topic="T", Seq=1).json()["Status"] == "Open"
+    assert [each["Status"] for each in service.user.get("get-topic-thread", Topic="T").json()] == ["Open"]
+    found = service.admin.get("admin/overview").json()
+    assert (found["Open"], found["Pending"], found["Queries"][0]["Status"]) == (1, 0, "Open")
+    assert found["Leases"][0]["Ended"] and found["OldestOpenSeconds"] >= 0
+    figures = requests.get(f"{service.url}/metrics", timeout=30).text
+    assert 'metatree_queries{state="open"} 1.0' in figures and 'state="pending"} 0.0' in figures
+
+
 def test_a_released_topic_wakes_an_engine_that_waits(serve: Serve) -> None:
     service = serve(engine_wait_s=20.0)
     service.frontend.ask("x")

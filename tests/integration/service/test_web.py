@@ -422,3 +422,14 @@ def test_a_server_without_a_tree_says_so(serve: Serve) -> None:
     for path in ("/tree", "/node?id=.", "/find?q=x", "/tree/children"):
         page = browser.get(path)
         assert page.status_code == 404 and "started without a tree" in page.text
+
+
+def test_a_question_whose_engine_vanished_waits_for_one_on_every_page(serve: Serve, tree: Tree) -> None:
+    service = serve(memory=tree, lease_s=0.0)
+    user, root = entered(service, "User_1"), entered(service, "Admin_1")
+    topic = asked(user)
+    assert service.engine.get("get-new-queries").json()["Topic"] == topic
+    assert "waiting for an engine" in user.get(f"/thread?topic={topic}").text
+    shown = root.get("/admin").text
+    assert "<dd>1</dd><dt>open</dt>" in shown and "<dd>0</dd><dt>being answered</dt>" in shown
+    assert "<td>open</td>" in shown and "<td>pending</td>" not in shown
