@@ -7,6 +7,7 @@ Each step has the number of its row as id, so a browser that reconnects sends it
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -58,9 +59,10 @@ async def stream(
 ) -> AsyncIterator[str]:
     """Yield the steps of a query that came after a number, and its answer at last, as events.
 
-    It ends, too, when the one who watches is no user with this role any more.
+    It ends, too, when the one who watches is no user with this role any more, and after a long time: a query that
+    nobody answers is watched in another stream then.
     """
-    left = gone(request)
+    deadline, left = time.monotonic() + service.settings.stream_s, gone(request)
     told: dict[int, dict[str, Any]] = {}
     yield "retry: 2000\n\n"
     try:
@@ -81,7 +83,10 @@ async def stream(
                 if query.status in ("Done", "Failed"):
                     yield f"event: answer\ndata: {json.dumps(answered(query))}\n\n"
                     return
-                await first_of(BEAT_S, turn, left)
+                rest_s = deadline - time.monotonic()
+                if rest_s <= 0:
+                    return
+                await first_of(min(BEAT_S, rest_s), turn, left)
                 if not await still(service, who):
                     return
                 if not turn.done():

@@ -44,8 +44,7 @@ MAX_USER: Final = 64
 """Characters of the name of whom a topic belongs to; OpenAI's API takes 512."""
 _HASH_CHARS: Final = 24
 BEAT_S: Final = 10.0
-STREAM_S: Final = 3_600.0
-"""How long a stream waits for its answer; comments keep it open."""
+"""How often a comment is sent in a stream while nothing happens, so that proxies keep the connection."""
 FAILED: Final = "no engine answered this query: ask it again, or ask the administrator of the service"
 GONE: Final = "the topic of this query was deleted"
 
@@ -247,7 +246,7 @@ async def _stream(
     usage = asked.stream_options is not None and asked.stream_options.include_usage
     chunks = Chunks(place, asked.model, usage=usage)
     left, after, thought = gone(request), 0, ""
-    deadline = time.monotonic() + STREAM_S
+    deadline = time.monotonic() + service.settings.stream_s
     try:
         yield chunks.delta(role="assistant", content="", refusal=None)
         while not left.done():
@@ -273,7 +272,7 @@ async def _stream(
                 if time.monotonic() > deadline:
                     yield event(openai_error(503, _not_yet(query)))
                     return
-                await first_of(BEAT_S, turn, left)
+                await first_of(min(BEAT_S, deadline - time.monotonic()), turn, left)
                 if not turn.done():
                     yield ": still at work\n\n"
         else:

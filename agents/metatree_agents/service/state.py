@@ -36,6 +36,7 @@ class Settings:
         shared: whether users may ask and read in topics of others.
         proofs: which hashes are accepted.
         chat_wait_s: how long a chat completion waits that is not streamed.
+        stream_s: how long a stream goes on that comes to no end; of events, a client goes on in another where it was.
         models: names that chat clients are offered besides `metatree`; engines are given them as `Model`.
         rates: how much one address and one user may do.
     """
@@ -47,6 +48,7 @@ class Settings:
     shared: bool = False
     proofs: Proofs = field(default_factory=Proofs)
     chat_wait_s: float = 300.0
+    stream_s: float = 3_600.0
     models: tuple[str, ...] = ()
     rates: Rates = field(default_factory=Rates)
 
