@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import re
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -318,6 +319,9 @@ def test_a_whole_conversation_leaves_no_secret_in_the_log(
         for key in (service.keys["User_1"], "mtk-" + "n" * 43):
             requests.get(f"{service.url}/v1/models", headers={"Authorization": f"Bearer {key}"}, timeout=30)
         requests.get(f"{service.url}/v1/{service.keys['User_2']}", timeout=30)
+        # A line is written when its answer has gone out, which may be after it has come in.
+        while '"route": "none"' not in stream.getvalue():
+            threading.Event().wait(0.01)
     log = stream.getvalue()
     records = [json.loads(line) for line in log.splitlines()]
     told = [(one["route"], one["status"]) for one in records if "route" in one]
