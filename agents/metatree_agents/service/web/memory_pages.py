@@ -12,10 +12,10 @@ from fastapi.responses import Response
 
 from metatree.errors import UnknownNode, UnknownRun, UserError
 from metatree.layer import ROOT
+from metatree_agents.service.quoting import quotes_of
 from metatree_agents.service.state import Service
 from metatree_agents.service.web import browse
 from metatree_agents.service.web.guard import entered
-from metatree_agents.service.web.prose import quotes_of
 from metatree_agents.service.web.replies import PageError, page
 from metatree_agents.service.web.sessions import Session
 from metatree_agents.service.web.state import Web
