@@ -98,7 +98,8 @@ async def reading(request: Request, what: Callable[..., T], *given: Any) -> T:
     except TimeoutError:
         raise PageError(503, "The memory is not here yet: come again in a moment.") from None
     except UnknownNode as exc:
-        raise PageError(404, f"{str(exc)[:1].upper()}{str(exc)[1:]}.") from None
+        said = str(exc)
+        raise PageError(404, said[:1].upper() + said[1:] + ("" if said.endswith("?") else ".")) from None
     except UnknownRun:
         raise
     except UserError as exc:
