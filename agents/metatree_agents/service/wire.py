@@ -89,8 +89,20 @@ def said(*names: str) -> dict[str, Any]:
 
 def taking(body: type[bodies.Body]) -> dict[str, Any]:
     """Return the parameters and the body of a route as its description has them."""
-    content = {"application/json": {"schema": body.model_json_schema()}}
+    schema = body.model_json_schema()
+    # References of a schema are to its own definitions, and in a description they would be to those of the whole.
+    content = {"application/json": {"schema": _with_definitions(schema, schema.pop("$defs", {}))}}
     return {"parameters": _PROOF, "requestBody": {"required": True, "content": content}}
+
+
+def _with_definitions(part: Any, known: dict[str, Any]) -> Any:
+    """Return a part of a schema with definitions in the place of references to them; none refers to itself."""
+    if isinstance(part, dict):
+        if isinstance(named := part.get("$ref"), str):
+            rest = {name: value for name, value in part.items() if name != "$ref"}
+            return {**_with_definitions(known[named.rpartition("/")[2]], known), **rest}
+        return {name: _with_definitions(value, known) for name, value in part.items()}
+    return [_with_definitions(each, known) for each in part] if isinstance(part, list) else part
 
 
 # for frontends and users

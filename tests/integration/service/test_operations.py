@@ -136,6 +136,26 @@ def figures(service: Served, **headers: str) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
+def test_every_reference_of_the_description_leads_somewhere(service: Served) -> None:
+    described = requests.get(f"{service.url}/openapi.json", timeout=30).json()
+
+    def references(part: Any) -> list[str]:
+        inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        own = [part["$ref"]] if isinstance(part, dict) and isinstance(part.get("$ref"), str) else []
+        return own + [found for each in inner for found in references(each)]
+
+    found = references(described)
+    assert found, "there are some"
+    for reference in found:
+        at = described
+        for name in reference.removeprefix("#/").split("/"):
+            at = at[name]
+    asked = described["paths"]["/api/ask-person"]["post"]["requestBody"]["content"]["application/json"][
+        "schema"
+    ]
+    assert asked["properties"]["Questions"]["items"]["properties"]["Kind"]["enum"]
+
+
 def test_figures_of_a_conversation(service: Served) -> None:
     service.frontend.ask("What is <b>secret</b>?", topic="private topic", user="Calico_Seders")
     service.frontend.ask("And then?", topic="private topic", user="Calico_Seders")
