@@ -52,9 +52,11 @@ def create_app(
     async def running(_: FastAPI) -> AsyncIterator[None]:
         await database.start()
         service.waiting.start()
+        service.presence.start()
         try:
             yield
         finally:
+            await service.presence.stop()
             await service.waiting.stop()
             await database.close()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
@@ -65,7 +66,8 @@ async def stream(
     deadline, left = time.monotonic() + service.settings.stream_s, gone(request)
     told: dict[int, dict[str, Any]] = {}
     yield "retry: 2000\n\n"
-    try:
+    with service.presence.of(who) as out, ExitStack() as ending:
+        ending.callback(left.cancel)
         while not left.done():
             async with service.waiting.answer(topic, seq) as turn:
                 # The query first: steps that come before its answer are then surely among those read next.
@@ -86,10 +88,8 @@ async def stream(
                 rest_s = deadline - time.monotonic()
                 if rest_s <= 0:
                     return
-                await first_of(min(BEAT_S, rest_s), turn, left)
-                if not await still(service, who):
+                await first_of(min(BEAT_S, rest_s), turn, left, out)
+                if out.done() or not await still(service, who):
                     return
                 if not turn.done():
                     yield ": still at work\n\n"
-    finally:
-        left.cancel()

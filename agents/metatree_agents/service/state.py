@@ -16,6 +16,7 @@ from metatree_agents.service.limits import Limits, Rates
 from metatree_agents.service.lookups import Lookups
 from metatree_agents.service.metrics import Metrics
 from metatree_agents.service.openai_shapes import content_of
+from metatree_agents.service.presence import Presence
 from metatree_agents.service.progress import Progress
 from metatree_agents.service.queue import ATTEMPTS, LEASE_S, Queue
 from metatree_agents.service.recommendations import Recommendations
@@ -69,6 +70,7 @@ class Service:
         self.progress = Progress(database)
         self.trees = Trees(database)
         self.waiting = Waiting(database, self.queue)
+        self.presence = Presence(database)
         self.keys = Keys(database)
         self.conversations = Conversations(database, self.queue, content=content_of)
         self.admin = Administration(database, self.queue, self.users)
