@@ -168,7 +168,7 @@ def test_two_nodes_that_were_moved_below_each_other_are_both_there_everywhere(
 @pytest.mark.parametrize("names", ["pq", "qp"])
 def test_changes_that_name_each_other_as_parents_make_no_circle(names: str) -> None:
     mine, other = Machine(), Machine()
-    one, two = names
+    one, two = names[0], names[1]
     mine.tree.add(Node(one, "one"))
     mine.tree.add(Node(two, "two"), parent=one)
     wrong = [
