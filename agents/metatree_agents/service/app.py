@@ -32,7 +32,7 @@ from metatree_agents.service.observing import Observed
 from metatree_agents.service.openai_bodies import Wrong
 from metatree_agents.service.problems import problem
 from metatree_agents.service.state import Service, Settings
-from metatree_agents.service.web.mounting import mount_web
+from metatree_agents.service.web.mounting import mount_web, no_page, wants_page
 
 BUSY: Final = "the database is busy or away: try again in a moment"
 """What callers are told; the error itself, which names files and hosts, goes into the log."""
@@ -53,9 +53,11 @@ def create_app(
     async def running(_: FastAPI) -> AsyncIterator[None]:
         await database.start()
         service.waiting.start()
+        service.presence.start()
         try:
             yield
         finally:
+            await service.presence.stop()
             await service.waiting.stop()
             await database.close()
 
@@ -93,6 +95,8 @@ async def _busy(request: Request, error: Exception) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code in (404, 405) and wants_page(request):
+        return await no_page(request, error)
     if not request.url.path.startswith("/v1/"):
         return await http_exception_handler(request, error)
     return problem(request.scope, error.status_code, str(error.detail), headers=error.headers)

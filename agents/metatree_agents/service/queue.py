@@ -20,6 +20,7 @@ from metatree_agents.service import at_once
 from metatree_agents.service.asking import Ask, asks_of, tell
 from metatree_agents.service.database import Database, Transaction
 from metatree_agents.service.lookups import forget_wishes
+from metatree_agents.service.shown import SHOWN
 
 LEASE_S: Final = 300.0
 ATTEMPTS: Final = 5
@@ -68,6 +69,9 @@ _READY = "ready_at IS NOT NULL AND (lease IS NULL OR ready_at <= ?)"
 _COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run"
 _CLAIM = at_once.CLAIM.format(
     ready=_READY.replace("?", "$1"), columns="query." + _COLUMNS.replace(", ", ", query.")
+)
+_SHOWN = "SELECT {} FROM query JOIN topic ON topic.id = query.topic".format(
+    ", ".join(SHOWN if name == "status" else f"query.{name}" for name in _COLUMNS.split(", "))
 )
 
 
@@ -180,7 +184,7 @@ class Queue:
 
     async def thread(self, topic: str) -> list[Query]:
         """Return all queries of a topic in order, none when there is no such topic."""
-        rows = await self._database.rows(f"SELECT {_COLUMNS} FROM query WHERE topic = ? ORDER BY seq", topic)
+        rows = await self._database.rows(f"{_SHOWN} WHERE query.topic = ? ORDER BY seq", self._clock(), topic)
         return [_query(row) for row in rows]
 
     async def query(self, topic: str, seq: int, *, last: Query | None = None) -> Query | None:
@@ -191,7 +195,7 @@ class Queue:
                 topic of the same name that was made after this one was deleted.
         """
         row = await self._database.row(
-            f"SELECT {_COLUMNS} FROM query WHERE topic = ? AND seq = ?", topic, seq
+            f"{_SHOWN} WHERE query.topic = ? AND query.seq = ?", self._clock(), topic, seq
         )
         found = None if row is None else _query(row)
         if found is None or last is None or (found.run, found.at) == (last.run, last.at):
