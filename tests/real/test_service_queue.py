@@ -185,6 +185,33 @@ def test_a_claim_gives_out_what_came_after_its_snapshot(place: str, monkeypatch:
     assert claim is not None and [(q.seq, q.text, q.attempts) for q in claim.queries] == [(2, "unseen", 1)]
 
 
+def test_a_claim_passes_no_query_over_that_was_opened_again_after_its_snapshot(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under a lease that has ended the first query still is being answered, in what the claim sees."""
+
+    async def run() -> Claim | None:
+        async with opened(place) as database:
+            now = [1000.0]
+            queue = Queue(database, clock=lambda: now[0])
+            await queue.add("T", "ann", "one")
+            slow = await queue.claim("slow")
+            assert slow is not None
+            await queue.add("T", "ann", "two")
+            now[0] += queue.lease_s
+            gated = CLAIM.replace("ORDER BY", f"AND {GATE} ORDER BY")
+            with monkeypatch.context() as patch:
+                patch.setattr("metatree_agents.service.queue._CLAIM", gated)
+                claiming: Awaitable[Claim | None] = queue.claim("e")
+                async with overtaken(database, claiming) as begun:
+                    patch.undo()
+                    assert await queue.hand_back("T", slow.lease)
+                return await begun
+
+    claim = asyncio.run(run())
+    assert claim is not None and [(q.seq, q.attempts) for q in claim.queries] == [(1, 1), (2, 1)]
+
+
 @pytest.mark.parametrize("meanwhile", ["an answer", "a query", "the same answer", "deleted"])
 def test_an_answer_sees_what_came_after_its_snapshot(
     place: str, monkeypatch: pytest.MonkeyPatch, meanwhile: str

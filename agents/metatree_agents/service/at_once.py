@@ -29,15 +29,18 @@ SELECT $1, last_seq, $5, $2, $6, $7, $3, 'Open', 0, $8 FROM made RETURNING seq
 """
 
 # The topic is the first that is ready, by its newest row; one whose lease has ended is left to the transaction, which
-# opens its queries again. Queries that the snapshot does not have stay Open, and the topic is ready again for them when
-# those given out here are answered. Where all that the snapshot has as Open were answered since, and others came, none
-# is given out: the one row that is returned then has no query, and the topic has to be handed back.
+# opens its queries again. So is one whose lease had ended in the snapshot and was handed back since: the snapshot has
+# what was being answered under it as Pending, and would pass it over for what was asked after it. Queries that the
+# snapshot does not have stay Open, and the topic is ready again for them when those given out here are answered. Where
+# all that the snapshot has as Open were answered since, and others came, none is given out: the one row that is
+# returned then has no query, and the topic has to be handed back.
 CLAIM: Final = """
 WITH first AS MATERIALIZED (
-    SELECT id, lease FROM topic WHERE {ready} ORDER BY ready_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+    SELECT id, lease, (SELECT seen.lease FROM topic AS seen WHERE seen.id = topic.id) AS seen_lease
+    FROM topic WHERE {ready} ORDER BY ready_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
 ), taken AS (
     UPDATE topic SET engine = $2, lease = $3, lease_until = $4, ready_at = $4, claimed_at = $1
-    FROM first WHERE topic.id = first.id AND first.lease IS NULL RETURNING topic.id
+    FROM first WHERE topic.id = first.id AND first.lease IS NULL AND first.seen_lease IS NULL RETURNING topic.id
 ), given AS (
     UPDATE query SET status = 'Pending', attempts = attempts + 1, engine = $2
     FROM taken WHERE query.topic = taken.id AND query.status || '' = 'Open' RETURNING {columns}
