@@ -48,9 +48,10 @@ class Presence:
             some = names[at : at + _SOME]
             sql = f"SELECT name, role FROM service_user WHERE name IN ({placeholders(some)})"
             roles |= {str(name): str(role) for name, role in await self._database.rows(sql, *some)}
+        asked = frozenset(names)
         for who, waiting in list(self._waiting.items()):
             # Who came while the database was asked is looked at the next time.
-            if who.name in names and roles.get(who.name) != who.role:
+            if who.name in asked and roles.get(who.name) != who.role:
                 for out in waiting:
                     if not out.done():
                         out.set_result(None)
