@@ -129,7 +129,12 @@ class Agents:
 
             self._board = Blackboard(store)
         self.world = World(
-            self.domain, tree, dict(search_options or {}), tuple(tools), self._calls(place, store, tree), permit
+            self.domain,
+            tree,
+            dict(search_options or {}),
+            tuple(tools),
+            self._calls(place, store, tree),
+            permit,
         )
 
     def _journal(
