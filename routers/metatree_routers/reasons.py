@@ -62,6 +62,8 @@ def reasons(reader: Reader, ranking: Ranking, files: Sequence[int], parts: Secti
             sentences.append(_touched(ranking.commits[file]))
         if ranking.seen is not None and file in ranking.seen.tests:
             sentences.append(f"changed together with {ranking.seen.tests[file]}")
+        elif ranking.seen is not None and file in ranking.seen.companions:
+            sentences.append(f"changed together with {ranking.seen.companions[file]}")
         said[file] = "; ".join(sentences)
     return said
 
