@@ -40,8 +40,8 @@ def names_of_commits(parts: Sections) -> list[Name]:
     """List the hashes and numbers in a report, each once.
 
     Example:
-        >>> [name.text for name in names_of_commits(Sections(title="Wrong since 35431298226 (see #2844, numpy#123)"))]
-        ['35431298226', '#2844']
+        >>> [name.text for name in names_of_commits(Sections(title="Wrong since 3543129d226 (see #2844, numpy#123)"))]
+        ['3543129d226', '#2844']
     """
     return list(dict.fromkeys(_names(parts)))[:MOST_NAMES]
 
