@@ -19,11 +19,7 @@ from metatree_routers.postings import Postings
 from metatree_routers.sections import CODE, PROSE, TITLE, TRACEBACK, Sections
 
 _PATH = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[\w.~+-]*(?:[/\\][\w.+-]+)*[\w-]\.pyi?\b(?!\.\w)")
-_FRAME = re.compile(
-    r'File "([^"\n]+\.py)", line \d+|^\s*(\S+\.py):\d+: '
-    r"|^\s*(?:File )?([^\s:()\"]+\.py)(?::\d+)?,? in [\w.<>]+(?: ?\(|$)",  # as notebooks print them
-    re.MULTILINE,
-)
+_FRAME = re.compile(r'File "([^"\n]+\.py)", line (\d+)(?:, in (\w+))?|^\s*(\S+\.py):(\d+): ', re.MULTILINE)
 _LINKED = re.compile(r"https?://[^/\s]+/([^\s?#()<>\"']+\.pyi?)(?![\w.-])")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _TICKED = re.compile(r"`+([^`\n]{2,120})`+")
@@ -73,7 +69,7 @@ def _all_clues(parts: Sections) -> Iterator[Clue]:
         weight = SECTION_WEIGHT[section]
         frames = list(_FRAME.finditer(text))
         for order, frame in enumerate(reversed(frames)):
-            yield Clue("frame", _clean_path(frame[1] or frame[2] or frame[3]), FRAME_WEIGHT, order)
+            yield Clue("frame", _clean_path(frame.group(1) or frame.group(4)), FRAME_WEIGHT, order)
         if section != TRACEBACK:
             for match in _PATH.finditer(text):
                 yield Clue("path", _clean_path(match.group()), weight)

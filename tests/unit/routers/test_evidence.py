@@ -165,18 +165,6 @@ def test_the_last_frame_inside_the_tree_counts_most(code_tree: Tree) -> None:
     assert "traceback" not in reasons.get("shop/text.py", "")  # json/text.py is a file of another package
 
 
-def test_frames_as_notebooks_print_them_are_frames_too(code_tree: Tree) -> None:
-    notebook = re.sub(r'  File "(\S+)", line (\d+), in (\w+)', r"\1 in \3(self, item)\n---> \2 ", TRACEBACK)
-    newer = re.sub(r'  File "(\S+)", line (\d+), in (\w+)', r"File \1:\2, in \3(self, item)", TRACEBACK)
-    for issue in (notebook, newer):
-        assert "line" not in issue
-        reasons = {
-            file.path: file.reason for file in rank_files(TextEvidence(code_tree), code_tree, issue, 5)
-        }
-        assert "last frame of the traceback" in reasons["shop/cart/models.py"]
-        assert "named in the traceback" in reasons["shop/http.py"]
-
-
 def test_a_linked_file_is_found_and_one_of_another_project_is_not(code_tree: Tree) -> None:
     issue = "Sums are wrong\n\nSomething is off by one, see {}#L12-L14. " + "We do not know why. " * 20
     link = "https://example.org/me/shop/blob/0a1b2c3/"
