@@ -1,12 +1,13 @@
 """A closer look at the files that a report's words have found: what is too costly to know of all files.
 
 The texts of the best files are read for the phrases of the report, and their definitions compared with its title in
-meaning; where there is a history, the tests that fit the report lead to what was changed with them.
+meaning; where there is a history, the tests that fit the report, and the best of the files, lead to what was changed
+with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from metatree.node import Node
 from metatree.store import Store
-from metatree_routers.cochange import MOST_TESTS, touched_with
+from metatree_routers.cochange import MOST_BEST, MOST_TESTS, touched_with
 from metatree_routers.embedding import Embedder
 from metatree_routers.index import Reader
 from metatree_routers.nearness import nearness, said_of_itself
@@ -29,9 +30,13 @@ PHRASE_WEIGHT = 0.3
 NEARNESS_WEIGHT = 0.075
 """Of one standard deviation among the files that are looked at."""
 COCHANGE_WEIGHT = 0.3
+"""Of what was changed together with tests."""
+BEST_WEIGHT = 0.25
+"""Of what was changed together with the best files."""
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.intp]
+Join = Callable[[Iterable[float]], float]
 _LEAST = 1e-3
 _DEFINITIONS = ("definition", "class", "function", "method")
 
@@ -49,13 +54,15 @@ class Seen:
     """What a closer look has found."""
 
     parts: dict[str, Floats] = field(default_factory=dict)
-    """`phrases`, `nearness`, `cochange` -> (h,) what is added to what speaks for each home."""
+    """`phrases`, `nearness`, `cochange`, `best` -> (h,) what is added to what speaks for each home."""
     phrases: dict[int, Sequence[tuple[str, str]]] = field(default_factory=dict)
     """File -> the phrases of the report that it has, as pairs of terms, the heaviest first."""
     near: dict[int, int] = field(default_factory=dict)
     """File that is nearer in meaning than most -> its definition that is nearest."""
     tests: dict[int, str] = field(default_factory=dict)
     """File -> the test that it was most changed with."""
+    companions: dict[int, str] = field(default_factory=dict)
+    """File -> that of the best files that it was most changed with."""
 
     def total(self, sums: Floats) -> Floats:
         """Return (h,) what to add to what speaks for each home, such that what words have found stays found."""
@@ -89,12 +96,11 @@ class CloseLook:
         """
         is_file = reader.records.of_kind({"file"})[reader.records.homes]
         seen = Seen()
-        rows = np.flatnonzero(is_file & (factors >= 1) & (sums > 0))
-        rows = rows[np.argsort(-sums[rows], kind="stable")[:MOST_FILES]]
+        rows = _best(np.flatnonzero(is_file & (factors >= 1) & (sums > 0)), sums, MOST_FILES)
         if len(rows):
             self._read(reader, parts, rows, len(sums), seen)
         if self.history is not None:
-            self._follow(self.history, reader, sums, seen)
+            self._follow(self.history, reader, sums, factors, seen)
         return seen
 
     def _read(self, reader: Reader, parts: Sections, rows: Rows, count: int, seen: Seen) -> None:
@@ -123,24 +129,40 @@ class CloseLook:
                 if near.scores[row] > 1:
                     seen.near[file] = told[row][near.nearest[row]][0]
 
-    def _follow(self, history: Store, reader: Reader, sums: Floats, seen: Seen) -> None:
+    def _follow(self, history: Store, reader: Reader, sums: Floats, factors: Floats, seen: Seen) -> None:
         records = reader.records
         roles = records.role[records.homes]
-        tests = np.flatnonzero((roles == Role.TEST) & (sums > 0))
-        tests = tests[np.argsort(-sums[tests], kind="stable")[:MOST_TESTS]]
-        if not len(tests):
-            return
         ids = reader.ids(records.homes)
         names = [ids[int(home)] for home in records.homes]
-        fit = {names[row]: float(sums[row] / sums[tests[0]]) ** 2 for row in tests}
-        among = {names[row]: row for row in np.flatnonzero(roles == Role.SOURCE)}
-        found = touched_with(history, fit, among)
-        best = max((score for score, _ in found.values()), default=0.0)
-        scores = np.zeros(len(sums), dtype=np.float32)
-        for file, (score, test) in found.items():
-            scores[among[file]] = COCHANGE_WEIGHT * score / best
-            seen.tests[int(records.homes[among[file]])] = test
-        seen.parts["cochange"] = scores
+        is_source = roles == Role.SOURCE
+
+        def follow(part: str, weight: float, rows: Rows, fit: Floats, join: Join, to: Rows) -> dict[int, str]:
+            """Score what was changed with the files in these rows; return the one that says most for each file."""
+            among = {names[row]: row for row in to}
+            said = {names[row]: float(fit[row] / fit[rows[0]]) ** 2 for row in rows}
+            found = touched_with(history, said, among)
+            scores = {file: join(by.values()) for file, by in found.items()}
+            best = max(scores.values(), default=1.0)
+            seen.parts[part] = np.zeros(len(sums), dtype=np.float32)
+            for file, score in scores.items():
+                seen.parts[part][among[file]] = weight * score / best
+            return {
+                int(records.homes[among[file]]): max(by, key=lambda other: by[other])
+                for file, by in found.items()
+            }
+
+        now = (sums + sum(seen.parts.values())) * factors
+        tests = _best(np.flatnonzero((roles == Role.TEST) & (sums > 0)), sums, MOST_TESTS)
+        if len(tests):
+            seen.tests = follow("cochange", COCHANGE_WEIGHT, tests, sums, sum, np.flatnonzero(is_source))
+        spoken_for = np.flatnonzero(is_source & (now > 0))
+        best = _best(spoken_for, now, MOST_BEST)
+        if len(best):
+            seen.companions = follow("best", BEST_WEIGHT, best, now, max, spoken_for)
+
+
+def _best(rows: Rows, scores: Floats, count: int) -> Rows:
+    return rows[np.argsort(-scores[rows], kind="stable")[:count]]
 
 
 def _spread(values: npt.NDArray[np.float64], rows: Rows, count: int) -> Floats:

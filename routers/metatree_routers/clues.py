@@ -1,4 +1,4 @@
-"""Find what a question names outright: files, dotted names, definitions, imports, frames of a traceback.
+"""Find what a question names outright: files, dotted names, definitions, imports, frames of a traceback, links.
 
 `find_clues` reads the text alone; `Resolver` looks the clues up in the index and says which nodes they point to, how
 strongly, and why. Nothing here knows a repository: a name counts the more the fewer files define it.
@@ -20,6 +20,7 @@ from metatree_routers.sections import CODE, PROSE, TITLE, TRACEBACK, Sections
 
 _PATH = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[\w.~+-]*(?:[/\\][\w.+-]+)*[\w-]\.pyi?\b(?!\.\w)")
 _FRAME = re.compile(r'File "([^"\n]+\.py)", line (\d+)(?:, in (\w+))?|^\s*(\S+\.py):(\d+): ', re.MULTILINE)
+_LINKED = re.compile(r"https?://[^/\s]+/([^\s?#()<>\"']+\.pyi?)(?![\w.-])")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _TICKED = re.compile(r"`+([^`\n]{2,120})`+")
 _IMPORT_FROM = re.compile(r"^\W*from\s+([\w.]+)\s+import\s+\(?([^#\n]*(?:\n\s+[\w, ]+)*)", re.MULTILINE)
@@ -28,6 +29,8 @@ _MAX_CLUES = 400
 
 SECTION_WEIGHT = {TITLE: 1.5, PROSE: 1.0, CODE: 0.6, TRACEBACK: 0.3}
 FRAME_WEIGHT = 2.0
+LINK_WEIGHT = 2.0
+"""Who links to a file, most often to a line of it, has looked for the place and found it."""
 MAX_DEFINERS = 6
 """A name that more files define says nothing."""
 
@@ -37,7 +40,7 @@ class Clue:
     """Something that a question names."""
 
     kind: str
-    """`path`, `frame`, `name`, or `import`."""
+    """`path`, `frame`, `link`, `name`, or `import`."""
     text: str
     """A path, or a name with dots."""
     weight: float
@@ -58,6 +61,10 @@ def find_clues(parts: Sections) -> list[Clue]:
 
 
 def _all_clues(parts: Sections) -> Iterator[Clue]:
+    for link in parts.links:
+        linked = _LINKED.match(link)
+        if linked:
+            yield Clue("link", linked.group(1), LINK_WEIGHT)
     for section, text in parts.texts().items():
         weight = SECTION_WEIGHT[section]
         frames = list(_FRAME.finditer(text))
@@ -114,7 +121,7 @@ class Resolver:
         self._postings: dict[str, Postings] = reader.postings(terms)
 
     def _terms(self, clue: Clue) -> Iterator[str]:
-        if clue.kind in ("path", "frame"):
+        if clue.kind in ("path", "frame", "link"):
             yield from path_ends(clue.text)
             return
         parts = clue.text.split(".")
@@ -141,6 +148,8 @@ class Resolver:
                     pointers = [Pointer(p.node, p.strength * strength, label, clue) for p in pointers]
             elif clue.kind == "path":
                 pointers = self._path(clue, f"names `{clue.text}`")
+            elif clue.kind == "link":
+                pointers = self._path(clue, "is linked")
             else:
                 pointers = self._name(clue)
             found += pointers
@@ -157,7 +166,7 @@ class Resolver:
             bare = end.count("/") == 1
             if nodes and len(nodes) <= MAX_DEFINERS and not (bare and end == "/__init__.py"):
                 strength = (0.7 if bare else 1.0) / len(nodes)
-                if clue.kind == "frame" and bare and "/" in clue.text:
+                if clue.kind != "path" and bare and "/" in clue.text:
                     return []  # a file of another package that has the same name
                 return [Pointer(node, strength, reason, clue) for node in nodes]
         return []

@@ -1,7 +1,8 @@
-"""Files that were changed together with tests like a report.
+"""Files that were changed together with tests like a report, or with the files that fit it best.
 
 A test uses the public interface as people who report do, and says what it expects; where the fault is in what lies
-below that interface, the commits that touched the test touched it, too.
+below that interface, the commits that touched the test touched it, too. So did those that touched the interface itself,
+and what has to change in several files has often done so before.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Collection, Mapping
 from metatree.store import Store
 
 MOST_TESTS = 10
+MOST_BEST = 5
+"""Files that fit best, of which the one that says most for another counts."""
 MOST_FILES = 30
 """A commit that touched more files says little of any two of them."""
 UNSURE = 0.5
@@ -22,19 +25,19 @@ UNSURE = 0.5
 
 def touched_with(
     store: Store, tests: Mapping[str, float], among: Collection[str]
-) -> dict[str, tuple[float, str]]:
-    """Score files by how much of what touched them, and of what touched the tests, was the same commits.
+) -> dict[str, dict[str, float]]:
+    """Score files by how much of what touched them, and of what touched others, such as tests, was the same commits.
 
     Each commit has the share of a vote that its number of files leaves to a pair of them; a pair counts by that,
     divided by how often the test, and by the root of how often the file was touched.
 
     Args:
         store: the index store of a tree that was built with its history.
-        tests: how well each test fits, by the id of its file.
+        tests: how well each test, or other file, fits, by its id.
         among: the files that are scored.
 
     Returns:
-        The score of each file that has one, and the test that says most for it.
+        What each test says for each file that has a score.
     """
     names = _file_numbers(store, {*tests, *among})
     wanted = {number: name for name, number in names.items()}
@@ -54,7 +57,7 @@ def touched_with(
     for (test, file), share in said.items():
         often = (touched[names[test]] + UNSURE) * math.sqrt(touched[names[file]] + UNSURE)
         scored[file][test] = tests[test] * share / often
-    return {file: (sum(by.values()), max(by, key=lambda test: by[test])) for file, by in scored.items()}
+    return dict(scored)
 
 
 def _file_numbers(store: Store, ids: Collection[str]) -> dict[str, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from metatree.history import history_sources, history_state, messages, touches
+from metatree.history import find_commits, history_sources, history_state, messages, touches
 from metatree.store import Store
 from metatree_routers.blocks import found_in, places
 from metatree_routers.bm25 import BM25
 from metatree_routers.postings import Postings, SegmentBuilder, decode
 from metatree_routers.tables import pages
-from metatree_routers.text import Vocabulary
+from metatree_routers.text import Vocabulary, terms
 
 VERSION = 2
 MESSAGE = BM25(k1=1.2, b=0.6)
@@ -176,28 +177,50 @@ class CommitIndex:
         best = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
         return self._aged({int(numbers[i]): float(scores[i]) for i in best if scores[i] > 0}, k)
 
+    def named(self, name: str) -> list[SimilarCommit]:
+        """Return the commits whose hash begins so, or whose messages name such a number as `#12`, newest first."""
+        if not self.refresh():
+            return []
+        if not name.startswith("#"):
+            numbers = [commit.number for commit in find_commits(self._store, name)]
+            return self._read(dict.fromkeys(numbers, 1.0))
+        found = self._postings(terms(name)).values()
+        holders = sorted({int(number) for each in found for number in each["node"]})
+        rows = self._store.rows(
+            "SELECT number, subject, body FROM history_commit WHERE number IN (SELECT value FROM json_each(?))",
+            (json.dumps(holders),),
+        )
+        said = re.compile(rf"{re.escape(name)}(?!\d)")
+        return self._read({row[0]: 1.0 for row in rows if said.search(f"{row[1]}\n{row[2]}")})
+
     def _aged(self, scores: Mapping[int, float], k: int) -> list[SimilarCommit]:
         rows = self._store.rows(
-            "SELECT number, source, hash, at, subject FROM history_commit"
-            " WHERE number IN (SELECT value FROM json_each(?))",
+            "SELECT number, at FROM history_commit WHERE number IN (SELECT value FROM json_each(?))",
             (json.dumps(list(scores)),),
         )
         newest = self._store.row("SELECT max(at) FROM history_commit")
         now = newest[0] if newest is not None else 0
-        aged = {
-            number: scores[number] / (1 + AGEING * max(0, now - at) / _YEAR_S) for number, _, _, at, _ in rows
-        }
-        rows = sorted(rows, key=lambda row: (-aged[row[0]], -row[0]))[:k]
-        touched = touches(self._store, (row[0] for row in rows))
+        aged = {number: scores[number] / (1 + AGEING * max(0, now - at) / _YEAR_S) for number, at in rows}
+        best = sorted(aged, key=lambda number: (-aged[number], -number))[:k]
+        return self._read({number: aged[number] for number in best})
+
+    def _read(self, scores: Mapping[int, float]) -> list[SimilarCommit]:
+        """Read commits and what they touched, the best first, of equals the newest."""
+        rows = self._store.rows(
+            "SELECT number, source, hash, subject FROM history_commit"
+            " WHERE number IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(scores)),),
+        )
+        touched = touches(self._store, scores)
         return [
             SimilarCommit(
                 number,
                 name,
                 subject,
-                aged[number],
+                scores[number],
                 tuple(dict.fromkeys(_id(source, touch.now) for touch in touched.get(number, ()))),
             )
-            for number, source, name, _, subject in rows
+            for number, source, name, subject in sorted(rows, key=lambda row: (-scores[row[0]], -row[0]))
         ]
 
     def _all_lengths(self) -> tuple[Any, Any]:

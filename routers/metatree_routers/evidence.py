@@ -29,6 +29,7 @@ from metatree_routers.embedders import embedder_of, embedding_set
 from metatree_routers.flagged import Flags, flagged_for, lowered, said_against
 from metatree_routers.index import IndexedTree, Progress, Reader, TextIndex
 from metatree_routers.lines import best_line
+from metatree_routers.named_commits import named_commits, names_of_commits
 from metatree_routers.node_text import NodeText
 from metatree_routers.questions import rank_question
 from metatree_routers.ranking import Ranking, rank, readable, together
@@ -321,19 +322,23 @@ class TextEvidence:
         issue = issue[:MAX_CHARS].strip()  # a search asks with the stripped one
         token = self.commits.token() if self.commits is not None else ""
         similar: list[SimilarCommit] | None = None
+        named: list[SimilarCommit] = []
 
         def find(reader: Reader) -> T:
-            nonlocal similar
+            nonlocal similar, named
             key = (issue, reader.generation, token)
             with self._lock:
                 ranking = self._file_rankings.get(key)
             if ranking is None:
                 if similar is None:
-                    weights = sections(issue).term_weights()
-                    similar = self.commits.similar(weights) if self.commits is not None and token else []
+                    similar = []
+                    if self.commits is not None and token:
+                        parts = sections(issue)
+                        similar = self.commits.similar(parts.term_weights())
+                        named = named_commits(self.commits, names_of_commits(parts))
                 history = self._tree.index if token and isinstance(self._tree.index, Store) else None
                 look = CloseLook(_Texts(self._tree, reader), self._embedder, history)
-                ranking = rank(reader, issue, similar=similar, look=look)
+                ranking = rank(reader, issue, similar=similar, named=named, look=look)
                 with self._lock:
                     self._file_rankings[key] = ranking
                     while len(self._file_rankings) > _MOST_FILE_RANKINGS:

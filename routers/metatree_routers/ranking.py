@@ -10,7 +10,7 @@ the nodes that share words with the question.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +22,7 @@ from metatree_routers.clues import Pointer, Resolver, by_home, find_clues
 from metatree_routers.commit_index import MOST_FILES, SimilarCommit, nearest, votes
 from metatree_routers.embedding import cosines
 from metatree_routers.index import Reader
+from metatree_routers.named_commits import shares
 from metatree_routers.paths import path_scores
 from metatree_routers.postings import Postings
 from metatree_routers.records import Ints, Records
@@ -51,6 +52,8 @@ HISTORY_WEIGHT = 0.2
 """Of past commits like a report that touched a file, together."""
 NEAREST_WEIGHT = 0.2
 """Of the one most like the report alone."""
+NAMED_WEIGHT = 0.4
+"""Of a past commit that the report names and that touched this file alone."""
 MOST_CLUES = 4
 """Clues of a file that count, the strongest whole, each further one half as much."""
 UNSAID = 0.1
@@ -81,6 +84,8 @@ class Ranking:
     """Tool -> (the tool whose input it finds, the name of the input), where that brought it up."""
     commits: dict[int, list[SimilarCommit]] = field(default_factory=dict)
     """Past commits like the question that touched a file, the most similar first; where a history was read."""
+    named_commits: dict[int, list[SimilarCommit]] = field(default_factory=dict)
+    """Past commits that the question names and that touched a file."""
     seen: Seen | None = None
     """What a closer look at the best files has found."""
     _speakers: Ints | None = None
@@ -230,6 +235,7 @@ def rank(
     report: str,
     *,
     similar: Sequence[SimilarCommit] = (),
+    named: Sequence[SimilarCommit] = (),
     look: CloseLook | None = None,
 ) -> Ranking:
     """Rank all nodes for a report; a question of a sentence or a few goes through `questions.rank_question`.
@@ -238,6 +244,7 @@ def rank(
         reader: one moment of an index.
         report: what is to be mended.
         similar: past commits like the report; what they touched is evidence.
+        named: past commits that the report names.
         look: takes a closer look at the best files; None to go by words and commits alone.
     """
     records = reader.records
@@ -255,6 +262,9 @@ def rank(
     if commits:
         extra = extra + np.float32(HISTORY_WEIGHT) * share_of_best(commit_scores(reader, similar, commits))
         extra = extra + np.float32(NEAREST_WEIGHT) * nearest_scores(reader, similar, commits)
+    by_name = _by_file(reader, named)
+    if by_name:
+        extra = extra + np.float32(NAMED_WEIGHT) * named_scores(reader, named, by_name)
     seen = None
     if look is not None and len(records.homes):
         sums = whole_scores(records, matches, pointers, extra)
@@ -271,6 +281,7 @@ def rank(
         matches.weights,
         in_order(scores),
         commits=commits,
+        named_commits=by_name,
         seen=seen,
     )
 
@@ -287,18 +298,27 @@ def _by_file(reader: Reader, similar: Sequence[SimilarCommit]) -> dict[int, list
     return found
 
 
-def nearest_scores(
-    reader: Reader, similar: Sequence[SimilarCommit], commits: dict[int, list[SimilarCommit]]
-) -> Floats:
+def nearest_scores(reader: Reader, similar: Sequence[SimilarCommit], commits: Collection[int]) -> Floats:
     """Score each home by the one past commit most like the question that touched it: (h,)."""
+    return _for_source(reader, commits, lambda ids: nearest(similar, ids))
+
+
+def named_scores(reader: Reader, named: Sequence[SimilarCommit], files: Collection[int]) -> Floats:
+    """Score each home by the past commits that the question names: (h,)."""
+    return _for_source(reader, files, lambda ids: shares(named, ids))
+
+
+def _for_source(
+    reader: Reader, files: Collection[int], say: Callable[[Collection[str]], Mapping[str, float]]
+) -> Floats:
+    """Give homes the scores that are said for the ids of these files, if they are source: (h,)."""
     records = reader.records
-    source = {number for number in commits if records.role[number] == Role.SOURCE}
+    source = [file for file in files if records.role[file] == Role.SOURCE and records.home_row[file] >= 0]
     ids = reader.ids(source)
-    said = nearest(similar, ids.values())
+    said = say(ids.values())
     scores = np.zeros(len(records.homes), dtype=np.float32)
     for number in source:
-        if records.home_row[number] >= 0:
-            scores[records.home_row[number]] = said.get(ids[number], 0.0)
+        scores[records.home_row[number]] = said.get(ids[number], 0.0)
     return scores
 
 
@@ -441,9 +461,10 @@ def confidence(records: Records, matches: Matches, scores: Floats) -> float:
     return math.sqrt(min(1.0, covered / matches.total))
 
 
-def kept_cosines(reader: Reader, query: Floats, chunks: Iterable[int]) -> Floats:
-    """Give the cosine of each node whose vector is kept: (n,); 0 for the others."""
-    cosine = np.zeros(len(reader.records) + VECTOR_CHUNK, dtype=np.float32)
+def kept_cosines(reader: Reader, queries: Floats, chunks: Iterable[int]) -> Floats:
+    """Give the cosine of each node whose vector is kept with each of m queries: (m, n); 0 for the other nodes."""
+    n = len(reader.records)
+    cosine = np.zeros((len(queries), n + VECTOR_CHUNK), dtype=np.float32)
     for first, vectors in reader.vectors(chunks):
-        cosine[first : first + VECTOR_CHUNK] = cosines(vectors, query)
-    return np.where(reader.records.alive, cosine[: len(reader.records)], np.float32(0))
+        cosine[:, first : first + VECTOR_CHUNK] = cosines(vectors, queries)
+    return np.where(reader.records.alive, cosine[:, :n], np.float32(0))

@@ -38,6 +38,10 @@ def reasons(reader: Reader, ranking: Ranking, files: Sequence[int], parts: Secti
     for file in files:
         sentences = list(dict.fromkeys(pointer.reason for pointer in ranking.pointers.get(file, ())))
         sentences = sentences[:_MOST_NAMED]
+        if ranking.named_commits.get(file):
+            sentences.append(
+                f"touched by the commit that it names: {_called(ranking.named_commits[file][0])}"
+            )
         in_path = parts.telling(path_words(reader.records, postings, weights, file))
         if in_path:
             sentences.append(f"its path says {_spelled(in_path, spellings)}")
@@ -58,6 +62,8 @@ def reasons(reader: Reader, ranking: Ranking, files: Sequence[int], parts: Secti
             sentences.append(_touched(ranking.commits[file]))
         if ranking.seen is not None and file in ranking.seen.tests:
             sentences.append(f"changed together with {ranking.seen.tests[file]}")
+        elif ranking.seen is not None and file in ranking.seen.companions:
+            sentences.append(f"changed together with {ranking.seen.companions[file]}")
         said[file] = "; ".join(sentences)
     return said
 
@@ -103,8 +109,12 @@ def _spelled(terms: Sequence[str], spellings: Mapping[str, str]) -> str:
 
 
 def _touched(commits: Sequence[SimilarCommit]) -> str:
-    subject = commits[0].subject
+    more = f" and {len(commits) - 1} more" if len(commits) > 1 else ""
+    return f"touched by commits like it: {_called(commits[0])}{more}"
+
+
+def _called(commit: SimilarCommit) -> str:
+    subject = commit.subject
     if len(subject) > _MOST_SUBJECT_CHARS:
         subject = subject[: _MOST_SUBJECT_CHARS - 1].rstrip() + "…"
-    more = f" and {len(commits) - 1} more" if len(commits) > 1 else ""
-    return f"touched by commits like it: {commits[0].hash[:9]} “{subject}”{more}"
+    return f"{commit.hash[:9]} “{subject}”"

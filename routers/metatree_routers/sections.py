@@ -55,6 +55,8 @@ class Sections:
     traceback: str = ""
     is_long: bool = False
     """Whether it reads like a report and not like a question of a sentence or two."""
+    links: tuple[str, ...] = ()
+    """The addresses in it, each once; what they are made of are no words of the prose."""
 
     def texts(self) -> dict[str, str]:
         """Return the text of each section."""
@@ -145,8 +147,9 @@ def _sections(question: str) -> Sections:
     question = question.replace("\r\n", "\n").strip()
     title, _, body = question.partition("\n")
     title, body = title.strip(), _COMMENT.sub(" ", body)
+    links = tuple(dict.fromkeys(_URL.findall(f"{title}\n{body}")))
     if not body.strip() or len(question) < _LONG_CHARS:
-        return Sections(title=question)
+        return Sections(title=question, links=links)
     lines = _Lines()
     fence = ""
     tracing = noise = False
@@ -175,7 +178,9 @@ def _sections(question: str) -> Sections:
         else:
             lines.add(PROSE, _TAG.sub(" ", _URL.sub(" ", line)))
         before = line
-    return Sections(title, lines.text(PROSE), lines.text(CODE), lines.text(TRACEBACK), is_long=True)
+    return Sections(
+        title, lines.text(PROSE), lines.text(CODE), lines.text(TRACEBACK), is_long=True, links=links
+    )
 
 
 def _starts_code(line_before: str) -> bool:

@@ -1,4 +1,4 @@
-"""Files that were changed together with the tests that fit an issue."""
+"""Files that were changed together with the tests that fit an issue, or with the best files."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def test_a_file_without_a_word_of_the_issue_is_found_by_the_test_it_was_changed_
 
 
 def test_what_comes_after_the_commit_that_is_checked_out_is_unknown(shop: Path, tmp_path: Path) -> None:
-    def score() -> tuple[float, str]:
+    def score() -> float:
         with build_tree(shop, out=tmp_path / "tree", history=True) as tree:
             assert isinstance(tree.index, Store)
             found = touched_with(tree.index, {"test_coupons.py": 1.0}, {"alpha.py"})
-            return found["alpha.py"]
+            return found["alpha.py"]["test_coupons.py"]
 
     before = score()
     both = {"alpha": "x = 3\n", "test_coupons": "def test_coupons_charged_once(): 3\n"}
     _commit(shop, "Charge coupons once", **both)
-    assert score()[0] > before[0]
+    assert score() > before
     _git(shop, "checkout", "-q", "HEAD~1")  # the later commit is still in the repository
     assert score() == before
 
@@ -73,3 +73,25 @@ def test_sweeping_commits_say_nothing(shop: Path, tmp_path: Path) -> None:
         assert isinstance(tree.index, Store)
         assert touched_with(tree.index, {"test_coupons.py": 1.0}, {"m1.py"}) == {}
         assert touched_with(tree.index, {"none.py": 1.0}, {"m1.py"}) == {}
+
+
+def test_a_file_that_was_changed_with_the_best_file_comes_before_others(tmp_path: Path) -> None:
+    folder = tmp_path / "till"
+    folder.mkdir()
+    _git(folder, "init", "-q")
+    _commit(
+        folder,
+        "a",
+        coupons="def charge_coupons(twice): 1\n",
+        near="charge = 1\n",
+        far="charge = 1\n",
+        other="x = 1\n",
+    )
+    _commit(folder, "b", coupons="def charge_coupons(twice): 2\n", near="charge = 2\n", other="x = 2\n")
+    _commit(folder, "c", far="charge = 2\n")
+    with build_tree(folder, out=tmp_path / "tree", history=True) as tree:
+        found = {file.path: file for file in files_to_edit(ISSUE, tree)}
+        assert next(iter(found)) == "coupons.py"
+        assert found["near.py"].score > found["far.py"].score
+        assert "changed together with coupons.py" in found["near.py"].reason
+        assert "other.py" not in found  # nothing of the issue is in it

@@ -165,6 +165,16 @@ def test_the_last_frame_inside_the_tree_counts_most(code_tree: Tree) -> None:
     assert "traceback" not in reasons.get("shop/text.py", "")  # json/text.py is a file of another package
 
 
+def test_a_linked_file_is_found_and_one_of_another_project_is_not(code_tree: Tree) -> None:
+    issue = "Sums are wrong\n\nSomething is off by one, see {}#L12-L14. " + "We do not know why. " * 20
+    link = "https://example.org/me/shop/blob/0a1b2c3/"
+    found = rank_files(TextEvidence(code_tree), code_tree, issue.format(link + "shop/text.py"), 5)
+    assert {file.path: file.reason.partition(";")[0] for file in found}["shop/text.py"] == "is linked"
+    for elsewhere in ("other/text.py", "shop/text.pyx", "text.py.orig"):
+        others = rank_files(TextEvidence(code_tree), code_tree, issue.format(link + elsewhere), 5)
+        assert not any("is linked" in file.reason for file in others)
+
+
 def test_an_import_points_to_the_file_that_defines_the_name(code_tree: Tree) -> None:
     issue = (
         "Sums are wrong\n\n"
