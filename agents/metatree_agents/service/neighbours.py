@@ -2,15 +2,18 @@
 
 The sockets lie in a folder beside the file. They are a hint and nothing more: who cannot have one, or is not reached,
 looks at the file from time to time as well. That is so on Windows, where paths are longer than the 107 bytes that the
-name of a socket may have, and between machines or containers that share the file alone.
+name of a socket may have, and between machines or containers that share the file alone. A folder that somebody else
+put there, as anybody may in `/tmp`, is left alone: what is in it might be sockets of other programs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import secrets
 import socket
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,6 +32,7 @@ class Neighbours:
     """
 
     def __init__(self, database: Path) -> None:
+        self._database = database
         self.folder = database.with_name(database.name + "-servers")
         self._socket: socket.socket | None = None
         self._own: Path | None = None
@@ -39,6 +43,8 @@ class Neighbours:
         """Call a function on this event loop when another server wrote, where that can be."""
         try:
             self.folder.mkdir(mode=0o700, exist_ok=True)
+            if not self._is_ours():
+                return
             own = self.folder / secrets.token_hex(4)
             found = self._sender()
             found.bind(str(own))
@@ -58,9 +64,10 @@ class Neighbours:
         """Tell the others that something was written."""
         if time.monotonic() - self._listed_at >= LIST_S:
             self._listed_at = time.monotonic()
-            with suppress(OSError):
-                self._others = []
-                self._others = [each for each in self.folder.iterdir() if each != self._own]
+            self._others = []
+            with suppress(OSError, AttributeError):
+                if self._is_ours():
+                    self._others = [each for each in self.folder.iterdir() if each != self._own]
         for other in self._others[:]:
             try:
                 self._sender().sendto(b"", str(other))
@@ -68,9 +75,10 @@ class Neighbours:
                 # Who has a full queue will look; what nobody listens at was left by a server that was killed.
                 if getattr(exc, "errno", None) != errno.EAGAIN:
                     self._others.remove(other)
-                if isinstance(exc, ConnectionRefusedError) and other.is_socket():
+                if isinstance(exc, ConnectionRefusedError):
                     with suppress(OSError):
-                        other.unlink()
+                        if stat.S_ISSOCK(other.lstat().st_mode):
+                            other.unlink()
 
     def close(self) -> None:
         """Take the own socket away, and the folder with the last one."""
@@ -83,6 +91,15 @@ class Neighbours:
                     self.folder.rmdir()
             self._socket.close()
             self._socket = None
+
+    def _is_ours(self) -> bool:
+        """Say whether nobody can have put anything into the folder but this user and whose the database is."""
+        found = self.folder.lstat()
+        return (
+            stat.S_ISDIR(found.st_mode)
+            and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            and found.st_uid in (os.geteuid(), self._database.stat().st_uid)
+        )
 
     def _sender(self) -> socket.socket:
         if self._socket is None:

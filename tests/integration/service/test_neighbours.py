@@ -78,6 +78,37 @@ def test_what_a_killed_server_left_is_taken_away(tmp_path: Path, monkeypatch: py
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("way", ["anybody may write", "a link"])
+def test_a_folder_that_another_user_can_have_filled_is_left_alone(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "s.db"
+    folder = path.with_name("s.db-servers")
+    if way == "a link":
+        (tmp_path / "other").mkdir(mode=0o700)
+        folder.symlink_to("other")
+    else:
+        folder.mkdir()
+        folder.chmod(0o777)
+
+    async def run() -> None:
+        with (
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger,
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ended,
+        ):
+            stranger.bind(str(folder / "stranger"))
+            stranger.setblocking(False)
+            ended.bind(str(folder / "ended"))
+            ended.close()
+            async with watching(path) as heard:
+                await ask(path)
+                async with asyncio.timeout(20):
+                    assert await heard.get() is None
+                assert sorted(each.name for each in sockets(path)) == ["ended", "stranger"]
+            with pytest.raises(BlockingIOError):
+                stranger.recv(1)
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("way", ["long path", "file in the way", "one that does not read"])
 def test_where_nobody_can_be_told_the_file_is_looked_at(tmp_path: Path, way: str) -> None:
     path = tmp_path / "s.db"
