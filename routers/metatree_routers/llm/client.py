@@ -87,9 +87,12 @@ def open_client(
         event_hooks={"request": [_tell_turn]},
         **options,
     )
+    address = httpx2.URL(settings.base_url)
     return Client(
         api_key=settings.api_key,
-        base_url=settings.base_url,
+        # Left in the address, what comes after `?` would stand before the path of each request.
+        base_url=address.copy_with(query=None),
+        default_query=dict(address.params),
         max_retries=0,
         timeout=timeout_s,
         http_client=http,

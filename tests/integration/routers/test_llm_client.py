@@ -8,7 +8,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx2
 import pytest
+from metatree_routers.disk_cache import MemoryCache
 from metatree_routers.llm import LLMRouter
 
 from metatree.testing_server import ModelServer, Reply
@@ -49,6 +51,25 @@ def test_cookies_of_a_server_are_sent_back(
     request = request_of("a.py", "b.py")
     asyncio.run(routed(router_for(server), *[request] * 4))
     assert [r.headers.get("cookie") for r in server.requests] == [None, "node=1", "node=2", "node=3"]
+
+
+def test_what_an_address_asks_for_comes_behind_the_path(request_of: RequestOf) -> None:
+    asked: list[str] = []
+
+    def answered(request: httpx2.Request) -> httpx2.Response:
+        asked.append(str(request.url))
+        message = {"role": "assistant", "content": json.dumps(FINE)}
+        return httpx2.Response(200, json={"choices": [{"message": message, "finish_reason": "stop"}]})
+
+    router = LLMRouter(
+        "stub",
+        base_url="http://model.example/deployments/one/v1?api-version=2026-01-01&space=one",
+        cache=MemoryCache(),
+        transport=httpx2.MockTransport(answered),
+    )
+    assert asyncio.run(routed(router, *[request_of("a.py", "b.py")] * 2)) == ["id-1"] * 2
+    place = "http://model.example/deployments/one/v1/chat/completions"
+    assert asked == [f"{place}?api-version=2026-01-01&space=one"] * 2
 
 
 def test_fields_of_the_body_may_be_what_the_sdk_can_write(
