@@ -77,7 +77,7 @@ class CommitIndex:
             return False
         with self._lock:
             state = self._state()
-            if state["sources"] == wanted:
+            if (state["version"], state["sources"]) == (VERSION, wanted):
                 return True
             if self._store.read_only:  # what is indexed has to do
                 return bool(state["sources"]) and state["version"] == VERSION
