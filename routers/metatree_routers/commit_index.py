@@ -77,10 +77,10 @@ class CommitIndex:
             return False
         with self._lock:
             state = self._state()
-            if state["version"] == VERSION and state["sources"] == wanted:
+            if (state["version"], state["sources"]) == (VERSION, wanted):
                 return True
             if self._store.read_only:  # what is indexed has to do
-                return state["version"] == VERSION and bool(state["sources"])
+                return bool(state["sources"]) and state["version"] == VERSION
             with self._store.transaction():
                 state = self._state()
                 fresh = state["version"] == VERSION and all(

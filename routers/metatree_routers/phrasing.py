@@ -67,7 +67,7 @@ def steps_asked(question: str) -> list[str]:
 
     Example:
         >>> steps_asked("Please find flights to Rome. Then draw a chart and save the chart as a picture.")
-        ['flights Rome', 'draw chart', 'save chart picture']
+        ['find flights Rome', 'draw chart', 'save chart picture']
         >>> steps_asked("Could you please find flights to Rome?")
         []
     """
