@@ -32,15 +32,15 @@ demo: $(STAMP) ## build the tree of a well-known package, ask it a question, lis
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP) ## run the tests, on all cores
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 test-model: $(STAMP) ## run the tests that need a real model: a small one, downloaded once, on loopback
 	@$(BIN)/python .ci/model "$(MODEL)"
 	@$(BIN)/python -m pytest tests/model -m model
 
-test-real: $(STAMP) ## run the tests with real programs, servers and files of others; installs what is missing
+test-real: $(STAMP) ## run the tests with real programs, servers and files of others, two at a time; installs what is missing
 	@$(BIN)/python .ci/real "$(REAL)"
-	@$(BIN)/python -m pytest tests/real tests/integration/service -m real
+	@$(BIN)/python -m pytest tests/real tests/integration/service -m real -n 2 --dist worksteal $(ARGS)
 
 check: $(STAMP) ## format, lint, types, layers, docs; all of them, whatever the first says
 	@failed=; \

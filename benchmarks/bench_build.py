@@ -1,6 +1,6 @@
 """How fast trees of folders are built and indexed, how much memory that takes, and what an unchanged build costs.
 
-usage: python benchmarks/bench_build.py [FOLDER …]      (this repository when none is given)
+usage: python benchmarks/bench_build.py [--history] [FOLDER …]      (this repository when none is given)
 
 Each build runs in a process of its own and keeps its tree in a temporary folder; the folders are only read. `index` is
 the CPU that the text index takes, of that of the build without it.
@@ -24,10 +24,10 @@ from metatree_routers import TextEvidence
 HERE = Path(__file__).resolve()
 
 
-def measure_build(folder: Path, out: Path) -> dict[str, Any]:
+def measure_build(folder: Path, out: Path, *, history: bool) -> dict[str, Any]:
     """Build a tree in this process and return its figures; times in seconds, sizes in bytes."""
     started, cpu = time.perf_counter(), time.process_time()
-    with build_tree(folder, out=out) as tree:
+    with build_tree(folder, out=out, history=history or None) as tree:
         seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
         info = tree.info()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -46,9 +46,11 @@ def measure_build(folder: Path, out: Path) -> dict[str, Any]:
     }
 
 
-def in_own_process(folder: Path, out: Path) -> dict[str, Any]:
+def in_own_process(folder: Path, out: Path, *, history: bool) -> dict[str, Any]:
     """Return what `measure_build` gives in a fresh process."""
     command = [sys.executable, str(HERE), "--measure", str(out), str(folder)]
+    if history:
+        command.append("--history")
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     figures: dict[str, Any] = json.loads(done.stdout)
     return figures
@@ -58,10 +60,13 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Measure how trees of folders are built.")
     parser.add_argument("folders", nargs="*", type=Path, default=[HERE.parents[1]], metavar="FOLDER")
+    parser.add_argument(
+        "--history", action="store_true", help="read and index the commits of each folder too"
+    )
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.measure:
-        print(json.dumps(measure_build(given.folders[0], given.measure)))
+        print(json.dumps(measure_build(given.folders[0], given.measure, history=given.history)))
         return
     head = (
         "folder",
@@ -81,9 +86,10 @@ def main() -> None:
     print("|---|" + "---:|" * (len(head) - 1))
     for folder in given.folders:
         with tempfile.TemporaryDirectory() as out:
-            first = in_own_process(folder, Path(out))
+            first = in_own_process(folder, Path(out), history=given.history)
             again = min(
-                (in_own_process(folder, Path(out)) for _ in range(3)), key=lambda each: each["seconds"]
+                (in_own_process(folder, Path(out), history=given.history) for _ in range(3)),
+                key=lambda each: each["seconds"],
             )
         cells = (
             folder.resolve().name,

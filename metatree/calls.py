@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from metatree.errors import ToolFailed
@@ -147,7 +148,10 @@ class CallRecords:
     def __init__(self, store: Store, *, now: Callable[[], float] = time.time) -> None:
         self._store = store
         self._now = now
-        self._owner = this_process()
+
+    @cached_property
+    def _owner(self) -> str:
+        return this_process()  # three files to read, which no search needs that calls no tool
 
     async def claim(
         self, call: Call, *, key: str, run_id: str, tool: Tool, again: bool = False

@@ -98,9 +98,11 @@ class Contents:
         return cut_lines(file.lines, node.source)
 
     def _open(self, source: SourceRef, node_id: str, ref: Source) -> _File:
+        kept = self._file
+        if kept is not None and kept.path == ref.path and self._steady:
+            return kept
         root = disk_root(source)
         assert root is not None
-        kept = self._file
         if self._files is not None:
             if kept is None or kept.path != ref.path:
                 kept = self._file = self._given(self._files, source, node_id, ref)

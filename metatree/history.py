@@ -114,6 +114,28 @@ def commits(store: Store, source: str = "", *, since: int = 0) -> Iterator[Commi
         below = rows[-1][0]
 
 
+def messages(store: Store, source: str, since: int, most_chars: int) -> Iterator[tuple[int, str, str]]:
+    """Yield number, subject and beginning of the body of the commits of a source, newest first, as `commits` does.
+
+    Args:
+        store: the index store of a tree.
+        source: the mount of the source.
+        since: only commits with a higher number.
+        most_chars: of the body, at most so many characters.
+    """
+    below = 1 << 62
+    while True:
+        rows = store.rows(
+            "SELECT number, subject, substr(body, 1, ?) FROM history_commit WHERE number < ? AND number > ?"
+            " AND source = ? ORDER BY number DESC LIMIT ?",
+            (most_chars, below, since, source, _PAGE),
+        )
+        yield from rows
+        if len(rows) < _PAGE:
+            return
+        below = rows[-1][0]
+
+
 def commits_of(store: Store, path: str, source: str = "", *, limit: int = -1) -> list[Commit]:
     """Return the commits that touched a file under any of its names, newest first.
 
@@ -129,6 +151,15 @@ def commits_of(store: Store, path: str, source: str = "", *, limit: int = -1) ->
         (source, path, limit),
     )
     return [_commit(row) for row in rows]
+
+
+def said_of(store: Store, path: str, source: str = "", *, limit: int = -1) -> list[tuple[str, int, str, str]]:
+    """Return hash, time, author and subject of what `commits_of` returns."""
+    return store.rows(
+        "SELECT hash, at, author, subject FROM history_commit WHERE number IN (SELECT number FROM history_touch"
+        " WHERE file = (SELECT file FROM history_name WHERE source = ? AND path = ?)) ORDER BY number DESC LIMIT ?",
+        (source, path, limit),
+    )
 
 
 def commits_below(store: Store, folder: str, source: str = "", *, limit: int = -1) -> list[Commit]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from functools import lru_cache
 
-from metatree.history import Commit, commits_below, commits_of, names_of
+from metatree.history import Commit, commits_below, names_of, said_of
 from metatree.store import Store
 
 SOURCE_TYPE = "history"
@@ -30,15 +31,22 @@ def day(at: int) -> str:
 
 def commit_line(commit: Commit) -> str:
     """Return hash, day, author and subject of a commit on one line."""
-    return f"{commit.hash[:10]} {day(commit.at)} {commit.author}: {commit.subject}"
+    return _line(commit.hash, commit.at, commit.author, commit.subject)
+
+
+@lru_cache(maxsize=4_096)  # most commits touched several files
+def _line(name: str, at: int, author: str, subject: str) -> str:
+    return f"{name[:10]} {day(at)} {author}: {subject}"
 
 
 def history_content(store: Store, path: str, source: str = "", *, limit: int = MAX_LISTED) -> str:
     """Return the commits of a file, or of a folder, newest first, a line for each."""
-    found = commits_of(store, path, source, limit=limit + 1)
+    # An index asks this of every file: the rest of a commit, its message above all, is left where it is.
+    found = said_of(store, path, source, limit=limit + 1)
     if not found:
-        found = commits_below(store, path, source, limit=limit + 1)
-    lines = [commit_line(commit) for commit in found[:limit]]
+        below = commits_below(store, path, source, limit=limit + 1)
+        found = [(commit.hash, commit.at, commit.author, commit.subject) for commit in below]
+    lines = [_line(*said) for said in found[:limit]]
     names = names_of(store, path, source)
     if len(names) > 1:
         lines.append(f"Earlier names: {', '.join(name for name in names if name != path)}")

@@ -99,7 +99,11 @@ class Layer:
             " WHERE id IN (SELECT value FROM json_each(?))",
             (json.dumps(list(ids)),),
         )
-        return {row[0]: (_node(row, row[14]), row[15]) for row in rows}
+        # Parsed together: the attributes of a node are short, and a call for each costs more than what is in it.
+        attributes = json.loads(f"[{','.join(row[10] or '{}' for row in rows)}]")
+        return {
+            row[0]: (_node(row, row[14], said), row[15]) for row, said in zip(rows, attributes, strict=True)
+        }
 
     def has(self, node_id: str) -> bool:
         """Whether there is a row with this id, in the tree or detached."""
@@ -158,6 +162,14 @@ class Layer:
     def child_count(self, parent: str) -> int:
         """Return how many rows have this parent."""
         row = self.store.row("SELECT count(*) FROM node WHERE parent = ?", (parent,))
+        return int(row[0]) if row else 0
+
+    def child_total(self, parents: Sequence[str]) -> int:
+        """Return how many rows have one of these parents."""
+        row = self.store.row(
+            "SELECT count(*) FROM node WHERE parent IN (SELECT value FROM json_each(?))",
+            (json.dumps(parents),),
+        )
         return int(row[0]) if row else 0
 
     def count(self) -> int:
@@ -251,7 +263,7 @@ def _values(node: Node) -> tuple[Any, ...]:
     )
 
 
-def _node(row: Sequence[Any], content: str | None) -> Node:
+def _node(row: Sequence[Any], content: str | None, attributes: dict[str, Any] | None = None) -> Node:
     source = None
     if row[4] is not None:
         parts = tuple((first, last) for first, last in json.loads(row[8])) if row[8] else ()
@@ -264,7 +276,7 @@ def _node(row: Sequence[Any], content: str | None) -> Node:
         row[1],
         source,
         json.loads(row[9]) if row[9] else {},
-        json.loads(row[10]) if row[10] else {},
+        (json.loads(row[10]) if row[10] else {}) if attributes is None else attributes,
         row[11],
         bool(row[12]),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
@@ -211,6 +211,12 @@ class Overlay:
         if self.built is None:
             return self.memory.child_count(parent)
         return len(self._child_ids(parent)) if self.laid else self.built.child_count(parent)
+
+    def child_total(self, parents: Sequence[str]) -> int:
+        """Return the number of children of these nodes together."""
+        if self.built is not None and self.laid:
+            return sum(map(self.child_count, parents))
+        return (self.memory if self.built is None else self.built).child_total(parents)
 
     def child_page(self, parent: str, start: int, count: int) -> list[str]:
         """Return the ids of `count` children of a node from number `start` on, in the order of `children`."""

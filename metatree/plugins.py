@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 import sys
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metatree.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from importlib.metadata import EntryPoint
 
 ROUTERS = "metatree.routers"
@@ -32,6 +33,7 @@ _registered: dict[str, dict[str, Any]] = {}
 _made: dict[tuple[str, str], Any] = {}
 _available: dict[tuple[tuple[str, int], ...], dict[str, dict[str, EntryPoint]]] = {}
 _seen: dict[str, tuple[int, int]] = {}
+_folder = lru_cache(maxsize=256)(Path)  # making one takes longer than the rest of the look at a folder
 _log = logging.getLogger("metatree")
 
 
@@ -59,7 +61,7 @@ def _installed(path: str) -> int:
     A folder where a program writes its results changes all the time, and says nothing about packages.
     """
     try:
-        folder = Path(path or ".")
+        folder = _folder(path or ".")
         time = folder.stat().st_mtime_ns
         known = _seen.get(path)
         if known is None or known[0] != time:
@@ -84,8 +86,16 @@ def unregister(group: str, name: str) -> None:
 
 def names(group: str) -> list[str]:
     """Return the names of the parts of a group, registered ones first."""
-    own = _registered.get(group, {})
-    return [*own, *(name for name in available(group) if name not in own)]
+    return [name for name, _ in loaders(group)]
+
+
+def loaders(group: str) -> list[tuple[str, Callable[[], Any]]]:
+    """Return the names of the parts of a group, registered ones first, each with a function that does what `load` does.
+
+    It looks only once at what is installed.
+    """
+    own, found = _registered.get(group, {}), available(group)
+    return [(name, partial(_loaded, group, name, found)) for name in dict.fromkeys([*own, *found])]
 
 
 def load(group: str, name: str) -> Any:
@@ -94,10 +104,13 @@ def load(group: str, name: str) -> Any:
     Raises:
         UserError: there is none of this name, or it cannot be imported.
     """
+    return _loaded(group, name, available(group))
+
+
+def _loaded(group: str, name: str, found: dict[str, EntryPoint]) -> Any:
     own = _registered.get(group, {})
     if name in own:
         return own[name]
-    found = available(group)
     if name not in found:
         known = ", ".join(sorted({*own, *found})) or "none"
         raise UserError(

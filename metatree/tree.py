@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -215,6 +215,11 @@ class Tree:
         """Return the number of children of a node; raises as `children` does."""
         self._require(node)
         return self._overlay.child_count(_id(node))
+
+    def child_total(self, nodes: Sequence[str]) -> int:
+        """Return the number of children of several nodes together, which must be in the tree: that is not looked up."""
+        self._overlay.sync()
+        return self._overlay.child_total(nodes)
 
     def child_page(self, node: str | Node = ROOT, *, start: int = 0, count: int = 100) -> list[Node]:
         """Return `count` children of a node from number `start` on, as `children` has them, without reading the rest.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
+from hypothesis import settings
 
 for _name in [name for name in os.environ if name.startswith("METATREE_")]:
     del os.environ[_name]
@@ -20,6 +21,10 @@ for _name in [name for name in os.environ if name.startswith("METATREE_")]:
 # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would ignore it, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says how busy the machine is, and nothing of the code.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 _OWN = "198.18."

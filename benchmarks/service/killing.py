@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import random
 import signal
@@ -68,7 +69,7 @@ class Soak:
     ) -> None:
         self._database, self._folder = database, folder
         self._rng = random.Random(seed)
-        self._seeds = iter(range(seed * 1000, 2**31))
+        self._seeds = itertools.count(seed * 1000)
         self.outcome = Outcome(jobs)
         self._stopped: list[tuple[float, subprocess.Popen[Any]]] = []
         """When each process that is stopped goes on."""

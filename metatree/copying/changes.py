@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from metatree.copying.change_form import Change, is_well_formed
+from metatree.copying.circles import hang_at_top, may_hang
 from metatree.flags import FLAG, flag_ids
 from metatree.layer import ROOT, Layer
 from metatree.node import Node, Source, digest_of
@@ -128,12 +129,16 @@ def _apply_node(tree: Tree, layer: Layer, change: Change) -> int:
     node = _node(change.id, said)
     tree._overlay.wrote()
     place = next((i for i in (parent, *above(parent)) if i in tree and i != node.id), ROOT)
-    if layer.has(node.id):
+    if not may_hang(tree, layer, node.id, place):
+        place = parent = ROOT
+    known = layer.has(node.id)
+    if known:
         layer.rewrite(layer.next_seq(), node)
     else:
         layer.insert([(layer.next_seq(), node, place, position)])
-        _gather_children(tree, layer, node.id)
     layer.put(node.id, layer.next_seq(), place, position, None if place == parent else parent)
+    if not known:
+        _gather_children(tree, layer, node.id)
     for source, kind, target in said["links"]:
         layer.store.execute(
             "INSERT OR IGNORE INTO link(source, kind, target) VALUES (?, ?, ?)", (source, kind, target)
@@ -178,11 +183,18 @@ def _leave_children(tree: Tree, layer: Layer, node_id: str) -> None:
 
 def _gather_children(tree: Tree, layer: Layer, node_id: str) -> None:
     """Hang what missed a node under it, now that it is there."""
-    for child, position in layer.store.rows("SELECT id, position FROM node WHERE home = ?", (node_id,)):
-        layer.put(child, layer.next_seq(), node_id, position)
-    for (child,) in layer.store.rows("SELECT id FROM override WHERE home = ?", (node_id,)):
-        tree._overlay.put_override(layer.next_seq(), child, parent=node_id, home=None)
     tree._overlay.wrote()
+    for child, position in layer.store.rows("SELECT id, position FROM node WHERE home = ?", (node_id,)):
+        if may_hang(tree, layer, child, node_id):
+            layer.put(child, layer.next_seq(), node_id, position)
+            tree._overlay.wrote()
+        else:
+            hang_at_top(tree, layer, child)
+    for (child,) in layer.store.rows("SELECT id FROM override WHERE home = ?", (node_id,)):
+        if may_hang(tree, layer, child, node_id):
+            tree._overlay.put_override(layer.next_seq(), child, parent=node_id, home=None)
+        else:
+            hang_at_top(tree, layer, child)
 
 
 def _apply_flag(layer: Layer, change: Change) -> int:
@@ -203,7 +215,9 @@ def _apply_override(tree: Tree, layer: Layer, change: Change) -> int:
     if parent is not None:
         tree._overlay.wrote()
         place = next((i for i in (parent, *above(parent)) if i in tree), ROOT)
-        if place != parent:
+        if not may_hang(tree, layer, change.id, place):
+            fields |= {"parent": ROOT}
+        elif place != parent:
             fields |= {"parent": place, "home": parent}
     tree._overlay.put_override(layer.next_seq(), change.id, **fields)
     return 1

@@ -150,8 +150,8 @@ async def asearch(
         limits=limits,
         on_event=on_event,
         run_id=run_id,
+        link=None if blackboard is None else BoardLink(blackboard, run_id),
     )
-    run.link = None if blackboard is None else BoardLink(blackboard, run_id)
     given = {
         "questions": asked,
         "context": context if run.link is None else run.link.context(context),
@@ -257,6 +257,8 @@ async def aresume(
         if accept is None and given["accept"] == "function":
             raise UserError(f"run {run_id!r} was begun with an accept function: give it to resume again")
         own_tools = given.get("own_tools") if own_tools is None else own_tools
+        if blackboard is None:
+            blackboard = opened.enter_context(reopened(given.get("board"), tree))
         run = Search(
             tree,
             returns=given["returns"],
@@ -275,10 +277,8 @@ async def aresume(
             limits=limits or limits_of(folded.state.limits),
             on_event=on_event,
             run_id=run_id,
+            link=None if blackboard is None else BoardLink(blackboard, run_id),
         )
-        if blackboard is None:
-            blackboard = opened.enter_context(reopened(given.get("board"), tree))
-        run.link = None if blackboard is None else BoardLink(blackboard, run_id)
         token = kept.acquire(run_id)
         try:
             records = kept.read(run_id)  # now that nobody else writes

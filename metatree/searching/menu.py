@@ -194,8 +194,7 @@ class MenuMaker:
         branches deeper than others would draw the eye to them. An option with children stays, since the router
         may want all of it.
         """
-        branches = [option.id for option in menu.options if option.parent is None]
-        total = sum(self._tree.child_count(branch) for branch in branches)
+        total = self._tree.child_total([option.id for option in menu.options if option.parent is None])
         if not total or len(menu.options) + total > most:
             return None
         options: list[Option] = []

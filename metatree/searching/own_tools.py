@@ -143,9 +143,9 @@ def _of_plugins(tree: Tree) -> Iterator[Entry]:
 
     The function may take the tree, to say which tools it has for this one.
     """
-    for name in plugins.names(plugins.TOOLS):
+    for name, load in plugins.loaders(plugins.TOOLS):
         try:
-            part = plugins.load(plugins.TOOLS, name)
+            part = load()
             if not isinstance(part, Tool | ToolGroup) and callable(part):
                 part = part(tree) if inspect.signature(part).parameters else part()
             entries = (part,) if isinstance(part, Tool | ToolGroup) else tuple(part)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from metatree.errors import LeaseLost, UserError
@@ -69,6 +70,7 @@ class Search:
         limits: Limits,
         on_event: OnEvent | None,
         run_id: str,
+        link: BoardLink | None,
     ) -> None:
         for number, fallback in enumerate(fallbacks):
             if fallback is not ask_person and not callable(fallback):
@@ -79,6 +81,8 @@ class Search:
         self.limits = limits
         self.concurrency = concurrency
         self.on_event = on_event
+        self.link = link
+        """Its board, if any."""
         self.machine = SearchMachine()
         found = find_evidence(tree, required=router is None) if evidence is None else evidence or None
         suite = whole_suite(router, reader, tool_caller, composer, describer, evidence=found)
@@ -95,7 +99,9 @@ class Search:
             fallbacks=fallbacks,
             accepts=accepts,
             timeout_s=limits.effect_seconds,
-            board=self._board,
+            board=partial(
+                _board, tree, link
+            ),  # no method, or a search would be garbage that only a collector finds
         )
         menus = MenuMaker(
             tree,
@@ -118,8 +124,6 @@ class Search:
         self._menus = menus
         self.handlers = world.handlers() | toolbox.handlers()
         self.policies = world.policies() | toolbox.policies()
-        self.link: BoardLink | None = None
-        """Its board, if any."""
         self._emitted = 0
 
     async def drive(
@@ -167,12 +171,6 @@ class Search:
             self.link.finish(result)
         return result
 
-    def _board(self) -> Blackboard:
-        """Return the board for tools: that of the search, else the one in the tree's own memory."""
-        from metatree.blackboard import Blackboard
-
-        return Blackboard(self.tree) if self.link is None else self.link.board
-
     def _emit(self, state: SearchState) -> None:
         if self.link is not None:
             self.link.write(state)
@@ -184,6 +182,13 @@ class Search:
                 self.on_event(entry)
             except Exception:
                 _log.warning("on_event raised; the search goes on", exc_info=True)
+
+
+def _board(tree: Tree, link: BoardLink | None) -> Blackboard:
+    """Return the board for tools: that of the search, else the one in the tree's own memory."""
+    from metatree.blackboard import Blackboard
+
+    return Blackboard(tree) if link is None else link.board
 
 
 def _tools(given: Sequence[Tool | ToolGroup]) -> Sequence[Tool | ToolGroup]:
@@ -228,9 +233,8 @@ def waited_for(effects: Iterable[Effect]) -> str:
 
 def limits_json(limits: Limits) -> dict[str, Any]:
     """Return limits as the journal keeps them."""
-    return {
-        name: str(value) if isinstance(value, Decimal) else value for name, value in asdict(limits).items()
-    }
+    kept = {field.name: getattr(limits, field.name) for field in fields(limits)}
+    return {name: str(value) if isinstance(value, Decimal) else value for name, value in kept.items()}
 
 
 def limits_of(kept: Mapping[str, Any]) -> Limits:

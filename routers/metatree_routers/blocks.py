@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 
 import numpy as np
+import numpy.typing as npt
 
 MOST_TERMS = 64
 MOST_BYTES = 16_384
@@ -42,6 +43,31 @@ def pack(lists: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
         size += len(data)
     if terms:
         yield terms[0], _block(terms, parts)
+
+
+def pack_joined(
+    terms: Sequence[str], data: memoryview, ends: npt.NDArray[np.int64]
+) -> Iterator[tuple[str, bytes]]:
+    """Yield what `pack` yields, of lists that lie one behind the other: a block costs one copy, whatever is in it.
+
+    Args:
+        terms: in order.
+        data: all lists, in the order of the terms, as bytes.
+        ends: (n,) where in `data` the list of each term ends.
+    """
+    names = [_encoded(term) for term in terms]
+    name_lengths = np.fromiter(map(len, names), dtype=_NUMBER, count=len(names))
+    lengths = np.diff(ends, prepend=0).astype(_NUMBER)
+    ends_of = ends.tolist()
+    first, start = 0, 0
+    while first < len(terms):
+        last = min(first + MOST_TERMS, bisect_right(ends_of, start + MOST_BYTES, first + 1))
+        last = max(last, first + 1)
+        end = ends_of[last - 1]
+        head = np.array([last - first], dtype=_NUMBER).tobytes()
+        counts = name_lengths[first:last].tobytes() + lengths[first:last].tobytes()
+        yield terms[first], b"".join([head, counts, *names[first:last], data[start:end]])
+        first, start = last, end
 
 
 def _block(terms: Sequence[str], parts: Sequence[bytes]) -> bytes:

@@ -11,20 +11,21 @@ import json
 import math
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from metatree.history import commits, find_commits, history_sources, history_state, touches
+from metatree.history import find_commits, history_sources, history_state, messages, touches
 from metatree.store import Store
+from metatree_routers.blocks import found_in, places
 from metatree_routers.bm25 import BM25
 from metatree_routers.postings import Postings, SegmentBuilder, decode
 from metatree_routers.tables import pages
-from metatree_routers.text import terms
+from metatree_routers.text import Vocabulary, terms
 
-VERSION = 1
+VERSION = 2
 MESSAGE = BM25(k1=1.2, b=0.6)
 SUBJECT_WEIGHT = 2.0
 MOST_BODY_CHARS = 2_000
@@ -65,8 +66,12 @@ class CommitIndex:
         self._store = store
         self._lock = threading.Lock()
 
-    def refresh(self) -> bool:
-        """Index the commits that are new, where the store can be written; say whether any are indexed."""
+    def refresh(self, vocabulary: Vocabulary | None = None) -> bool:
+        """Index the commits that are new, where the store can be written; say whether any are indexed.
+
+        Args:
+            vocabulary: words that are known already, so that they cost less; more are added.
+        """
         wanted = self._history()
         if not wanted:
             return False
@@ -83,17 +88,12 @@ class CommitIndex:
                 )
                 if not fresh or state["segments"] >= MOST_SEGMENTS:
                     state = self._cleared()
-                builder = SegmentBuilder()
+                builder = SegmentBuilder(vocabulary)
                 for mount, (epoch, _) in wanted.items():
                     last = since = state["sources"].get(mount, (epoch, 0))[1]
-                    for commit in commits(self._store, mount, since=since):
-                        builder.add(
-                            commit.number,
-                            title=commit.subject,
-                            about="",
-                            content=commit.body[:MOST_BODY_CHARS],
-                        )
-                        last = max(last, commit.number)
+                    for number, subject, body in messages(self._store, mount, since, MOST_BODY_CHARS):
+                        builder.add(number, title=subject, about="", content=body)
+                        last = max(last, number)
                     wanted[mount] = (epoch, last)
                 if len(builder):
                     self._write(state["segments"], builder)
@@ -134,22 +134,26 @@ class CommitIndex:
         self._store.execute("DROP TABLE IF EXISTS commit_posting")
         self._store.execute("DROP TABLE IF EXISTS commit_length")
         self._store.execute(
-            "CREATE TABLE commit_posting(segment INTEGER NOT NULL, term TEXT NOT NULL, data BLOB NOT NULL,"
-            " PRIMARY KEY (segment, term)) WITHOUT ROWID"
+            "CREATE TABLE commit_posting(segment INTEGER NOT NULL, block INTEGER NOT NULL, data BLOB NOT NULL,"
+            " PRIMARY KEY (segment, block))"
         )
-        self._store.execute("CREATE TABLE commit_length(segment INTEGER PRIMARY KEY, data BLOB NOT NULL)")
+        self._store.execute(
+            "CREATE TABLE commit_length(segment INTEGER PRIMARY KEY, data BLOB NOT NULL, firsts TEXT NOT NULL)"
+        )
         return {"version": VERSION, "segments": 0, "sources": {}}
 
     def _write(self, number: int, builder: SegmentBuilder) -> None:
         segment = builder.build()
+        blocks = list(segment.blocks())
         self._store.execute_many(
-            "INSERT INTO commit_posting(segment, term, data) VALUES (?, ?, ?)",
-            ((number, term, data) for term, data in segment.lists()),
+            "INSERT INTO commit_posting(segment, block, data) VALUES (?, ?, ?)",
+            ((number, block, data) for block, (_, data) in enumerate(blocks)),
         )
         lengths = SUBJECT_WEIGHT * segment.lengths[:, 0] + segment.lengths[:, 2]
         rows = np.stack([segment.nodes, lengths.astype(np.int32)], axis=1)
         self._store.execute(
-            "INSERT INTO commit_length(segment, data) VALUES (?, ?)", (number, rows.tobytes())
+            "INSERT INTO commit_length(segment, data, firsts) VALUES (?, ?, ?)",
+            (number, rows.tobytes(), json.dumps([first for first, _ in blocks])),
         )
 
     def similar(self, weights: Mapping[str, float], k: int = 100) -> list[SimilarCommit]:
@@ -225,14 +229,16 @@ class CommitIndex:
         data = data[np.argsort(data[:, 0], kind="stable")]
         return data[:, 0], data[:, 1].astype(np.float32)
 
-    def _postings(self, terms: Iterable[str]) -> dict[str, Postings]:
+    def _postings(self, terms: Collection[str]) -> dict[str, Postings]:
         found: dict[str, list[Postings]] = {}
-        for page in pages(sorted(terms), _IN):
-            marks = ",".join("?" * len(page))
-            for term, data in self._store.rows(
-                f"SELECT term, data FROM commit_posting WHERE term IN ({marks})", page
-            ):
-                found.setdefault(term, []).append(decode(data))
+        for segment, firsts in self._store.rows("SELECT segment, firsts FROM commit_length"):
+            wanted = places(json.loads(firsts), terms)
+            for page in pages(sorted(wanted), _IN):
+                marks = ",".join("?" * len(page))
+                sql = f"SELECT block, data FROM commit_posting WHERE segment = ? AND block IN ({marks})"
+                for block, packed in self._store.rows(sql, (segment, *page)):
+                    for term, data in found_in(packed, wanted[block]):
+                        found.setdefault(term, []).append(decode(data))
         return {term: parts[0] if len(parts) == 1 else np.concatenate(parts) for term, parts in found.items()}
 
 

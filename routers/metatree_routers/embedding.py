@@ -81,11 +81,11 @@ def quantise(vectors: Vectors) -> npt.NDArray[np.int8]:
     return np.asarray(np.rint(vectors / peak * 127), dtype=np.int8)
 
 
-def cosines(stored: npt.NDArray[np.int8], query: Vectors) -> npt.NDArray[np.float32]:
-    """Give the cosine of each stored vector with one query vector of length 1; 0 for a vector of zeros."""
+def cosines(stored: npt.NDArray[np.int8], queries: Vectors) -> npt.NDArray[np.float32]:
+    """Give the cosine of each of n stored vectors with each of m vectors of length 1: (m, n); 0 for one of zeros."""
     vectors = stored.astype(np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    return np.asarray(vectors @ query / np.maximum(lengths, 1e-9), dtype=np.float32)
+    return np.asarray(queries @ vectors.T / np.maximum(lengths, 1e-9), dtype=np.float32)
 
 
 _lock = threading.Lock()

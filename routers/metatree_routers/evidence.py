@@ -372,8 +372,9 @@ class TextEvidence:
     def refresh(self) -> int:
         """Bring the index up to date; return how many nodes were indexed or removed."""
         changed = self.index.refresh(self._progress)
+        words = self.index.take_vocabulary()
         if self.commits is not None:
-            self.commits.refresh()
+            self.commits.refresh(words)  # what people say of code is mostly said in it
         if changed:
             with self._lock:
                 self._known_lines.clear()

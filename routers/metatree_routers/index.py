@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from metatree.node import Node
@@ -100,8 +101,13 @@ class TextIndex:
                     done += len(batch.parents) + len(batch.gone)
                     self.tables.merge()
             self._rebuild_when_mostly_dead()
-            self._words = None
         return done
+
+    def take_vocabulary(self) -> Vocabulary | None:
+        """Give up the words that the last refresh met, if there was anything to do: they cost memory."""
+        with self._refreshing:
+            words, self._words = self._words, None
+        return words
 
     def _rebuild_when_mostly_dead(self) -> None:
         if self.tables.next_number() > 2 * len(self._tree) + _LEAST_DEAD:
@@ -117,11 +123,15 @@ class TextIndex:
         changed: dict[int, bool] = {}
         numbers = _Numbers(tables, batch)
         builder = SegmentBuilder(self._vocabulary())
+        # In a large tree, vectors are made for the candidates of a question only: it costs 20 ms then, and would make
+        # the build half as long again.
+        with_vectors = self._embedder is not None and len(tree) <= MOST_VECTORS
         heads: list[str] = []
         for page in pages(tree.changes(batch.sequence), _PAGE):
             ids = [id_ for _, id_, there in page if there]
-            numbers.look_up(id_ for _, id_, _ in page)
             texts = {node.id: (node, parent, content) for node, parent, content in tree.texts(ids)}
+            parents = (parent for _, parent, _ in texts.values() if parent is not None)
+            numbers.look_up(chain((id_ for _, id_, _ in page), parents))
             for sequence, id_, _ in page:
                 full = builder.raw_tokens >= self._batch_tokens or len(builder) >= BATCH_NODES
                 if full and sequence > batch.sequence:  # what has the same number belongs to one batch
@@ -148,7 +158,8 @@ class TextIndex:
                     builder.add(
                         number, title=text.title, about=text.about, content=text.content, exact=text.exact
                     )
-                    heads.append(text.head())
+                    if with_vectors:
+                        heads.append(text.head())
             else:
                 if progress is not None:
                     progress(done + len(changed), max(len(tree), done + len(changed)))
@@ -158,9 +169,7 @@ class TextIndex:
             batch.sequence = max(batch.sequence, end)
         batch.gone = [number for number, there in changed.items() if not there]
         batch.segment = builder.build()
-        # In a large tree, vectors are made for the candidates of a question only: it costs 20 ms then, and would make
-        # the build half as long again.
-        embedder = self._embedder() if self._embedder and heads and len(tree) <= MOST_VECTORS else None
+        embedder = self._embedder() if self._embedder and heads else None
         if embedder is not None:
             batch.vectors = quantise(embedder.embed(heads))
         return batch
@@ -217,12 +226,12 @@ class _Numbers:
         self._known: dict[str, int] = {".": ROOT_NUMBER}
         self._absent: set[str] = set()
 
-    def look_up(self, ids: Any) -> None:
+    def look_up(self, ids: Iterable[str]) -> None:
         """Read the numbers of many ids at once."""
-        ids = set(ids)
-        found = self._tables.numbers(ids)
+        asked = set(ids) - self._known.keys()
+        found = self._tables.numbers(asked)
         self._known.update(found)
-        self._absent = ids - found.keys()
+        self._absent = asked - found.keys()
 
     def has(self, id_: str) -> bool:
         """Say whether a node has a number; those of `look_up` suffice."""

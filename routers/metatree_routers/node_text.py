@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from metatree.node import Node
 from metatree_routers.titles import title_term
+from metatree_routers.toolsets import TOOL_KINDS
 
 _ASSIGNED = re.compile(r"^(?: {4}|\t)?([A-Za-z_]\w{2,})[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 _MAX_SUFFIX = 6
+_JOINED = re.compile(r"[_\-/{}.]+|(?<=[a-z0-9])(?=[A-Z])")
 
 HEAD_CHARS = 200
 """Measured on questions over papers, filings and conversations: as good as the whole text, in a third of the time."""
@@ -26,11 +28,18 @@ class NodeText:
     exact: tuple[str, ...] = ()
     """Terms kept as they are: `=name` for a name that is defined here, `/a/b.py` for each end of a file's path,
     `~title` for a title that is a name."""
+    is_tool: bool = False
 
     def head(self) -> str:
-        """Return what its vector is made of: title, description, and the beginning of the content."""
-        said = f"{self.title}\n{self.about}"
-        return said if len(said) >= HEAD_CHARS else f"{said}\n{self.content[: HEAD_CHARS - len(said)]}"
+        """Return what its vector is made of: title, description, and the beginning of the content.
+
+        Of a tool in lower case, its name cut into words: `FinanceTool` has tokens that no request has.
+        """
+        title = " ".join(_JOINED.split(self.title)) if self.is_tool else self.title
+        said = f"{title}\n{self.about}"
+        if len(said) < HEAD_CHARS:
+            said = f"{said}\n{self.content[: HEAD_CHARS - len(said)]}"
+        return said.lower() if self.is_tool else said
 
     @classmethod
     def of(cls, node: Node, content: str) -> NodeText:
@@ -43,7 +52,8 @@ class NodeText:
         about = [node.description] if node.kind != "turn" else []
         more = [str(node.attributes.get(key) or "") for key in ("signature", "docstring")]
         about += [text for text in more if text and text not in node.description]
-        return cls(title, "\n".join(about), content, tuple(_exact(node, path, content)))
+        exact = tuple(_exact(node, path, content))
+        return cls(title, "\n".join(about), content, exact, is_tool=node.kind in TOOL_KINDS)
 
 
 def path_ends(path: str) -> Iterator[str]:

@@ -11,6 +11,12 @@ from metatree_routers.text import expand, raw_tokens, terms
 ASKING_WEIGHT = 0.15
 """Of a word of asking, of what its place in the question would give it."""
 
+MOST_STEPS = 12
+"""Of a request, the first so many are compared by themselves."""
+_LEAST_WORDS = 2
+"""Of a step: one word alone is near to anything."""
+_BETWEEN = re.compile(r"(?<=[.!?;])\s+|,?\s+(?:and|then|also|finally)\s+", re.IGNORECASE)
+
 _ASKING = (
     "please could provide give tell show need want like help know look looking interested also additionally let get "
     "answer question state explain round decimal place define calculate compute base judgment use using useful "
@@ -53,9 +59,25 @@ def words_asked(question: str) -> str:
         >>> words_asked("Could you please give me the weather in Oslo?")
         'weather Oslo'
     """
+    return " ".join(_telling(question)) or question
+
+
+def steps_asked(question: str) -> list[str]:
+    """Return the words of each step that a request takes, as `words_asked` does; empty when it is one step.
+
+    Example:
+        >>> steps_asked("Please find flights to Rome. Then draw a chart and save the chart as a picture.")
+        ['flights Rome', 'draw chart', 'save chart picture']
+        >>> steps_asked("Could you please find flights to Rome?")
+        []
+    """
+    steps = [words for part in _BETWEEN.split(question) if len(words := _telling(part)) >= _LEAST_WORDS]
+    return [" ".join(words) for words in steps[:MOST_STEPS]] if len(steps) > 1 else []
+
+
+def _telling(text: str) -> list[str]:
     asking = asking_terms()
-    said = [word for word in raw_tokens(question) if (found := expand(word)) and not asking.issuperset(found)]
-    return " ".join(said) or question
+    return [word for word in raw_tokens(text) if (found := expand(word)) and not asking.issuperset(found)]
 
 
 def wants_amount(question: str) -> bool:

@@ -13,14 +13,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from metatree_routers.text import Vocabulary
+from metatree_routers.blocks import pack_joined
+from metatree_routers.text import TEXT_END, Vocabulary
 
 POSTING = np.dtype([("node", "<i4"), ("content", "<u2"), ("title", "u1"), ("about", "u1")])
 """One node that holds a term: its number, and how often the term is in each field (saturating)."""
 
 FIELDS = ("title", "about", "content")
 _LIMITS = (255, 255, 65_535)
-_N_FIELDS = len(FIELDS)
+_FIELD_BITS = 2
+_SLOTS = 1 << _FIELD_BITS
+"""Places of a node in the stream of texts: one for each field, and one that stays empty."""
+_PENDING_CHARS = 1 << 18
+_PIECE = 1 << 16
+_TOKEN_CHARS = 8
+"""A raw token takes about so many characters of code; texts that are not cut yet are counted by it."""
 
 Postings = npt.NDArray[Any]
 """(n,) array of `POSTING`."""
@@ -37,7 +44,8 @@ class SegmentBuilder:
         self._vocabulary = Vocabulary() if vocabulary is None else vocabulary
         self._nodes = array("i")
         self._raw = array("i")
-        self._ends = array("q")
+        self._pending: list[str] = []
+        self._pending_chars = 0
         self._exact_terms = array("q")
         self._exact_slots = array("q")
 
@@ -46,8 +54,8 @@ class SegmentBuilder:
 
     @property
     def raw_tokens(self) -> int:
-        """How many raw tokens were added: a measure of the memory that `build` takes (about 40 bytes each)."""
-        return len(self._raw)
+        """About how many raw tokens were added: a measure of the memory that `build` takes (about 40 bytes each)."""
+        return len(self._raw) + self._pending_chars // _TOKEN_CHARS + len(self._pending)
 
     def add(self, node: int, *, title: str, about: str, content: str, exact: Iterable[str] = ()) -> None:
         """Add the text of one node, once for each node.
@@ -55,40 +63,42 @@ class SegmentBuilder:
         Args:
             exact: terms that are kept as they are, as part of the title; they do not count for its length.
         """
-        slot = len(self._nodes) * _N_FIELDS
+        slot = len(self._nodes) << _FIELD_BITS
         self._nodes.append(node)
-        for text in (title, about, content):
-            if text:
-                self._raw.extend(self._vocabulary.encode(text))
-            self._ends.append(len(self._raw))
+        self._pending += (title, about, content, "")
+        self._pending_chars += len(title) + len(about) + len(content)
         for term in exact:
             self._exact_terms.append(self._vocabulary.number(term))
             self._exact_slots.append(slot)
+        if self._pending_chars > _PENDING_CHARS:
+            self._cut()
+
+    def _cut(self) -> None:
+        """Cut the texts that wait, all together: most are a few words, and each call costs more than these."""
+        self._raw.extend(self._vocabulary.encode_all(self._pending))
+        self._pending.clear()
+        self._pending_chars = 0
 
     def build(self) -> Segment:
         """Give the posting lists and the lengths of the nodes added so far."""
-        n_slots = max(len(self._ends), _N_FIELDS)
+        self._cut()
         raw = np.frombuffer(self._raw, dtype=np.int32) if self._raw else np.zeros(0, np.int32)
-        ends = np.frombuffer(self._ends, dtype=np.int64) if self._ends else np.zeros(n_slots, np.int64)
-        slots = np.repeat(np.arange(n_slots, dtype=np.int64), np.diff(ends, prepend=0))
-        term, slot = _expand(raw, slots, *self._vocabulary.expand_all())
-        lengths = np.bincount(slot, minlength=n_slots).reshape(-1, _N_FIELDS)
-        if self._exact_terms:
-            term = np.concatenate([term, np.frombuffer(self._exact_terms, dtype=np.int64)])
-            slot = np.concatenate([slot, np.frombuffer(self._exact_slots, dtype=np.int64)])
-        keys = term * n_slots + slot
-        keys.sort()
-        starts = np.flatnonzero(np.diff(keys, prepend=-1))
-        times = np.diff(starts, append=len(keys))
-        keys = keys[starts]
-        return _segment(
-            self._vocabulary.terms,
-            np.array(self._nodes, dtype=np.int32),
-            lengths,
-            keys // n_slots,
-            keys % n_slots,
-            times,
+        flat, sizes = (np.array(each, dtype=np.int64) for each in self._vocabulary.expand_all())
+        exact = (
+            np.frombuffer(self._exact_terms, dtype=np.int64) if self._exact_terms else np.zeros(0, np.int64)
         )
+        terms, rank = _in_order(self._vocabulary.terms, exact, raw, flat, sizes)
+        # A key is a term's place above a slot; the terms of the vocabulary become keys, so that those of the texts are.
+        shift = max(((len(self._nodes) << _FIELD_BITS) - 1).bit_length(), _FIELD_BITS)
+        rank <<= shift
+        keys, lengths = _expand(raw, rank[flat], sizes)
+        if len(exact):
+            slots = np.frombuffer(self._exact_slots, dtype=np.int64)
+            keys = np.concatenate([keys, rank[exact] | slots])
+        keys.sort()
+        nodes = np.array(self._nodes, dtype=np.int32)
+        lengths = lengths.reshape(-1, _SLOTS)[:, : len(FIELDS)]
+        return _segment(terms, nodes, lengths, keys, shift)
 
 
 class Segment:
@@ -105,15 +115,11 @@ class Segment:
         self.lengths: npt.NDArray[np.int64] = lengths
         """(n, 3) terms in title, about and content."""
 
-    def lists(self) -> Iterator[tuple[str, bytes]]:
-        """Yield each term, in order, with its posting list as bytes."""
-        data = self._records.tobytes()
-        size = POSTING.itemsize
-        starts = self._starts.tolist()
-        for number in sorted(range(len(self._terms)), key=self._terms.__getitem__):
-            if starts[number] == starts[number + 1]:  # a word of another batch
-                continue
-            yield self._terms[number], data[starts[number] * size : starts[number + 1] * size]
+    def blocks(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the posting lists of all terms in blocks, see `blocks`, each with its first term."""
+        return pack_joined(
+            self._terms, self._records.view(np.uint8).data, self._starts[1:] * POSTING.itemsize
+        )
 
     def postings(self, term: str) -> Postings:
         """Give the posting list of one term; for tests and experiments, since it searches."""
@@ -130,37 +136,86 @@ def decode(data: bytes) -> Postings:
     return np.frombuffer(data, dtype=POSTING)
 
 
+def _in_order(
+    known: list[str],
+    exact: npt.NDArray[np.int64],
+    raw: npt.NDArray[np.int32],
+    flat: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Give the terms of a batch in order, and the place of each term of the vocabulary among them.
+
+    Sorting by place instead of number lays the posting lists one behind the other as they are written.
+    """
+    here = np.zeros(len(sizes), dtype=bool)
+    here[raw] = True
+    used = np.zeros(len(known), dtype=bool)  # the vocabulary has words of other batches too
+    used[flat[np.repeat(here, sizes)]] = True
+    used[exact] = True
+    numbers = np.flatnonzero(used).tolist()
+    numbers.sort(key=known.__getitem__)
+    rank = np.zeros(len(known), dtype=np.int64)
+    rank[numbers] = np.arange(len(numbers))
+    return [known[number] for number in numbers], rank
+
+
 def _expand(
-    raw: npt.NDArray[np.int32], slots: npt.NDArray[np.int64], terms: array[int], counts: array[int]
+    raw: npt.NDArray[np.int32], keys: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Replace each raw token by its terms."""
-    # Copies, since an array whose buffer is shared cannot grow.
-    sizes, flat = np.array(counts, dtype=np.int64), np.array(terms, dtype=np.int64)
-    first = np.cumsum(sizes) - sizes
-    times = sizes[raw]
-    total = int(times.sum())
-    within = np.arange(total, dtype=np.int64) - np.repeat(np.cumsum(times) - times, times)
-    return flat[np.repeat(first[raw], times) + within], np.repeat(slots, times)
+    """Replace each raw token by the keys of its terms, with the slot; give the number of terms of each slot too.
+
+    It goes by pieces, since the memory of a large array costs more to get from the system than to fill.
+    """
+    starts = np.cumsum(sizes) - sizes
+    pieces = [raw[at : at + _PIECE] for at in range(0, len(raw), _PIECE)]
+    found = np.empty(sum(int(sizes[piece].sum()) for piece in pieces), dtype=np.int64)
+    text_ends = [np.zeros(1, np.int64)]
+    done = slot = 0
+    for piece in pieces:
+        times = sizes[piece]
+        ends = np.cumsum(times)
+        total = int(ends[-1])
+        marks = piece == TEXT_END  # each text ends with one, which has no term
+        text_ends.append(ends[marks] + done)
+        at = np.repeat(starts[piece] + times - ends, times)
+        at += np.arange(total)
+        keys_here = found[done : done + total]
+        np.take(keys, at, out=keys_here)
+        keys_here |= np.repeat(np.cumsum(marks) + slot, times)
+        done += total
+        slot += int(np.count_nonzero(marks))
+    borders = np.concatenate(text_ends)
+    return found, borders[1:] - borders[:-1]
 
 
 def _segment(
     terms: list[str],
     nodes: npt.NDArray[np.int32],
     lengths: npt.NDArray[np.int64],
-    term: npt.NDArray[np.int64],
-    slot: npt.NDArray[np.int64],
-    times: npt.NDArray[np.int64],
+    keys: npt.NDArray[np.int64],
+    shift: int,
 ) -> Segment:
-    """Join the three fields of the same term and node to one posting; `term` and `slot` are sorted."""
-    position, field = slot // _N_FIELDS, slot % _N_FIELDS
-    first = np.ones(len(term), dtype=bool)
-    if len(term):
-        first[1:] = (np.diff(term) != 0) | (np.diff(position) != 0)
+    """Join the fields of the same term and node to one posting; `keys` are sorted."""
+    starts = np.flatnonzero(_changes(keys))
+    times = np.diff(starts, append=len(keys))
+    keys = keys[starts]
+    field = (keys & _SLOTS - 1).astype(np.uint8)
+    keys >>= _FIELD_BITS
+    first = _changes(keys)
     group = np.cumsum(first) - 1
-    records = np.zeros(int(first.sum()), dtype=POSTING)
-    records["node"] = nodes[position[first]] if len(term) else 0
+    keys = keys[first]
+    records = np.zeros(len(keys), dtype=POSTING)
+    shift -= _FIELD_BITS
+    records["node"] = nodes[keys & (1 << shift) - 1] if len(keys) else 0
     for number, (name, limit) in enumerate(zip(FIELDS, _LIMITS, strict=True)):
-        mine = field == number
+        mine = np.flatnonzero(field == number)
         records[name][group[mine]] = np.minimum(times[mine], limit)
-    starts = np.searchsorted(term[first], np.arange(len(terms) + 1))
-    return Segment(terms, starts.astype(np.int64), records, nodes, lengths[: len(nodes)])
+    ends = np.searchsorted(keys, np.arange(len(terms) + 1) << shift)
+    return Segment(terms, ends.astype(np.int64), records, nodes, lengths)
+
+
+def _changes(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Say which keys are others than the one before."""
+    changes = np.ones(len(keys), dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=changes[1:])
+    return changes

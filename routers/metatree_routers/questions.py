@@ -22,7 +22,7 @@ from metatree_routers.embedding import Embedder
 from metatree_routers.figures import add_figures
 from metatree_routers.index import MOST_VECTORS, Reader
 from metatree_routers.inputs import add_finders
-from metatree_routers.phrasing import asking_terms, wants_amount, without_asking, words_asked
+from metatree_routers.phrasing import asking_terms, steps_asked, wants_amount, without_asking, words_asked
 from metatree_routers.ranking import (
     Matches,
     Ranking,
@@ -42,7 +42,7 @@ from metatree_routers.statements import WEIGHT as STATEMENT_WEIGHT
 from metatree_routers.statements import related_terms
 from metatree_routers.tables import VECTOR_CHUNK
 from metatree_routers.text import term_counts
-from metatree_routers.toolsets import put_in_order, take_together
+from metatree_routers.toolsets import TOOL_KINDS, put_in_order, take_together
 
 Floats = npt.NDArray[np.float32]
 Nodes = npt.NDArray[np.intp]
@@ -52,6 +52,10 @@ NEAREST = 50
 """In a small tree, so many nodes are candidates for their meaning alone."""
 EMBEDDING_WEIGHT = 0.75
 """Of the z-score of the nearness in meaning, of one standard deviation of the scores."""
+TOOL_MEANING = 1.0
+"""The same for tools, which say in a line or two what they are for."""
+STEP_SHARE = 0.5
+"""Of the nearness of a tool, how much is that to the nearest step of the request; the rest is that to all of it."""
 ABOVE_WEIGHT = 0.5
 """Of the nearness of each ancestor, of that of the node itself."""
 LEAST_CONFIDENCE = 0.05
@@ -195,13 +199,19 @@ def _add_meaning(
     candidates: Nodes,
     competing: npt.NDArray[np.bool_],
 ) -> Nodes:
-    """Add the z-score of the nearness in meaning, a node's own and that of what it lies in; return the candidates."""
-    query = embedder.embed([words_asked(question)])[0]
+    """Add the z-score of the nearness in meaning, a node's own and that of what it lies in; return the candidates.
+
+    A tool does one step of a request, so it, and what it lies in, may be near to a step of it.
+    """
     parts, records = matches.parts, reader.records
-    if not query.any():
+    is_tool = records.of_kind(TOOL_KINDS)
+    steps = steps_asked(question) if is_tool[competing].any() else []
+    queries = embedder.embed([words_asked(question), *steps])
+    if not queries[0].any():
         return candidates
     if records.n_texts <= MOST_VECTORS:
-        cosine = kept_cosines(reader, query, range(-(-len(records) // VECTOR_CHUNK)))
+        cosines = kept_cosines(reader, queries, range(-(-len(records) // VECTOR_CHUNK)))
+        cosine = _by_steps(cosines, _with_above(records, is_tool))
         nearness = cosine.copy()
         for above in records.levels.above:
             nearness += np.float32(ABOVE_WEIGHT) * np.where(above >= 0, cosine[np.maximum(above, 0)], 0)
@@ -210,14 +220,34 @@ def _add_meaning(
         candidates = np.union1d(candidates, near[cosine[near] > 0])
         values = nearness[candidates]
     elif texts is not None:
-        values = embedder.embed(texts.heads(candidates.tolist())) @ query
+        vectors = embedder.embed(texts.heads(candidates.tolist()))
+        values = _by_steps(queries @ vectors.T, is_tool[candidates])
     else:
         return candidates
     if not len(candidates):
         return candidates
     spread = float(parts[candidates].std()) or 0.1 * matches.total
     z = (values - values.mean()) / max(float(values.std()), 1e-6)
-    added = parts[candidates] + np.float32(EMBEDDING_WEIGHT * spread) * z
+    weight = np.where(is_tool[candidates], np.float32(TOOL_MEANING), np.float32(EMBEDDING_WEIGHT))
+    added = parts[candidates] + weight * np.float32(spread) * z
     least = np.where(parts[candidates] > 0, np.float32(1e-3), np.float32(0))
     parts[candidates] = np.maximum(added, least * np.float32(matches.total))
     return candidates
+
+
+def _by_steps(cosines: Floats, by_step: npt.NDArray[np.bool_]) -> Floats:
+    """Join the nearness to a request and to each of its steps, where steps count: (1 + steps, n) to (n,)."""
+    whole: Floats = cosines[0]
+    if len(cosines) == 1:
+        return whole
+    share = np.float32(STEP_SHARE)
+    joined: Floats = np.where(by_step, (1 - share) * whole + share * cosines[1:].max(axis=0), whole)
+    return joined
+
+
+def _with_above(records: Records, nodes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Add to a mask of nodes what they lie in."""
+    mask = nodes.copy()
+    for above in records.levels.above:
+        mask[above[nodes & (above >= 0)]] = True
+    return mask

@@ -461,9 +461,10 @@ def confidence(records: Records, matches: Matches, scores: Floats) -> float:
     return math.sqrt(min(1.0, covered / matches.total))
 
 
-def kept_cosines(reader: Reader, query: Floats, chunks: Iterable[int]) -> Floats:
-    """Give the cosine of each node whose vector is kept: (n,); 0 for the others."""
-    cosine = np.zeros(len(reader.records) + VECTOR_CHUNK, dtype=np.float32)
+def kept_cosines(reader: Reader, queries: Floats, chunks: Iterable[int]) -> Floats:
+    """Give the cosine of each node whose vector is kept with each of m queries: (m, n); 0 for the other nodes."""
+    n = len(reader.records)
+    cosine = np.zeros((len(queries), n + VECTOR_CHUNK), dtype=np.float32)
     for first, vectors in reader.vectors(chunks):
-        cosine[first : first + VECTOR_CHUNK] = cosines(vectors, query)
-    return np.where(reader.records.alive, cosine[: len(reader.records)], np.float32(0))
+        cosine[:, first : first + VECTOR_CHUNK] = cosines(vectors, queries)
+    return np.where(reader.records.alive, cosine[:, :n], np.float32(0))

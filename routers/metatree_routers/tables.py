@@ -24,7 +24,7 @@ from metatree_routers.blocks import found_in, pack, places, unpack
 from metatree_routers.postings import Postings, Segment, decode
 from metatree_routers.records import CHUNK, RECORD, Records
 
-VERSION = 5
+VERSION = 6
 """Of the tables and of what is written to them; another version is dropped and built again."""
 
 MAX_SEGMENTS = 8
@@ -259,21 +259,21 @@ class Tables:
             self._db.execute_many("INSERT INTO text_node(id, number) VALUES (?, ?)", batch.numbers.items())
             segment = -1
             if batch.segment is not None and len(batch.segment.nodes):
-                segment = self._add_segment(batch.segment.lists())
+                segment = self._add_segment(batch.segment.blocks())
             self._write_records(batch, segment)
             if batch.segment is not None and batch.vectors is not None:
                 self._write_vectors(batch.segment.nodes, batch.vectors)
             self._set_meta(generation=batch.generation + 1, sequence=batch.sequence)
             return True
 
-    def _add_segment(self, lists: Iterable[tuple[str, bytes]]) -> int:
+    def _add_segment(self, blocks: Iterable[tuple[str, bytes]]) -> int:
         segment: int = self._meta("next_segment", 0)
         firsts: list[str] = []
         size = 0
 
         def rows() -> Iterator[tuple[int, int, bytes]]:
             nonlocal size
-            for block, (first, data) in enumerate(pack(lists)):
+            for block, (first, data) in enumerate(blocks):
                 firsts.append(first)
                 size += len(data)
                 yield segment, block, data
@@ -347,7 +347,7 @@ class Tables:
             generation = self.generation()
             blobs = self._db.rows("SELECT chunk, data FROM text_record ORDER BY chunk")
             data = np.frombuffer(b"".join(blob for _, blob in blobs), dtype=RECORD).copy()
-            merged = self._add_segment(self._merged_lists(joined, data["segment"].copy()))
+            merged = self._add_segment(pack(self._merged_lists(joined, data["segment"].copy())))
             data["segment"][np.isin(data["segment"], joined)] = merged
             self._db.execute_many(
                 "UPDATE text_record SET data = ? WHERE chunk = ?",

@@ -11,7 +11,7 @@ import re
 import threading
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count, islice
 from typing import Any
@@ -25,6 +25,10 @@ _SPACES = bytes(
     32 if code < 128 and not (chr(code).isalnum() or chr(code) in "_.") else code for code in range(256)
 )
 """Signs that no raw token holds; cutting a text there first gives the same raw tokens."""
+_MARK = b"\0"
+_SPACES_AND_MARKS = _MARK + _SPACES[1:]
+TEXT_END = 0
+"""The chunk number of the mark between texts that are encoded together; it has no terms."""
 _SELF = ("self.", "cls.")
 _WIDE = re.compile("[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 """Scripts written without spaces between words; cut into pairs of characters."""
@@ -117,14 +121,7 @@ def spelled_terms(raw: str) -> tuple[tuple[str, str], ...]:
 def _name_terms(name: str) -> tuple[str, ...]:
     """Give the terms of a word or an identifier without dots."""
     lower = name.lower()
-    if name.isascii():
-        if lower.isalpha() and (name == lower or name[1:] == lower[1:]):
-            return () if lower in STOP_WORDS else (_stem(lower),)
-        parts = (
-            lower.split("_") if name == lower and lower.replace("_", "").isalpha() else _PART.findall(name)
-        )
-    else:
-        parts = name.split("_")
+    parts = _ascii_parts(name, lower) if name.isascii() else name.split("_")
     terms = []
     for part in filter(None, parts):
         word = part.lower()
@@ -139,6 +136,15 @@ def _name_terms(name: str) -> tuple[str, ...]:
         if whole and whole not in terms:
             terms.append(whole)
     return tuple(terms)
+
+
+def _ascii_parts(name: str, lower: str) -> list[str]:
+    """Cut an identifier at underscores and where capitals say that a word begins."""
+    if lower.isalpha() and (name == lower or name[1:] == lower[1:]):
+        return [lower]
+    if name == lower and lower.replace("_", "").isalpha():
+        return lower.split("_")
+    return _PART.findall(name)
 
 
 @lru_cache(maxsize=65_536)
@@ -168,13 +174,13 @@ def term_counts(text: str) -> Counter[str]:
 class Vocabulary:
     """Numbers chunks of text and terms while many texts are indexed; not shared between threads.
 
-    `encode` gives each chunk its number at the speed of `str.split` and a dictionary look-up. What is in the chunks
+    `encode` gives each chunk its number at the speed of `bytes.split` and a dictionary look-up. What is in the chunks
     that came up is found out later, once for each and all together (`expand_all`).
     """
 
     def __init__(self) -> None:
-        self._term_number = _counting()
-        self._chunk_number = _counting()
+        self._term_number: defaultdict[str, int] = _counting()
+        self._chunk_number: defaultdict[bytes, int] = _counting(_MARK)
         self._flat = array("i")
         self._sizes = array("i")
 
@@ -190,37 +196,115 @@ class Vocabulary:
     def encode(self, text: str) -> Iterable[int]:
         """Give the chunk numbers of a text: what stands between its spaces and ASCII signs other than dots."""
         # Bytes are translated ten times as fast as characters.
-        spaced = text.encode("utf-8", "surrogatepass").translate(_SPACES).decode("utf-8", "surrogatepass")
+        spaced = text.encode("utf-8", "surrogatepass").translate(_SPACES)
+        return map(self._chunk_number.__getitem__, spaced.split())
+
+    def encode_all(self, texts: Sequence[str]) -> Iterable[int]:
+        """Give the chunk numbers of many texts, one after the other, each with `TEXT_END` behind it."""
+        joined = "\n\0\n".join([*texts, ""])
+        if joined.count("\0") != len(texts):
+            joined = "\n\0\n".join([*(text.replace("\0", " ") for text in texts), ""])
+        spaced = joined.encode("utf-8", "surrogatepass").translate(_SPACES_AND_MARKS)
         return map(self._chunk_number.__getitem__, spaced.split())
 
     def expand_all(self) -> tuple[array[int], array[int]]:
         """Give the term numbers of all chunks, one chunk after the other, and how many terms each has."""
-        number, flat, sizes = self._term_number.__getitem__, self._flat, self._sizes
-        chunks = list(islice(self._chunk_number, len(sizes), None))
-        words = {chunk: chunk.lower() for chunk in chunks if _is_plain_word(chunk)}
-        stems = dict(zip(words, _stemmer().stemWords(list(words.values())), strict=True))
+        flat, sizes = self._flat, self._sizes
+        fresh = islice(self._chunk_number, len(sizes), None)
+        chunks = [chunk.decode("utf-8", "surrogatepass") for chunk in fresh]
+        plain = {chunk: chunk.lower() for chunk in chunks if _is_plain_word(chunk)}
+        words = _WordNumbers(self._term_number, plain.values())
+        names = _NameNumbers(self._term_number, words)
         for chunk in chunks:
-            word = words.get(chunk)
+            word = plain.get(chunk)
             if word is not None:
-                if word in STOP_WORDS:
-                    sizes.append(0)
-                else:
-                    flat.append(number(stems[chunk]))
-                    sizes.append(1)
+                number = words[word]
+                if number >= 0:
+                    flat.append(number)
+                sizes.append(number >= 0)
                 continue
-            inner = chunk.strip(".")  # the end of a sentence, an ellipsis
-            terms = [number(term) for raw in _RAW.findall(inner) for term in expand(raw)]
-            flat.extend(terms)
-            sizes.append(len(terms))
+            found = names.of_chunk(chunk.strip("."))  # the end of a sentence, an ellipsis
+            flat.extend(found)
+            sizes.append(len(found))
         return flat, sizes
 
     def __len__(self) -> int:
         return len(self._term_number)
 
 
-def _counting() -> defaultdict[str, int]:
+class _WordNumbers(dict[str, int]):
+    """Number of the term of a word in lower case; -1 for a stop word."""
+
+    def __init__(self, term_number: dict[str, int], words: Iterable[str]) -> None:
+        self._term_number = term_number
+        self._stem = _stemmer().stemWord
+        distinct = list(dict.fromkeys(words))
+        stems = _stemmer().stemWords(distinct)
+        super().__init__(zip(distinct, map(term_number.__getitem__, stems), strict=True))
+        self.update(dict.fromkeys(STOP_WORDS, -1))
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = self._term_number[self._stem(word)]
+        return number
+
+
+class _NameNumbers(dict[str, tuple[int, ...]]):
+    """Numbers of the terms of names: what `expand` gives, for many names at once."""
+
+    def __init__(self, term_number: dict[str, int], words: _WordNumbers) -> None:
+        super().__init__()
+        self._term_number = term_number
+        self._words = words
+
+    def __missing__(self, name: str) -> tuple[int, ...]:
+        found = self[name] = tuple(self.of_name(name))
+        return found
+
+    def of_chunk(self, chunk: str) -> Sequence[int]:
+        """Give the numbers of the terms of a chunk of text, which may hold several raw tokens."""
+        if chunk.isascii() and "." not in chunk and len(chunk) <= MAX_TOKEN_CHARS:
+            return self.of_name(chunk)
+        tokens = _RAW.findall(chunk)
+        return [number for raw in tokens for number in self._of_token(raw[:MAX_TOKEN_CHARS])]
+
+    def _of_token(self, raw: str) -> Sequence[int]:
+        """Give the numbers of what `expand` gives."""
+        if "." not in raw:
+            return self[raw]
+        found = [number for name in raw.split(".") for number in self[name]]
+        lower = raw.lower()
+        if not lower.startswith(_SELF):
+            found.append(self._term_number[lower])
+        return found
+
+    def of_name(self, name: str) -> Sequence[int]:
+        """Give the numbers of what `_name_terms` gives for a word or an identifier without dots."""
+        if name.isdecimal():
+            return (self._words[name],)
+        lower = name.lower()
+        if name.isascii():
+            parts = _ascii_parts(name, lower)
+        elif "_" in name or _WIDE.search(name):
+            return [self._term_number[term] for term in _name_terms(name)]
+        else:
+            parts = [lower]
+        words = self._words
+        if len(parts) < 2:
+            return [number for part in parts if (number := words[part.lower()]) >= 0]
+        found = [
+            number
+            for part in parts
+            if part and (len(part) > 1 or not part.isdigit()) and (number := words[part.lower()]) >= 0
+        ]
+        whole = lower.strip("_")
+        if whole and (number := self._term_number[whole]) not in found:
+            found.append(number)
+        return found
+
+
+def _counting(*known: Any) -> defaultdict[Any, int]:
     """Give a dictionary that numbers what it is asked for, without a call of Python for what is not known."""
-    return defaultdict(count().__next__)
+    return defaultdict(count(len(known)).__next__, zip(known, count()))
 
 
 def _is_plain_word(chunk: str) -> bool:
@@ -229,7 +313,7 @@ def _is_plain_word(chunk: str) -> bool:
         return False
     if chunk.isascii():
         return chunk.islower() or chunk[1:].islower()
-    return max(chunk) < _FIRST_WIDE
+    return not _WIDE.search(chunk)
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[A-Z0-9\"'(\[])|\n\s*\n|\n(?=\s*(?:[-*+#>|]|\d+\.)\s)")

@@ -129,10 +129,16 @@ def why_no_namespaces() -> str:
 def namespaces(folder: Path) -> Iterator[Network]:
     """Give hosts that are network namespaces of this machine, joined by a bridge."""
     number = os.getpid() % 250
-    while Path(f"/sys/class/net/mtbr{number}").exists():
+    for _ in range(250):
+        bridge = f"mtbr{number}"
+        with suppress(subprocess.CalledProcessError):  # another process has this one
+            _ip("link", "add", bridge, "type", "bridge")
+            break
         number = (number + 1) % 250
-    bridge = f"mtbr{number}"
-    _ip("link", "add", bridge, "type", "bridge")
+    else:
+        raise RuntimeError(
+            "no bridge can be made: take those of tests that were killed down (`ip link del mtbr…`)"
+        )
     network = Network(folder, here=f"198.18.{number}.1", number=number)
     try:
         _ip("addr", "add", f"{network.here}/24", "dev", bridge)

@@ -15,6 +15,7 @@ from metatree_agents.service.copies import TreeCopy
 from metatree_agents.service.engine import Engine
 from metatree_agents.service.sharing import shared_at
 
+from metatree.process import this_process
 from tests.real.sharing_worker import parts
 
 LEASE_S = 2.0
@@ -28,7 +29,7 @@ async def work(database: str, server: str, user: str, ledger: Path, folder: Path
             ServiceClient(server, user, os.environ["METATREE_SECRET"]) as client,
             TreeCopy(client, folder, shared=shared, say=lambda said: print(said, flush=True)) as copy,
         ):
-            print("at work", flush=True)
+            print(f"at work as {this_process()};", flush=True)
             await Engine(client, copy, parts=lambda _: thinking, several=2, renew_s=0.5).run()
 
 

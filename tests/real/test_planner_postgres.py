@@ -14,10 +14,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from metatree_agents.planner import Agents
+from metatree_agents.planner import Agents, Domain
 from metatree_agents.planner.machine import MACHINE
 
-from metatree import Blackboard
+from metatree import Blackboard, Tree, tool
 from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
 from metatree.kernel import Record
 from metatree.kernel.postgres_journal import PostgresJournal
@@ -322,3 +322,31 @@ def _at_work(address: str) -> set[int]:
 def _ended(agents: Agents, started: int) -> list[str]:
     waiting = agents.journal.is_waiting
     return [f"order-{n}" for n in range(started) if not waiting(f"order-{n}", MACHINE)]
+
+
+def test_a_tool_call_of_one_process_is_known_to_another(address: str, tmp_path: Path) -> None:
+    """Whichever tree it searches: the calls are recorded where the agents are."""
+    made: list[str] = []
+
+    @tool(kind="exploratory")
+    def weigh(what: str) -> str:
+        """Weigh something."""
+        made.append(what)
+        return f"{what}: 4 kg"
+
+    def domain() -> Domain:
+        weighing = Domain("weighing")
+        weighing.relation("weight", 2, dynamic=True)
+        asks = {"tool": "weigh", "arguments": {"what": "?what"}, "into": "weight"}
+        weighing.task("weigh(?what)", does=asks)
+        return weighing
+
+    for name in ("one", "two"):
+        with (
+            Tree.create(tmp_path / f"{name}.db") as tree,
+            Agents(address, domain(), tools=[weigh], tree=tree, board=False) as agents,
+        ):
+            info = agents.run(agents.start("weigh(cat)", id=f"weighs-{name}"))
+            assert info.facts == (("weight", "cat", "cat: 4 kg"),)
+            assert tree.memory.rows("SELECT * FROM call") == []
+    assert made == ["cat"]

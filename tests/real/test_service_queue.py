@@ -13,11 +13,14 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 from hypothesis import settings
+from metatree_agents.service import at_once
+from metatree_agents.service.at_once import ANSWER
 from metatree_agents.service.database import Change, Database
 from metatree_agents.service.lookups import Lookups
-from metatree_agents.service.postgres import PostgresDatabase
+from metatree_agents.service.postgres import PostgresDatabase, _Statements
 from metatree_agents.service.postgres_address import address_of
 from metatree_agents.service.progress import Progress
+from metatree_agents.service.queue import _CLAIM as CLAIM
 from metatree_agents.service.queue import Claim, Queue
 from metatree_agents.service.recommendations import Recommendations
 from metatree_agents.service.users import Users, proof
@@ -144,6 +147,104 @@ def test_a_topic_that_somebody_only_looks_at_is_waited_for(place: str) -> None:
 
     claim = asyncio.run(run())
     assert claim is not None and claim.topic == "T"
+
+
+GATE = "(SELECT pg_advisory_xact_lock_shared(7)::text IS NOT NULL)"
+"""A condition that is waited for inside a statement, after its snapshot was taken."""
+
+
+@asynccontextmanager
+async def overtaken(database: PostgresDatabase, what: Awaitable[T]) -> AsyncIterator[asyncio.Future[T]]:
+    """Begin something that comes to the gate; what the block does happens between its snapshot and its first row."""
+    async with database.transaction() as do:
+        await do.row("SELECT pg_advisory_xact_lock(7)")
+        begun = asyncio.ensure_future(what)
+        await waits_for_a_lock(database)
+        yield begun
+
+
+def test_a_claim_gives_out_what_came_after_its_snapshot(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that it could see as open was answered meanwhile, and another query came, which must not wait for a lease."""
+
+    async def run() -> Claim | None:
+        async with opened(place) as database:
+            queue = Queue(database)
+            await queue.add("T", "ann", "seen")
+            gated = CLAIM.replace("ORDER BY", f"AND {GATE} ORDER BY")
+            with monkeypatch.context() as patch:
+                patch.setattr("metatree_agents.service.queue._CLAIM", gated)
+                claiming: Awaitable[Claim | None] = queue.claim("late")
+                async with overtaken(database, claiming) as begun:
+                    patch.undo()
+                    assert await queue.claim("e") is not None
+                    await queue.answer("T", "seen", seq=1, answer=["a"], engine="e")
+                    await queue.add("T", "ann", "unseen")
+                return await begun
+
+    claim = asyncio.run(run())
+    assert claim is not None and [(q.seq, q.text, q.attempts) for q in claim.queries] == [(2, "unseen", 1)]
+
+
+@pytest.mark.parametrize("meanwhile", ["an answer", "a query", "the same answer", "deleted"])
+def test_an_answer_sees_what_came_after_its_snapshot(
+    place: str, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    async def run() -> None:
+        async with opened(place) as database:
+            queue = Queue(database)
+            await queue.add("T", "ann", "one")
+            if meanwhile == "an answer":
+                await queue.add("T", "ann", "two")
+            claim = await queue.claim("e")
+            assert claim is not None
+            with monkeypatch.context() as patch:
+                patch.setattr(
+                    at_once, "ANSWER", ANSWER.replace("WHERE id = $1)", f"WHERE id = $1 AND {GATE})")
+                )
+                answering = queue.answer("T", "one", seq=1, answer=["a"], engine="e")
+                async with overtaken(database, answering) as begun:
+                    patch.undo()
+                    if meanwhile == "an answer":
+                        await queue.answer("T", "two", seq=2, answer=["a"], engine="e")
+                    elif meanwhile == "a query":
+                        await queue.add("T", "ann", "two")
+                    elif meanwhile == "deleted":
+                        await queue.remove("T", "ann")
+                    else:
+                        await queue.answer("T", "one", seq=1, answer=["b"], engine="e")
+                became = {"the same answer": ("conflict", 1), "deleted": ("unknown", 0)}
+                assert await begun == became.get(meanwhile, ("accepted", 1))
+            found = await database.row("SELECT lease, ready_at IS NOT NULL FROM topic")
+            assert found == (None if meanwhile == "deleted" else (None, meanwhile == "a query"))
+            assert (await queue.claim("e") is not None) is (meanwhile == "a query")
+
+    asyncio.run(run())
+
+
+def test_a_job_takes_one_statement_for_each_step(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        async with opened(place) as database:
+            queue = Queue(database)
+            ran: list[str] = []
+            execute = _Statements.execute, _Statements.rows
+
+            async def counted(self: _Statements, sql: str, *values: Any) -> Any:
+                ran.append(sql)
+                return await execute[0](self, sql, *values)
+
+            async def read(self: _Statements, sql: str, *values: Any) -> Any:
+                ran.append(sql)
+                return await execute[1](self, sql, *values)
+
+            monkeypatch.setattr(_Statements, "execute", counted)
+            monkeypatch.setattr(_Statements, "rows", read)
+            await queue.add("T", "ann", "q")
+            claim = await queue.claim("e")
+            assert claim is not None and len(claim.queries) == 1
+            assert await queue.answer("T", "q", seq=1, answer=["a"], engine="e") == ("accepted", 1)
+            assert len(ran) == 3
+
+    asyncio.run(run())
 
 
 def test_a_claim_that_is_cancelled_at_its_end_is_handed_back(place: str) -> None:

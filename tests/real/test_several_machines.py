@@ -76,6 +76,22 @@ class Lan:
         until(lambda: "at work" in host.said())
         return host
 
+    def at_work(self, engines: list[Host]) -> Host:
+        """Return an engine that has a run under way, as soon as there is one."""
+        sql = "SELECT owner FROM metatree_service_runs.metatree_run WHERE ended IS NULL AND owner IS NOT NULL"
+        found: list[Host] = []
+
+        def busy() -> bool:
+            with psycopg.connect(self.database) as connection:
+                owners = [row[0] for row in connection.execute(sql).fetchall()]
+            found[:] = [
+                each for each in engines if any(f"at work as {owner};" in each.said() for owner in owners)
+            ]
+            return bool(found)
+
+        until(busy)
+        return found[0]
+
     def call(self, url: str, method: str, route: str, *, body: Any = None, **given: Any) -> Any:
         """Make one call as the frontend."""
         nonce = secrets.token_hex(8)
@@ -163,12 +179,14 @@ def test_machines_share_a_tree_its_memory_its_runs_and_its_tool_calls(kind: str,
         # Machines die at random moments, the publishing server too; in the end one comes with nothing of theirs.
         rng, killed = Random(11), 0
         engines += [lan.engine(url2) for _ in range(KILLS - 1)]
-        for page in range(PAGES):
-            for group in "cd":
-                lan.ask(url2, f"{group}{page}", f"Is w{page}.txt paid?")
-        for _ in range(KILLS):
-            threading.Event().wait(rng.uniform(0.2, 0.8))
-            engines.pop().die()
+        for number in range(KILLS):
+            for page in range(number, PAGES, KILLS):
+                for group in "cd":
+                    lan.ask(url2, f"{group}{page}", f"Is w{page}.txt paid?")
+            threading.Event().wait(rng.uniform(0.0, 0.3))
+            victim = lan.at_work(engines)
+            victim.die()
+            engines.remove(victim)
             killed += 1
             if killed == 2:
                 first.die()

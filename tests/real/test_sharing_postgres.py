@@ -277,6 +277,7 @@ def test_boards_on_postgresql_pass_the_tests_of_boards(address: str, tmp_path: P
 ON_POSTGRES = """
 import os
 import psycopg
+from hypothesis import settings
 from metatree.blackboard import board
 from metatree.postgres_store import PostgresStore
 
@@ -293,6 +294,12 @@ def opened(place):
     return made[-1], True
 
 board._opened = opened
+
+
+def pytest_configure(config):
+    # What is looked for here is where the databases differ; the rest is tried on SQLite, and each board takes its time.
+    settings.register_profile("on postgres", max_examples=15, deadline=None)
+    settings.load_profile("on postgres")
 """
 
 

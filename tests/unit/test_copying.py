@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from metatree import Node, Source, Tree
 from metatree.copying import Change, apply_changes, changes_since, flag_changes, is_well_formed
 from metatree.editing import plant, ready
+from metatree.errors import UserError
 from metatree.flags import flag, flags, take_back
 from metatree.layer import ROOT, Layer
 from metatree.remembering import forget, memories, remember
@@ -108,7 +110,8 @@ def test_machines_that_hear_of_all_changes_have_the_same_memory(steps: list[tupl
                     )
                 )
             case "move" if chosen.startswith("n"):
-                tree.move(chosen, "b" if "b" in tree else ROOT)
+                with suppress(UserError):  # below itself
+                    tree.move(chosen, ids[(which + number) % len(ids)])
             case "delete" if chosen.startswith("n"):
                 tree.delete(chosen)
             case "purge":
@@ -137,6 +140,46 @@ def test_a_change_of_a_node_below_one_that_is_missing_waits_for_it() -> None:
     with other.tree.memory.transaction():
         apply_changes(other.tree, changes[::-1])
     assert other.tree.ancestors("c") == [ROOT, "a", "p"]
+
+
+@pytest.mark.parametrize("names", ["pq", "qp"])
+def test_two_nodes_that_were_moved_below_each_other_are_both_there_everywhere(
+    names: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    here, there = Machine(), Machine()
+    shared: dict[tuple[str, str], tuple[int, Change]] = {}
+    for name in names:
+        here.tree.add(Node(name, f"note {name}"), parent="a")
+    for machine in (here, there):
+        machine.pull(shared)
+    here.tree.move("p", "q")
+    there.tree.move("q", "p")
+    here.tree.move("a", "b")
+    there.tree.move("b", "a")
+    for machine in (here, there, here, there):
+        machine.pull(shared)
+    fresh = Machine()
+    fresh.pull(shared)
+    for tree in (here.tree, there.tree, fresh.tree):
+        assert tree.ancestors("q") == [ROOT, "p"] and tree.ancestors("b") == [ROOT, "a"]
+    assert "'p' is at the top now" in caplog.text
+
+
+@pytest.mark.parametrize("names", ["pq", "qp"])
+def test_changes_that_name_each_other_as_parents_make_no_circle(names: str) -> None:
+    mine, other = Machine(), Machine()
+    one, two = names[0], names[1]
+    mine.tree.add(Node(one, "one"))
+    mine.tree.add(Node(two, "two"), parent=one)
+    wrong = [
+        replace(change, body=json.dumps(json.loads(change.body or "") | {"parent": two}))
+        if change.id == one
+        else change
+        for change in changes_since(mine.tree, 0)[0]
+    ]
+    with other.tree.memory.transaction():
+        apply_changes(other.tree, wrong)
+    assert other.tree.ancestors("p") == [ROOT] and other.tree.ancestors("q") == [ROOT, "p"]
 
 
 def test_changes_out_of_form_are_left_out_and_those_beside_them_are_taken(

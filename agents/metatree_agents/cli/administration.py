@@ -8,8 +8,7 @@ import typer
 
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND, NOTHING
-from metatree_agents.cli.service_data import on_database
-from metatree_agents.cli.serving import DatabasePath
+from metatree_agents.cli.service_data import DatabasePath, ServiceSource, ServiceTree, on_database
 from metatree_agents.cli.shapes import ServiceShape, service_shape
 
 if TYPE_CHECKING:
@@ -40,8 +39,8 @@ def _administration(kept: Database) -> Administration:
 @service_app.command("status")
 def status(
     database: DatabasePath = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> int:
@@ -66,8 +65,8 @@ def requeue(
         typer.Option("--seq", min=1, metavar="N", help="This query alone; all of the topic by default."),
     ] = None,
     database: DatabasePath = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
     debug: options.Debug = False,
 ) -> int:
     """Open failed queries of a topic again, as if no engine had tried them.
@@ -88,8 +87,8 @@ def requeue(
 def release(
     topic: Topic,
     database: DatabasePath = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
     debug: options.Debug = False,
 ) -> int:
     """Take a topic from the engine that has it, for others to claim; the attempt counts.

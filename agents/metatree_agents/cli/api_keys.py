@@ -8,8 +8,7 @@ import typer
 
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND
-from metatree_agents.cli.service_data import on_database
-from metatree_agents.cli.serving import DatabasePath
+from metatree_agents.cli.service_data import DatabasePath, ServiceSource, ServiceTree, on_database
 from metatree_agents.cli.shapes import KeyAddedShape, KeyShape, KeysShape
 
 if TYPE_CHECKING:
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 def key(
     name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
     database: DatabasePath = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> int:
@@ -42,8 +41,8 @@ def key(
 
 def keys(
     database: DatabasePath = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> int:
@@ -81,8 +80,8 @@ def revoke(
         str, typer.Argument(parser=options.given, metavar="ID", help="As `metatree users keys` lists it.")
     ],
     database: DatabasePath = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
     debug: options.Debug = False,
 ) -> int:
     """End an API key.

@@ -26,10 +26,12 @@ from metatree_agents.cli.questions import answer, questions
 from metatree_agents.cli.rules import rules
 from metatree_agents.cli.runs import resume, runs, trace
 from metatree_agents.cli.serve_mcp import mcp
-from metatree_agents.cli.serving import serve, users_app, worker
+from metatree_agents.cli.serving import serve
 from metatree_agents.cli.show import show
 from metatree_agents.cli.trees import denied
+from metatree_agents.cli.users import users_app
 from metatree_agents.cli.warnings import warnings_shown
+from metatree_agents.cli.working import worker
 
 # Typer carries click inside, or depends on it, by its version; this is the base of its usage errors in both.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]

@@ -10,8 +10,13 @@ import typer
 
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND
-from metatree_agents.cli.service_data import memory_file, on_database
-from metatree_agents.cli.serving import DatabasePath
+from metatree_agents.cli.service_data import (
+    DatabasePath,
+    ServiceSource,
+    ServiceTree,
+    memory_file,
+    on_database,
+)
 from metatree_agents.cli.shapes import BackupShape
 
 if TYPE_CHECKING:
@@ -27,8 +32,8 @@ def backup(
     force: Force = False,
     no_memory: NoMemory = False,
     database: DatabasePath = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> int:
@@ -57,8 +62,8 @@ def restore(
         bool, typer.Option("--check", help="Read the whole backup and restore nothing.")
     ] = False,
     database: DatabasePath = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> int:

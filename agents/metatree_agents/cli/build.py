@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from metatree.errors import UserError
 from metatree.sources import public_location
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FAILED, FOUND
@@ -18,14 +19,20 @@ from metatree_agents.cli.shapes import BuildShape, BuiltShape, BuiltSourceShape
 
 def build(
     sources: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             parser=options.given,
             metavar="SOURCE",
             help="Folders, files, addresses (https://…), servers (mcp:COMMAND, mcp:https://…), descriptions"
             " (openapi:FILE), or TYPE:LOCATION for another installed type of sources.",
         ),
-    ],
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source", parser=options.given, metavar="SOURCE", help="The same, as other commands have it."
+        ),
+    ] = None,
     tree: options.TreePath = None,
     history: Annotated[
         bool | None,
@@ -48,6 +55,11 @@ def build(
     """
     from metatree_agents.cli import trees
 
+    sources = [*(sources or ()), *(source or ())]
+    if not sources:
+        raise UserError(
+            "what is to be built is missing: name a SOURCE, such as `metatree build .` for this folder"
+        )
     began = time.monotonic()
     with trees.build(sources, tree, history=history) as made:
         info, notes = made.info(), trees.noted(made)

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from metatree_agents.service.limits import Rates
     from metatree_agents.service.logs import Form
 
+Several = Annotated[
+    int, typer.Option("--several", min=1, metavar="N", help="How many topics are answered at the same time.")
+]
+AskPerson = Annotated[
+    bool,
+    typer.Option(
+        "--ask-person", help="Put what the tree does not answer to the person who asked, in the thread."
+    ),
+]
 Limit = Annotated[
     list[str] | None,
     typer.Option(

@@ -1,18 +1,55 @@
-"""What the commands on a service's database share: it is opened, something is done with it, it is closed."""
+"""What the commands on a service's database share: the options that name it, and how it is opened."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from metatree_agents.cli.serving import _opened
+import typer
+
+from metatree.errors import UserError
+from metatree_agents.cli import options
 
 if TYPE_CHECKING:
     from metatree_agents.service.database import Database
 
 T = TypeVar("T")
+DATABASE = "service.db"
+
+DatabasePath = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        parser=options.given,
+        metavar="FILE|URL",
+        help="Where topics and users are kept: a file, by default service.db beside the tree, or an address such as"
+        " postgresql://USER@HOST/NAME, which several servers may share; its password comes best from PGPASSWORD.",
+    ),
+]
+ServiceSource = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source",
+        parser=options.given,
+        metavar="SOURCE",
+        help="The --source of `metatree serve`: its database and memory lie beside the tree; the current folder by"
+        " default.",
+    ),
+]
+ServiceTree = Annotated[
+    Path | None,
+    typer.Option(
+        "--tree",
+        parser=options.path,
+        metavar="PATH",
+        help="The --tree of `metatree serve`: its database and memory lie beside it.",
+    ),
+]
 
 
 def on_database(
@@ -28,7 +65,7 @@ def on_database(
     Raises:
         UserError: there is none, and `create` is False.
     """
-    kept = _opened(database, source, tree, create=create)
+    kept = opened(database, source, tree, create=create)
 
     async def do() -> T:
         try:
@@ -38,6 +75,67 @@ def on_database(
             await kept.close()
 
     return asyncio.run(do())
+
+
+def opened(
+    database: str | None, source: list[str] | None, tree: Path | None, *, create: bool = True
+) -> Database:
+    """Return the database of the service; a file is readable for nobody else.
+
+    Raises:
+        MissingExtra: it is PostgreSQL's, and psycopg is not installed.
+        UserError: its address is none, its folder is not there, or `create` is False and it is not.
+    """
+    from metatree_agents.cli.trees import FOLDER, place_of
+    from metatree_agents.service.database import SqliteDatabase
+
+    if database is not None and "://" in database:
+        from metatree.postgres import is_postgres
+        from metatree_agents.service.postgres_address import address_of
+
+        if not is_postgres(database):
+            raise UserError(
+                f"{database.partition('://')[0]!r} is no kind of database: name a file, or postgresql://USER@HOST/NAME"
+            )
+        address = address_of(database)
+        from metatree_agents.service.postgres import PostgresDatabase
+
+        return PostgresDatabase(address, create=create)
+    if database is not None:
+        file = Path(database).expanduser()
+    else:
+        place = place_of(source, tree)
+        # A tree in one file has its database beside it; any other in its folder, which builds make and scans pass over.
+        file = (place.parent if place.is_file() else place) / DATABASE
+        if create and file.parent.name == FOLDER and not file.parent.exists():
+            file.parent.mkdir()
+            (file.parent / ".gitignore").write_text("*\n")
+    if not create and not file.exists():
+        raise UserError(
+            f"there is no service in {str(file)!r}: name the --source, --tree or --database that `metatree serve` has"
+        )
+    if not file.parent.is_dir():
+        raise UserError(
+            f"there is no folder {str(file.parent)!r} for the database: make it, or name another file with --database"
+        )
+    # SQLite gives the files beside it, in which secrets are too, the rights of the database itself.
+    for path in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
+        if path == file or path.exists():
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            with suppress(OSError):
+                path.chmod(0o600)
+    return SqliteDatabase.open(file)
+
+
+def again(database: str | None, source: list[str] | None, tree: Path | None) -> str:
+    """Return the options that name the same database in another command, without secrets."""
+    if database is not None:
+        from metatree.postgres import is_postgres
+        from metatree_agents.service.postgres_address import without_secrets
+
+        return f" --database {quote(without_secrets(database) if is_postgres(database) else database)}"
+    named = "".join(f" --source {each}" for each in source or ())
+    return named + (f" --tree {tree}" if tree is not None else "")
 
 
 def memory_file(source: list[str] | None, tree: Path | None) -> Path:

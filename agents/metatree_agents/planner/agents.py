@@ -31,6 +31,7 @@ from metatree_agents.planner.state import AgentOptions, AgentState
 if TYPE_CHECKING:
     from metatree import Tree
     from metatree.blackboard import Blackboard
+    from metatree.calls import Calls
     from metatree.tool import Tool
     from metatree_agents.planner.journal import AgentJournal
 
@@ -128,7 +129,12 @@ class Agents:
 
             self._board = Blackboard(store)
         self.world = World(
-            self.domain, tree, dict(search_options or {}), tuple(tools), self._calls(store, tree), permit
+            self.domain,
+            tree,
+            dict(search_options or {}),
+            tuple(tools),
+            self._calls(place, store, tree),
+            permit,
         )
 
     def _journal(
@@ -148,11 +154,20 @@ class Agents:
         self._opened.append(store)
         return SqliteJournal(store, lease_s=lease_s), store
 
-    def _calls(self, store: Store | None, tree: Tree | None) -> Any:
+    def _calls(self, place: str | Path | Store, store: Store | None, tree: Tree | None) -> Calls | None:
+        """Return where tool calls are recorded: with the agents, where all processes that drive them look."""
         from metatree.calls import CallRecords
 
-        kept = tree.memory if tree is not None else store
-        return None if kept is None else CallRecords(kept)
+        if tree is not None and tree.shared is not None:
+            return tree.shared.calls
+        if store is None:
+            from metatree.postgres_calls import PostgresCalls
+            from metatree.shared import PATIENCE_S
+
+            calls = PostgresCalls(str(place), patience_s=PATIENCE_S)
+            self._opened.append(calls)
+            return calls
+        return CallRecords(store if tree is None else tree.memory)
 
     def close(self) -> None:
         """Close what was opened here."""

@@ -24,7 +24,7 @@ from metatree_agents.planner.network import Intent
 
 if TYPE_CHECKING:
     from metatree import Tree
-    from metatree.calls import CallRecords
+    from metatree.calls import Calls
     from metatree.tool import Tool
 
 Fact = tuple[Any, ...]
@@ -78,7 +78,7 @@ class World:
     tree: Tree | None = None
     search_options: Mapping[str, Any] = field(default_factory=dict)
     tools: Sequence[Tool] = ()
-    calls: CallRecords | None = None
+    calls: Calls | None = None
     permit: Callable[[Tool, Mapping[str, Any]], bool | Awaitable[bool]] | None = None
 
     async def run(self, action: Action, intent: Intent, context: TaskContext) -> dict[str, Any]:

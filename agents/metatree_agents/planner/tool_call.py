@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from metatree.calls import CallRecords, Made, call_of
+from metatree.calls import Calls, Made, call_of
 from metatree.errors import ToolFailed, UserError
 from metatree.kernel import InDoubt
 from metatree.node import Node
@@ -24,7 +24,7 @@ async def call_tool(
     arguments: Mapping[str, Any],
     *,
     tree: Tree | None,
-    calls: CallRecords | None,
+    calls: Calls | None,
     permit: Permit | None,
     key: str,
     run: str,

@@ -9,6 +9,7 @@ from typing import Any, Final
 from metatree_agents.service.bodies import stamp
 from metatree_agents.service.database import Database
 from metatree_agents.service.queue import Queue
+from metatree_agents.service.shown import ENDED, SHOWN
 from metatree_agents.service.users import Users
 
 LISTED: Final = 1_000
@@ -49,11 +50,19 @@ class Administration:
             rows = await do.rows(
                 f"SELECT status, count(*), min(at) FROM query WHERE status IN {_AMONG} GROUP BY status"
             )
+            ended = await do.row(
+                f"SELECT count(*), min(query.at) FROM query JOIN topic ON topic.id = query.topic WHERE {ENDED}",
+                now,
+            )
             held = await do.row(
                 "SELECT count(*) FROM topic WHERE engine IS NOT NULL AND lease_until > ?", now
             )
         counts = {str(status): int(count) for status, count, _ in rows}
         oldest = next((float(at) for status, _, at in rows if status == "Open"), now)
+        if ended is not None and ended[0]:
+            counts["Pending"] -= int(ended[0])
+            counts["Open"] = counts.get("Open", 0) + int(ended[0])
+            oldest = min(oldest, float(ended[1]))
         return Figures(
             {status: counts.get(status, 0) for status in _UNSETTLED},
             max(0.0, now - oldest),
@@ -68,11 +77,11 @@ class Administration:
         figures, now = await self.figures(), self._clock()
         async with self._database.snapshot() as do:
             queries = await do.rows(
-                "SELECT query.topic, query.seq, query.text, query.status, query.attempts, query.at, query.engine,"
+                f"SELECT query.topic, query.seq, query.text, {SHOWN}, query.attempts, query.at, query.engine,"
                 " topic.owner FROM query JOIN topic ON topic.id = query.topic"
                 f" WHERE query.status IN {_AMONG}"
                 " ORDER BY query.at, query.topic, query.seq LIMIT ?",
-                LISTED,
+                *(now, LISTED),
             )
             leases = await do.rows(
                 "SELECT id, engine, claimed_at, lease_until FROM topic WHERE engine IS NOT NULL"

@@ -123,6 +123,7 @@ async def remove_user(request: Request) -> Response:
         await service.admin.remove_user(body.Name)
     except UserError:
         raise refused(404, "there is no such user") from None
+    await service.presence.look()
     return JSONResponse({})
 
 

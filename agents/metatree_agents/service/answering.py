@@ -6,7 +6,6 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
@@ -14,6 +13,8 @@ from metatree import Limits, Tree, aresume, asearch, load_run
 from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
 from metatree.layer import Layer
 from metatree.result import PersonQuestion, SearchResult, TraceEntry
+from metatree_agents.service.at_limit import with_person
+from metatree_agents.service.said import Asked, Said
 
 NOTHING = "No answer was found in this memory."
 CUT_OFF: Final = {
@@ -31,35 +32,6 @@ RULED_OUT = 12
 _TURNS = 10
 _JOURNAL_FACT = "journal-name"
 _TURN_CHARS = 1_500
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A query as an engine got it."""
-
-    topic: str
-    seq: int
-    text: str
-    modifiers: Mapping[str, Any]
-    earlier: Sequence[Mapping[str, Any]] = ()
-    """The queries of the topic with their answers, as the wire has them."""
-    told: Sequence[Mapping[str, Any]] = ()
-    """What its run asked a person, with the answers, as the wire has it."""
-    run: str | None = None
-    """By what name its run goes, as the service says; None when it does not."""
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What an engine gives back."""
-
-    answer: list[str]
-    think: list[str]
-    sources: list[dict[str, Any]]
-    ended: str
-    detail: str = ""
-    asks: list[dict[str, str]] = field(default_factory=list)
-    """What a person is asked before the run goes on, as the wire has it; there is no answer yet then."""
 
 
 def run_id_of(asked: Asked) -> str:
@@ -99,7 +71,7 @@ async def answer_query(
         try:
             result = await _searched(tree, asked, given, limits)
             if not _is_cut_off(tree, result):
-                return said_of(tree, result)
+                return with_person(asked, result, said_of(tree, result), parts)
         except (LeaseLost, RunExists):
             pass  # another engine is at work on it, or its machine died and its hold runs out
         except TransientError:

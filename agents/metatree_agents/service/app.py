@@ -26,12 +26,13 @@ from metatree_agents.service import (
 )
 from metatree_agents.service.body_limit import BodyLimit
 from metatree_agents.service.database import Database
+from metatree_agents.service.direct import Direct
 from metatree_agents.service.limits import AddressLimit
 from metatree_agents.service.observing import Observed
 from metatree_agents.service.openai_bodies import Wrong
 from metatree_agents.service.problems import problem
 from metatree_agents.service.state import Service, Settings
-from metatree_agents.service.web.mounting import mount_web
+from metatree_agents.service.web.mounting import mount_web, no_page, wants_page
 
 BUSY: Final = "the database is busy or away: try again in a moment"
 """What callers are told; the error itself, which names files and hosts, goes into the log."""
@@ -52,9 +53,11 @@ def create_app(
     async def running(_: FastAPI) -> AsyncIterator[None]:
         await database.start()
         service.waiting.start()
+        service.presence.start()
         try:
             yield
         finally:
+            await service.presence.stop()
             await service.waiting.stop()
             await database.close()
 
@@ -62,7 +65,9 @@ def create_app(
         title="metatree", version=version("metatree"), lifespan=running, docs_url=None, redoc_url=None
     )
     app.state.service = service
-    for part in (wire, engine_routes, asking_routes, tree_routes, events, admin_routes, openai_routes):
+    parts = (wire, engine_routes, asking_routes, tree_routes, events, admin_routes, openai_routes)
+    app.router.routes.append(Direct(route for part in parts for route in part.router.routes))
+    for part in parts:
         app.include_router(part.router)
     app.include_router(admin_routes.figures_router)
     mount_web(app, memory)
@@ -90,6 +95,8 @@ async def _busy(request: Request, error: Exception) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code in (404, 405) and wants_page(request):
+        return await no_page(request, error)
     if not request.url.path.startswith("/v1/"):
         return await http_exception_handler(request, error)
     return problem(request.scope, error.status_code, str(error.detail), headers=error.headers)

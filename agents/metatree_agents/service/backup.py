@@ -4,7 +4,8 @@ The file is a ZIP of JSON lines, a member for each table, so what SQLite held ca
 Sessions of the web page are left out: people log in again. Copies of SQLite files are made by SQLite's online backup.
 
 The memory is copied first: it remembers which recommendations of the service it has learned, and one that it has not
-is learned again, while one that the service has not would be missed.
+is learned again, while one that the service has not would be missed. A restored database has another name than the one
+that was backed up (`identity`), so that a memory which is ahead of the backup misses nothing that comes later.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from metatree.errors import BrokenStore, UserError
 from metatree.store import APPLICATION_ID
 from metatree_agents.service.bodies import stamp
 from metatree_agents.service.database import Database, Transaction
+from metatree_agents.service.identity import rename
 from metatree_agents.service.schema import SCRIPTS
 
 FORMAT: Final = 1
@@ -43,6 +45,7 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "lookup": ("number",),
     "lookup_wish": ("topic", "seq", "lookup"),
     "recommendation": ("number",),
+    "service_identity": ("number",),
     "chat": ("asked", "number"),
     "service_index": ("engine",),
     "tree_state": ("one",),
@@ -268,6 +271,7 @@ async def restore(
                     secrets.token_hex(8),
                 )
                 await database.recount(do, [table for table, key in TABLES.items() if key == ("number",)])
+                await rename(do)
                 if target is not None and unpacked is not None:
                     # Into the file that is there and not in its place, so that who has it open sees the change.
                     copy_sqlite(unpacked, target)

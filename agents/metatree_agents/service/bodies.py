@@ -195,3 +195,15 @@ def stamp(at: float) -> str:
         '2025-03-22T13:35:49'
     """
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def inlined(schema: Any, parts: Any = None) -> Any:
+    """Return a JSON schema without references; those of a part do not hold inside a larger document."""
+    if isinstance(schema, list):
+        return [inlined(each, parts) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = schema.get("$defs", parts)
+    if "$ref" in schema:
+        return inlined(parts[schema["$ref"].rpartition("/")[2]], parts)
+    return {name: inlined(value, parts) for name, value in schema.items() if name != "$defs"}

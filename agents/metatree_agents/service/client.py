@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from metatree.errors import MetatreeError, TransientError, UserError
+from metatree_agents.service.identity import Identity
 from metatree_agents.service.users import proof
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class ServiceClient:
         self._secret = secret
         self._transport = transport
         self._client: httpx2.AsyncClient | None = None
+        self.identity: Identity | None = None
+        """What the database of the service is called; None until somebody asked."""
 
     async def __aenter__(self) -> Self:
         import httpx2

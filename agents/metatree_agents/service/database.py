@@ -18,10 +18,13 @@ from typing import Any, Final, Protocol
 
 from metatree.errors import BrokenStore, MetatreeError
 from metatree.store import Store
+from metatree_agents.service.neighbours import Neighbours
 from metatree_agents.service.schema import SCRIPTS, statements
 
 TICK_S: Final = 0.05
-"""How often a SQLite file is asked whether another process wrote."""
+"""How often a SQLite file is asked whether another process wrote, when no neighbour says so."""
+PACE_S: Final = 0.01
+"""How long it is not asked again after a neighbour said so: one that writes all the time says so all the time."""
 CHECKPOINT_S: Final = 2.0
 COMMAND_WAIT_S: Final = 10.0
 """How long a statement waits for another process that writes, before anybody is served: commands, and migrations."""
@@ -131,6 +134,7 @@ class SqliteDatabase:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._version = store.version()
+        self._neighbours = None if store.path is None else Neighbours(store.path)
         self._statements = _SqliteTransaction(store)
         self.rows, self.row = self._statements.rows, self._statements.row
         self.execute = self._statements.execute
@@ -155,6 +159,8 @@ class SqliteDatabase:
         # Nothing inside suspends, so no other task can get between the statements.
         with self._store.transaction():
             yield self._statements
+        if self._neighbours is not None:
+            self._neighbours.tell()
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Transaction]:
@@ -203,16 +209,25 @@ class SqliteDatabase:
                 await asyncio.to_thread(checkpoint, self._store.path)
 
     async def _watch(self, heard: Callable[[Change | None], None]) -> None:
+        told = asyncio.Event()
+        if self._neighbours is not None:
+            self._neighbours.listen(told.set)
         while True:
-            await asyncio.sleep(TICK_S)
-            try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S):
+                    await told.wait()
+            near = told.is_set()
+            told.clear()
+            with suppress(MetatreeError):  # a file that is locked for a moment
                 before, self._version = self._version, self._store.version()
-            except MetatreeError:
-                continue  # a file that is locked for a moment
-            if self._version != before:
-                heard(None)
+                if self._version != before:
+                    heard(None)
+            if near:
+                await asyncio.sleep(PACE_S)
 
     async def close(self) -> None:
+        if self._neighbours is not None:
+            self._neighbours.close()
         self._store.close()
 
 

@@ -12,10 +12,11 @@ from typing import Any, Final, TypeVar
 from metatree import Limits, Tree
 from metatree.errors import MetatreeError, TransientError, UserError
 from metatree.threads import run_beside
-from metatree_agents.service.answering import CUT_OFF, Asked, Said, answer_query
+from metatree_agents.service.answering import CUT_OFF, answer_query
 from metatree_agents.service.client import ServiceClient, ServiceRefused, WrongCredentials, patiently
 from metatree_agents.service.matching import matches_of
 from metatree_agents.service.memories import Memory, OwnTree
+from metatree_agents.service.said import Asked, Said
 
 RENEW_S: Final = 60.0
 STEPS_S: Final = 0.25

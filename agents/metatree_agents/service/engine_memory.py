@@ -17,7 +17,9 @@ from metatree.flags import flag
 from metatree.layer import Layer
 from metatree.remembering import known_text, remember
 from metatree_agents.service.client import ServiceClient, ServiceRefused, patiently
+from metatree_agents.service.identity import Earlier, Identity
 from metatree_agents.service.recommendations import CORRECTION, NEGATIVE
+from metatree_agents.service.schema import ADDRESS
 
 _FACT = "recommendations-from:"
 _MOST_NAMED: Final = 10
@@ -40,9 +42,8 @@ async def learn(client: ServiceClient, tree: Tree) -> int:
         TransientError: the store is locked; the next call goes on with the same recommendation.
         BrokenStore: the store is damaged.
     """
-    layer, fact = Layer(tree.memory), _FACT + client.url
-    after = int(layer.fact(fact) or 0)
-    came = await patiently(client, "GET", "get-recommendations", After=after)
+    layer = Layer(tree.memory)
+    fact, came = await _came(client, layer)
     for one in came:
         thread: list[Turn] = []
         if one["type"] in (*NEGATIVE, CORRECTION):
@@ -57,6 +58,42 @@ async def learn(client: ServiceClient, tree: Tree) -> int:
         with tree.memory.transaction():
             layer.set_fact(fact, one["number"])
     return len(came)
+
+
+async def _came(client: ServiceClient, layer: Layer) -> tuple[str, list[dict[str, Any]]]:
+    """Return what was recommended that a tree has not learned yet, and the fact that says up to where it has.
+
+    The name of the database is asked for once; the service refuses when it has another one by now.
+    """
+    asked_now = client.identity is None
+    named = client.identity = client.identity or await _identity(client)
+    fact, after = _FACT + client.url, 0
+    of: dict[str, str] = {}
+    if named.id:
+        names = (named.id, *(one.id for one in named.before if one.id != ADDRESS))
+        facts = {ADDRESS: fact, **{name: _FACT + name for name in names}}
+        known = {name: int(value) for name, its in facts.items() if (value := layer.fact(its)) is not None}
+        fact, after, of = _FACT + named.id, named.position(known), {"Of": named.id}
+    else:
+        after = int(layer.fact(fact) or 0)
+    try:
+        return fact, await patiently(client, "GET", "get-recommendations", After=after, **of)
+    except ServiceRefused as exc:
+        client.identity = None
+        if exc.status != 409 or asked_now:
+            raise
+    return await _came(client, layer)
+
+
+async def _identity(client: ServiceClient) -> Identity:
+    """Return what the database of a service is called; no name for a service that does not say it."""
+    try:
+        told = await patiently(client, "GET", "get-identity")
+    except ServiceRefused as exc:
+        if exc.status != 404:
+            raise
+        return Identity("")
+    return Identity(told["Id"], tuple(Earlier(one["Id"], one["Until"]) for one in told["Before"]))
 
 
 def _take(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> None:

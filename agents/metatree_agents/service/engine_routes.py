@@ -11,6 +11,7 @@ from pydantic import Field
 
 from metatree_agents.service.bodies import Body, JsonObject, Name, Seq, TopicId
 from metatree_agents.service.calls import caller, number, parameters, parameters_of, read, refused
+from metatree_agents.service.identity import identity_of
 from metatree_agents.service.recommendations import Recommendation
 from metatree_agents.service.state import Service
 from metatree_agents.service.wire import ANSWERING, described, said, taking
@@ -32,6 +33,20 @@ class Steps(Body):
     Topic: TopicId
     Seq: Seq
     Steps: Annotated[list[JsonObject], Field(max_length=MAX_STEPS)]
+
+
+class NameUntil(Body):
+    """A name that the database of the service had, and the last recommendation that came under it."""
+
+    Id: str
+    Until: int
+
+
+class NameNow(Body):
+    """What tells the database of the service from all others."""
+
+    Id: str
+    Before: list[NameUntil]
 
 
 @router.post("/renew-lease", responses=described(409, 422), openapi_extra=taking(Held))
@@ -72,12 +87,27 @@ async def give_progress(request: Request) -> Response:
 @router.get(
     "/get-recommendations",
     response_model=list[Recommendation],
-    responses=described(422),
-    openapi_extra=said("After"),
+    responses=described(409, 422),
+    openapi_extra=said("After", "Of"),
 )
 async def get_recommendations(request: Request) -> Response:
-    """Return what people recommended after a number, oldest first, so that an engine can remember it."""
+    """Return what people recommended after a number, oldest first, so that an engine can remember it.
+
+    `Of` is the name of the database that the number is of: 409 when it has another one by now.
+    """
     service, given = Service.of(request), await parameters(request)
     await caller(request, service.users, given, *ANSWERING)
     after = number(given, "After", least=0) if "After" in given else 0
+    if (named := given.get("Of")) and named != (await identity_of(service.database)).id:
+        raise refused(409, "the database has another name by now: ask for it with get-identity")
     return JSONResponse([asdict(one) for one in await service.recommendations.after(after)])
+
+
+@router.get("/get-identity", response_model=NameNow, responses=described(), openapi_extra=said())
+async def get_identity(request: Request) -> Response:
+    """Return the name of the service's database, and those it had before it was restored, the latest first."""
+    service, given = Service.of(request), await parameters(request)
+    await caller(request, service.users, given, *ANSWERING)
+    found = await identity_of(service.database)
+    before = [{"Id": one.id, "Until": one.until} for one in found.before]
+    return JSONResponse({"Id": found.id, "Before": before})

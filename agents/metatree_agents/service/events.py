@@ -7,7 +7,9 @@ Each step has the number of its row as id, so a browser that reconnects sends it
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
@@ -15,6 +17,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from metatree_agents.service.asking import on_wire
 from metatree_agents.service.calls import caller, gone, number, parameters, refused, still
+from metatree_agents.service.queue import Query
 from metatree_agents.service.state import Service
 from metatree_agents.service.users import Caller
 from metatree_agents.service.waiting import first_of
@@ -58,33 +61,37 @@ async def stream(
 ) -> AsyncIterator[str]:
     """Yield the steps of a query that came after a number, and its answer at last, as events.
 
-    It ends, too, when the one who watches is no user with this role any more.
+    It ends, too, when the one who watches is no user with this role any more, and after a long time: a query that
+    nobody answers is watched in another stream then.
     """
-    left = gone(request)
+    deadline, left = time.monotonic() + service.settings.stream_s, gone(request)
     told: dict[int, dict[str, Any]] = {}
+    query: Query | None = None
     yield "retry: 2000\n\n"
-    try:
+    with service.presence.of(who) as out, ExitStack() as ending:
+        ending.callback(left.cancel)
         while not left.done():
             async with service.waiting.answer(topic, seq) as turn:
                 # The query first: steps that come before its answer are then surely among those read next.
-                query = await service.queue.query(topic, seq)
-                for step, data in await service.progress.after(topic, seq, after):
-                    after = step
-                    yield f"id: {step}\nevent: step\ndata: {data}\n\n"
-                for asked in on_wire(query.asked) if query is not None else ():
-                    if told.get(asked["Id"]) != asked:
-                        told[asked["Id"]] = asked
-                        yield f"event: question\ndata: {json.dumps(asked)}\n\n"
+                query = await service.queue.query(topic, seq, last=query)
                 if query is None:
                     yield "event: gone\ndata: {}\n\n"
                     return
+                for step, data in await service.progress.after(topic, seq, after):
+                    after = step
+                    yield f"id: {step}\nevent: step\ndata: {data}\n\n"
+                for asked in on_wire(query.asked):
+                    if told.get(asked["Id"]) != asked:
+                        told[asked["Id"]] = asked
+                        yield f"event: question\ndata: {json.dumps(asked)}\n\n"
                 if query.status in ("Done", "Failed"):
                     yield f"event: answer\ndata: {json.dumps(answered(query))}\n\n"
                     return
-                await first_of(BEAT_S, turn, left)
-                if not await still(service, who):
+                rest_s = deadline - time.monotonic()
+                if rest_s <= 0:
+                    return
+                await first_of(min(BEAT_S, rest_s), turn, left, out)
+                if out.done() or not await still(service, who):
                     return
                 if not turn.done():
                     yield ": still at work\n\n"
-    finally:
-        left.cancel()

@@ -10,6 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from hashlib import sha256
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from starlette.background import BackgroundTask
 
 from metatree.errors import TransientError
 from metatree_agents.service.asking import forms
-from metatree_agents.service.bodies import Body
+from metatree_agents.service.bodies import Body, inlined
 from metatree_agents.service.calls import gone
 from metatree_agents.service.conversations import Conversation, Place
 from metatree_agents.service.openai_bodies import ChatRequest, Wrong, chat_request, conversation_of
@@ -44,8 +45,7 @@ MAX_USER: Final = 64
 """Characters of the name of whom a topic belongs to; OpenAI's API takes 512."""
 _HASH_CHARS: Final = 24
 BEAT_S: Final = 10.0
-STREAM_S: Final = 3_600.0
-"""How long a stream waits for its answer; comments keep it open."""
+"""How often a comment is sent in a stream while nothing happens, so that proxies keep the connection."""
 FAILED: Final = "no engine answered this query: ask it again, or ask the administrator of the service"
 GONE: Final = "the topic of this query was deleted"
 
@@ -70,18 +70,6 @@ _MEANING: Final = {
 
 def _described(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": Failure, "description": _MEANING[status]} for status in statuses}
-
-
-def _inlined(schema: Any, parts: Any = None) -> Any:
-    """Return a JSON schema without references, since those of a part do not hold inside a larger document."""
-    if isinstance(schema, list):
-        return [_inlined(each, parts) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    parts = schema.get("$defs", parts)
-    if "$ref" in schema:
-        return _inlined(parts[schema["$ref"].rpartition("/")[2]], parts)
-    return {name: _inlined(value, parts) for name, value in schema.items() if name != "$defs"}
 
 
 _KEY = Depends(HTTPBearer(auto_error=False, scheme_name="API key"))
@@ -143,7 +131,7 @@ async def model(request: Request, name: str) -> Response:
     openapi_extra={
         "requestBody": {
             "required": True,
-            "content": {"application/json": {"schema": _inlined(ChatRequest.model_json_schema())}},
+            "content": {"application/json": {"schema": inlined(ChatRequest.model_json_schema())}},
         }
     },
 )
@@ -160,9 +148,11 @@ async def chat_completions(request: Request) -> Response:
     if asked.stream:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(
-            _stream(request, service, place, asked, text), media_type="text/event-stream", headers=headers
+            _stream(request, service, who, place, asked, text),
+            media_type="text/event-stream",
+            headers=headers,
         )
-    query = await _answer(request, service, place)
+    query = await _answer(request, service, who, place)
     if query is None:
         return Response(status_code=499)  # the client went away; its retry finds the query
     done = BackgroundTask(service.conversations.delivered, place)
@@ -206,17 +196,19 @@ def owner_of(user: str) -> str:
     return f"{user.replace(chr(0), '')[: MAX_USER - _HASH_CHARS - 1]}-{digest}"
 
 
-async def _answer(request: Request, service: Service, place: Place) -> Query | None:
+async def _answer(request: Request, service: Service, who: Caller, place: Place) -> Query | None:
     """Wait for an answer; return None when the client went away.
 
     Raises:
         Wrong: there will be none, or is none yet.
     """
     deadline, left = time.monotonic() + service.settings.chat_wait_s, gone(request)
-    try:
+    query: Query | None = None
+    with service.presence.of(who) as out, ExitStack() as ending:
+        ending.callback(left.cancel)
         while not left.done():
             async with service.waiting.answer(place.topic, place.seq) as turn:
-                query = await service.queue.query(place.topic, place.seq)
+                query = await service.queue.query(place.topic, place.seq, last=query)
                 if query is None:
                     raise Wrong(GONE, status=404)
                 if query.status == "Failed":
@@ -226,12 +218,16 @@ async def _answer(request: Request, service: Service, place: Place) -> Query | N
                 wait_s = deadline - time.monotonic()
                 if wait_s <= 0:
                     raise Wrong(_not_yet(query), status=503)
-                await first_of(wait_s, turn, left)
+                await first_of(wait_s, turn, left, out)
+                if out.done():
+                    raise Wrong(_no_more(who), status=401)
         if service.waiting.ended:
             raise Wrong("the server stops: try again", status=503)
         return None
-    finally:
-        left.cancel()
+
+
+def _no_more(who: Caller) -> str:
+    return f"{who.name} is no user with the role {who.role} any more"
 
 
 def _not_yet(query: Query) -> str:
@@ -242,20 +238,22 @@ def _not_yet(query: Query) -> str:
 
 
 async def _stream(
-    request: Request, service: Service, place: Place, asked: ChatRequest, text: str
+    request: Request, service: Service, who: Caller, place: Place, asked: ChatRequest, text: str
 ) -> AsyncIterator[str]:
     usage = asked.stream_options is not None and asked.stream_options.include_usage
     chunks = Chunks(place, asked.model, usage=usage)
     left, after, thought = gone(request), 0, ""
-    deadline = time.monotonic() + STREAM_S
-    try:
+    deadline = time.monotonic() + service.settings.stream_s
+    query: Query | None = None
+    with service.presence.of(who) as out, ExitStack() as ending:
+        ending.callback(left.cancel)
         yield chunks.delta(role="assistant", content="", refusal=None)
         while not left.done():
             async with service.waiting.answer(place.topic, place.seq) as turn:
                 try:
                     # The query first: steps that come before its answer are then surely among those read next.
-                    query = await service.queue.query(place.topic, place.seq)
-                    steps = await service.progress.after(place.topic, place.seq, after)
+                    query = await service.queue.query(place.topic, place.seq, last=query)
+                    steps = await service.progress.after(place.topic, place.seq, after) if query else []
                 except TransientError:
                     await asyncio.wait({left}, timeout=1.0)
                     continue
@@ -273,7 +271,10 @@ async def _stream(
                 if time.monotonic() > deadline:
                     yield event(openai_error(503, _not_yet(query)))
                     return
-                await first_of(BEAT_S, turn, left)
+                await first_of(min(BEAT_S, deadline - time.monotonic()), turn, left, out)
+                if out.done():
+                    yield event(openai_error(401, _no_more(who)))
+                    return
                 if not turn.done():
                     yield ": still at work\n\n"
         else:
@@ -284,8 +285,6 @@ async def _stream(
             yield chunk
         yield chunks.end(text, query, thought)
         await service.conversations.delivered(place)
-    finally:
-        left.cancel()
 
 
 def _models(service: Service) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 from metatree_agents.service.asking import forms
 from metatree_agents.service.conversations import Place
 from metatree_agents.service.queue import Query
+from metatree_agents.service.quoting import pieces_of, quotes_of
 
 MODEL: Final = "metatree"
 """The model that is always there: whatever an engine takes for its default."""
@@ -37,9 +39,24 @@ def content_of(query: Query) -> str:
             if question.choices:
                 return f"{question.question} ({' or '.join(question.choices)})"
             return f"{ASKS_BACK} {question.question}"
-    said = "\n\n".join(query.answer or ())
+    pieces = pieces_of(query.answer or (), quotes_of(query.sources))
+    said = "\n\n".join(fenced(piece.text) if piece.kind == "code" else piece.text for piece in pieces)
     listed = sources_listed(query.sources or ())
     return said + ("\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else "")
+
+
+def fenced(code: str) -> str:
+    """Return code as chat pages show it as it is: between fences that are longer than any in it.
+
+    Example:
+        >>> print(fenced("def __init__(self):"))
+        ```
+        def __init__(self):
+        ```
+    """
+    longest = max((len(run) for run in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{code.strip(chr(10))}\n{fence}"
 
 
 def sources_listed(sources: Sequence[dict[str, Any]]) -> list[str]:

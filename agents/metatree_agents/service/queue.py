@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from metatree.errors import TransientError
+from metatree_agents.service import at_once
 from metatree_agents.service.asking import Ask, asks_of, tell
 from metatree_agents.service.database import Database, Transaction
 from metatree_agents.service.lookups import forget_wishes
+from metatree_agents.service.shown import SHOWN
 
 LEASE_S: Final = 300.0
 ATTEMPTS: Final = 5
@@ -65,6 +67,12 @@ class Refused(Exception):
 # What has no lease is ready whatever the clock says, which may have gone back.
 _READY = "ready_at IS NOT NULL AND (lease IS NULL OR ready_at <= ?)"
 _COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run"
+_CLAIM = at_once.CLAIM.format(
+    ready=_READY.replace("?", "$1"), columns="query." + _COLUMNS.replace(", ", ", query.")
+)
+_SHOWN = "SELECT {} FROM query JOIN topic ON topic.id = query.topic".format(
+    ", ".join(SHOWN if name == "status" else f"query.{name}" for name in _COLUMNS.split(", "))
+)
 
 
 class Queue:
@@ -111,8 +119,17 @@ class Queue:
         Raises:
             Refused: the topic is somebody else's.
         """
-        async with self._database.transaction() as do:
-            return await self.add_within(do, topic, user, text, model=model, modifiers=modifiers)
+        if not self._database.skip_locked:
+            async with self._database.transaction() as do:
+                return await self.add_within(do, topic, user, text, model=model, modifiers=modifiers)
+        now = self._clock()
+        row = await self._database.row(
+            at_once.ADD,
+            *(topic, user, now, self.shared, text, model, json.dumps(dict(modifiers or {})), _run()),
+        )
+        if row is None:
+            raise Refused(topic)
+        return int(row[0]), now
 
     async def add_within(
         self,
@@ -140,7 +157,7 @@ class Queue:
             "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts, run)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, 'Open', 0, ?)",
             *(topic, found[0], text, user, model, json.dumps(dict(modifiers or {})), now),
-            f"query-{secrets.token_hex(10)}",
+            _run(),
         )
         return int(found[0]), now
 
@@ -167,15 +184,23 @@ class Queue:
 
     async def thread(self, topic: str) -> list[Query]:
         """Return all queries of a topic in order, none when there is no such topic."""
-        rows = await self._database.rows(f"SELECT {_COLUMNS} FROM query WHERE topic = ? ORDER BY seq", topic)
+        rows = await self._database.rows(f"{_SHOWN} WHERE query.topic = ? ORDER BY seq", self._clock(), topic)
         return [_query(row) for row in rows]
 
-    async def query(self, topic: str, seq: int) -> Query | None:
-        """Return one query, None when there is none."""
+    async def query(self, topic: str, seq: int, *, last: Query | None = None) -> Query | None:
+        """Return one query, None when there is none.
+
+        Args:
+            last: as it was when it was read before; None is returned, too, when another is in its place since, of a
+                topic of the same name that was made after this one was deleted.
+        """
         row = await self._database.row(
-            f"SELECT {_COLUMNS} FROM query WHERE topic = ? AND seq = ?", topic, seq
+            f"{_SHOWN} WHERE query.topic = ? AND query.seq = ?", self._clock(), topic, seq
         )
-        return None if row is None else _query(row)
+        found = None if row is None else _query(row)
+        if found is None or last is None or (found.run, found.at) == (last.run, last.at):
+            return found
+        return None
 
     async def remove(self, topic: str, owner: str) -> bool:
         """Take a topic of this user out with all that belongs to it; False when it is not there or not theirs."""
@@ -191,9 +216,19 @@ class Queue:
 
     async def claim(self, engine: str) -> Claim | None:
         """Give an engine the open queries of the topic that has waited longest, None when none is ready."""
-        now, lease, topic = self._clock(), secrets.token_urlsafe(12), ""
+        now, lease = self._clock(), secrets.token_urlsafe(12)
+        until = now + self.lease_s
         try:
             while True:
+                if self._database.skip_locked:
+                    claim, topic = await self._claim_at_once(engine, lease, now)
+                    if claim is not None:
+                        return claim
+                    if topic is not None:  # taken, and there is nothing in it that could be seen
+                        await self.hand_back(topic, lease)
+                        continue
+                    if not await self.ready(1):
+                        return None
                 async with self._database.transaction() as do:
                     found = await self._take(do, now)
                     if found is None:
@@ -209,8 +244,18 @@ class Queue:
         except (asyncio.CancelledError, TransientError):
             # It may have been kept just before, and nobody would hear of it.
             with suppress(TransientError):
-                await self.hand_back(topic, lease)
+                await self._hand_back_lost(lease, until)
             raise
+
+    async def _claim_at_once(self, engine: str, lease: str, now: float) -> tuple[Claim | None, str | None]:
+        """Claim the first topic in one statement; return also which was taken, with or without queries."""
+        until = now + self.lease_s
+        rows = await self._database.rows(_CLAIM, now, engine, lease, until)
+        if not rows:
+            return None, None
+        topic = str(rows[0][0])
+        queries = sorted((_query(row[1:]) for row in rows if row[1] is not None), key=lambda query: query.seq)
+        return (Claim(topic, lease, until, queries) if queries else None), topic
 
     async def _take(
         self, do: Transaction, now: float
@@ -291,6 +336,13 @@ class Queue:
         The number that an engine gives need not be ours: where the query there has another text, the one query of
         the topic with this text is meant.
         """
+        said, thought = json.dumps(list(answer)), json.dumps(list(think))
+        named = json.dumps([dict(source) for source in sources])
+        if self._database.skip_locked and seq is not None:
+            now = self._clock()
+            values = (topic, seq, text, said, thought, named, engine, now, now + self.lease_s)
+            if await self._database.execute(at_once.ANSWER, *values):
+                return "accepted", seq
         async with self._database.transaction() as do:
             found, right = await self._meant(do, topic, seq, text)
             now = (
@@ -299,13 +351,12 @@ class Queue:
             if found is None:
                 return right, 0
             seq, status, known_answer, known_think = found
-            said, thought = json.dumps(list(answer)), json.dumps(list(think))
             if status == "Done":
                 return ("again" if (known_answer, known_think) == (said, thought) else "conflict"), seq
             await do.execute(
                 "UPDATE query SET status = 'Done', answer = ?, think = ?, sources = ?, engine = ?, answered_at = ?"
                 " WHERE topic = ? AND seq = ?",
-                *(said, thought, json.dumps([dict(source) for source in sources]), engine, now, topic, seq),
+                *(said, thought, named, engine, now, topic, seq),
             )
             await self._renew(do, topic, now)
         return "accepted", seq
@@ -383,6 +434,14 @@ class Queue:
             )
         return True
 
+    async def _hand_back_lost(self, lease: str, until: float) -> None:
+        """Hand back what was claimed under a lease that its engine never heard of."""
+        found = await self._database.row(
+            "SELECT id FROM topic WHERE ready_at = ? AND lease = ?", until, lease
+        )
+        if found is not None:
+            await self.hand_back(str(found[0]), lease)
+
     async def ready(self, limit: int) -> int:
         """Return how many topics there are to claim, at most `limit`."""
         found = await self._database.row(
@@ -391,6 +450,11 @@ class Queue:
             limit,
         )
         return int(found[0]) if found else 0
+
+
+def _run() -> str:
+    """Return the name of a run that no other has."""
+    return f"query-{secrets.token_hex(10)}"
 
 
 def _query(row: Sequence[Any]) -> Query:

@@ -7,6 +7,9 @@ from typing import Final
 
 from metatree_agents.service.tree_schema import TREES
 
+ADDRESS: Final = "address"
+"""The identity of a database that was known by its address."""
+
 _FIRST = """
 -- Who may call. The secret itself is needed: callers prove that they have it by a hash of it with a nonce.
 CREATE TABLE service_user(
@@ -170,7 +173,18 @@ _WISHES = """
 CREATE INDEX lookup_wish_lookup ON lookup_wish(lookup);
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES, _LOGIN, _RUNS, _WISHES)
+# Both databases have `random()`, and each its own: what is wanted is that no two of these are the same.
+_RANDOM: Final = " || ".join(["CAST(random() AS TEXT)"] * 4)
+_IDENTITY = f"""
+-- What tells this database from all others, whatever its address: the last row is its name now. A restore adds one.
+-- `after`: the number of the last recommendation that came under an earlier name. Databases of older versions were
+-- known by their address alone.
+CREATE TABLE service_identity(number {{serial}}, id TEXT NOT NULL UNIQUE, after BIGINT NOT NULL);
+INSERT INTO service_identity(id, after) SELECT '{ADDRESS}', 0 WHERE EXISTS (SELECT 1 FROM recommendation);
+INSERT INTO service_identity(id, after) SELECT {_RANDOM}, coalesce(max(number), 0) FROM recommendation;
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES, _LOGIN, _RUNS, _WISHES, _IDENTITY)
 
 
 def statements(script: str, *, serial: str, blob: str = "BLOB") -> Iterator[str]:

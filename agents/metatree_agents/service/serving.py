@@ -111,7 +111,7 @@ async def serve_all(
     try:
         if memory is not None or sharing is not None:
             secret = await users.own(INSIDE, "engine")
-            # By a name for each database: a tree remembers of each service which recommendations it has taken in.
+            # By a name for each place: of databases of older versions a tree remembers by it what it has learned.
             inner = f"http://inside-{sha256(database.place.encode()).hexdigest()[:12]}"
             client = ServiceClient(inner, INSIDE, secret, transport=httpx2.ASGITransport(app))
             await client.__aenter__()

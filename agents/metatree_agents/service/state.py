@@ -16,6 +16,7 @@ from metatree_agents.service.limits import Limits, Rates
 from metatree_agents.service.lookups import Lookups
 from metatree_agents.service.metrics import Metrics
 from metatree_agents.service.openai_shapes import content_of
+from metatree_agents.service.presence import Presence
 from metatree_agents.service.progress import Progress
 from metatree_agents.service.queue import ATTEMPTS, LEASE_S, Queue
 from metatree_agents.service.recommendations import Recommendations
@@ -36,6 +37,7 @@ class Settings:
         shared: whether users may ask and read in topics of others.
         proofs: which hashes are accepted.
         chat_wait_s: how long a chat completion waits that is not streamed.
+        stream_s: how long a stream goes on that comes to no end; of events, a client goes on in another where it was.
         models: names that chat clients are offered besides `metatree`; engines are given them as `Model`.
         rates: how much one address and one user may do.
     """
@@ -47,6 +49,7 @@ class Settings:
     shared: bool = False
     proofs: Proofs = field(default_factory=Proofs)
     chat_wait_s: float = 300.0
+    stream_s: float = 3_600.0
     models: tuple[str, ...] = ()
     rates: Rates = field(default_factory=Rates)
 
@@ -67,6 +70,7 @@ class Service:
         self.progress = Progress(database)
         self.trees = Trees(database)
         self.waiting = Waiting(database, self.queue)
+        self.presence = Presence(database)
         self.keys = Keys(database)
         self.conversations = Conversations(database, self.queue, content=content_of)
         self.admin = Administration(database, self.queue, self.users)

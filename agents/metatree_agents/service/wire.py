@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -73,6 +74,7 @@ def said(*names: str) -> dict[str, Any]:
         "Part": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
         "Version": {"type": "integer", "minimum": 1, "maximum": bodies.MAX_NUMBER},
         "Digest": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+        "Of": {"type": "string", "default": ""},
     }
     more = [
         {
@@ -88,7 +90,7 @@ def said(*names: str) -> dict[str, Any]:
 
 def taking(body: type[bodies.Body]) -> dict[str, Any]:
     """Return the parameters and the body of a route as its description has them."""
-    content = {"application/json": {"schema": body.model_json_schema()}}
+    content = {"application/json": {"schema": bodies.inlined(body.model_json_schema())}}
     return {"parameters": _PROOF, "requestBody": {"required": True, "content": content}}
 
 
@@ -166,11 +168,12 @@ async def check_query(request: Request) -> Response:
     who = await caller(request, service.users, given, *ASKING)
     topic, seq = await topic_of(service, who, given), number(given, "Seq")
     deadline, left = time.monotonic() + service.settings.check_wait_s, gone(request)
-    ending = ["Done", "Failed"]
-    try:
+    ending, found = ["Done", "Failed"], None
+    with service.presence.of(who) as out, ExitStack() as stack:
+        stack.callback(left.cancel)
         while True:
             async with service.waiting.answer(topic, seq) as turn:
-                found = await service.queue.query(topic, seq)
+                found = await service.queue.query(topic, seq, last=found)
                 if found is None:
                     raise refused(404, f"there is no query {seq} in this topic")
                 wait_s = deadline - time.monotonic()
@@ -180,9 +183,9 @@ async def check_query(request: Request) -> Response:
                 # that asks again and again would never rest.
                 if found.status != "Waiting" and "Waiting" not in ending:
                     ending.append("Waiting")
-                await first_of(wait_s, turn, left)
-    finally:
-        left.cancel()
+                await first_of(wait_s, turn, left, out)
+                if out.done():
+                    raise refused(401, f"{who.name} is no {who.role} any more")
 
 
 @router.get(
@@ -265,7 +268,8 @@ async def get_new_queries(request: Request) -> Response:
     who = await caller(request, service.users, await parameters(request), *ANSWERING)
     deadline, left = time.monotonic() + service.settings.engine_wait_s, gone(request)
     line = service.waiting.engines
-    try:
+    with service.presence.of(who) as out, ExitStack() as stack:
+        stack.callback(left.cancel)
         while not left.done():
             async with line.place() as turn:
                 await heard()
@@ -282,14 +286,12 @@ async def get_new_queries(request: Request) -> Response:
                 wait_s = deadline - time.monotonic()
                 if wait_s <= 0:
                     break
-                await first_of(wait_s, turn, left)
-                if not left.done() and not await still(service, who):
+                await first_of(wait_s, turn, left, out)
+                if not left.done() and (out.done() or not await still(service, who)):
                     line.ring()  # the next one may have what this one was woken for
                     raise refused(401, f"{who.name} is no {who.role} any more")
         if left.done():
             line.ring()  # a wake-up that this client may have taken with it
-    finally:
-        left.cancel()
     return JSONResponse({"Topic": None, "Queries": None})
 
 

@@ -120,7 +120,8 @@ def parsed(file: SourceFile) -> Conversations:
 
 def _titled(conversation: Conversation) -> str:
     said = conversation_description(conversation)
-    return f"{conversation.title}. {said}" if conversation.title else said
+    title = conversation.title
+    return f"{title}{'' if title.endswith(('.', '?', '!')) else '.'} {said}" if title else said
 
 
 def _parts(conversations: Sequence[Conversation]) -> Iterator[Part]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cached_property
@@ -16,21 +15,21 @@ from metatree.kernel import report_usage
 from metatree_routers.disk_cache import Cache, DiskCache
 from metatree_routers.limiter import Limiter
 from metatree_routers.llm.errors import PromptTooLong
-from metatree_routers.llm.modes import Dialect, Dialects, Mode
+from metatree_routers.llm.modes import Dialect, Dialects
 from metatree_routers.llm.prices import Price, price_of
 from metatree_routers.llm.settings import Settings, settings
 from metatree_routers.llm.telemetry import model_call
 from metatree_routers.llm.tokens import TokenCounter, counter_for
 from metatree_routers.llm.transport import check_completion, error_for
-from metatree_routers.llm.turns import Turn, Turns
+from metatree_routers.llm.turns import Turns, turn_of_call
 
 if TYPE_CHECKING:
     import ssl
 
     import httpx2
-    from openai import AsyncOpenAI
     from openai.types.chat import ChatCompletion
 
+    from metatree_routers.llm.client import Client
     from metatree_routers.llm.forms import Form
 
     F = TypeVar("F", bound=Form)
@@ -94,9 +93,7 @@ class Connection:
         self._capture_content = capture_content
         self._counter = counter
         self._lock = threading.Lock()
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, Any]] = (
-            WeakKeyDictionary()
-        )
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Client, Any]] = WeakKeyDictionary()
         self._ever_worked = False
         self._turns = Turns()
 
@@ -149,31 +146,34 @@ class Connection:
             UserError: no call will work before the settings are mended.
             RequestRejected: the server will not take this request.
         """
-        from metatree_routers.llm.structured import answered
+        from metatree_routers.llm.structured import answer_of, shaped
 
-        async with self._call(form, max_tokens, task) as call:
-            dialect = call.dialect
-            body = {**self._body(messages, max_tokens, dialect), "response_model": form, "max_retries": 0}
-            answer: F = await answered(self._instructed(dialect.mode), self.dialects, dialect, body)
+        async with self._in_turn():
+            dialect = self.dialects.current
+            body = shaped(self._body(messages, max_tokens, dialect), form, dialect)
+            completion = await self._create(body, dialect, max_tokens, task)
+            answer: F = answer_of(completion, form, self.dialects, dialect)
             return answer
 
     async def text(self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, task: str) -> str:
         """Ask for a text; raises as `ask` does."""
-        async with self._call(None, max_tokens, task) as call:
-            completion = await self._create(**self._body(messages, max_tokens, call.dialect))
+        async with self._in_turn():
+            dialect = self.dialects.current
+            body = self._body(messages, max_tokens, dialect)
+            completion = await self._create(body, dialect, max_tokens, task)
             return (completion.choices[0].message.content or "").strip()
 
     @contextlib.asynccontextmanager
-    async def _call(self, form: type[Form] | None, max_tokens: int, task: str) -> AsyncIterator[_Call]:
+    async def _in_turn(self) -> AsyncIterator[None]:
         """Hold a place among the concurrent calls, and at first the turn to make and write a request."""
         async with self.limiter.slot():
-            call = _Call(form, self.dialects.current, max_tokens, task, await self._turns.take())
-            token = _current.set(call)
+            turn = await self._turns.take()
+            token = turn_of_call.set(turn)
             try:
-                yield call
+                yield
             finally:
-                call.turn.end()
-                _current.reset(token)
+                turn.end()
+                turn_of_call.reset(token)
 
     def fits(self, limit: int) -> int:
         """Return a token limit for prompts, lowered to what the server was found to take."""
@@ -188,32 +188,20 @@ class Connection:
             body["temperature"] = self._temperature
         return {**body, **self._extra}
 
-    def _instructed(self, mode: Mode) -> Any:
-        made = self.__dict__.setdefault("_made", {})
-        if mode not in made:
-            from metatree_routers.llm.structured import instructed
-
-            made[mode] = instructed(self._create, mode)
-        return made[mode]
-
-    async def _create(self, **body: Any) -> ChatCompletion:
+    async def _create(
+        self, body: dict[str, Any], dialect: Dialect, max_tokens: int, task: str
+    ) -> ChatCompletion:
         """Send one request, report what it used, and see that what came can be an answer."""
-        call = _current.get()
-        assert call is not None
-        if call.form is not None:
-            from metatree_routers.llm.structured import shaped
-
-            body = shaped(body, call.form, call.dialect)
         with model_call(
-            task=call.task,
+            task=task,
             model=self.model,
             base_url=self.settings.base_url,
-            max_tokens=call.max_tokens,
+            max_tokens=max_tokens,
             temperature=body.get("temperature"),
             content=self._capture_content,
         ) as span:
             span.sent(body["messages"])
-            completion = await self._send(body, call.dialect)
+            completion = await self._send(body, dialect)
             message = completion.choices[0].message if getattr(completion, "choices", None) else None
             said = _said(message)
             tokens_in, tokens_out = self._report(completion, body, said)
@@ -231,13 +219,12 @@ class Connection:
 
     async def _send(self, body: dict[str, Any], dialect: Dialect) -> ChatCompletion:
         import openai
-        from openai.types.chat import ChatCompletion
+
+        from metatree_routers.llm.client import complete
 
         client = await self._client()
         try:
-            # `chat.completions.create` looks through the whole prompt for types to transform, in more time than all
-            # else together; the body is plain JSON here.
-            return await client.post("/chat/completions", body=body, cast_to=ChatCompletion)
+            return await complete(client, body)
         except openai.OpenAIError as exc:
             error = error_for(exc, self.settings, self.dialects, dialect)
         except ValueError as exc:  # a body that is no JSON, under a header that says it is
@@ -270,7 +257,7 @@ class Connection:
         report_usage(**amounts)
         return tokens_in, tokens_out
 
-    async def _client(self) -> AsyncOpenAI:
+    async def _client(self) -> Client:
         """Return the client of the running loop; it is closed when the loop shuts its generators down."""
         loop = asyncio.get_running_loop()
         found = self._clients.get(loop)
@@ -281,57 +268,20 @@ class Connection:
                 found = self._clients.setdefault(loop, (client, opened))
         return found[0]
 
-    async def _open(self) -> AsyncIterator[AsyncOpenAI]:
-        import httpx2
-        from openai import AsyncOpenAI, DefaultAioHttpClient
+    async def _open(self) -> AsyncIterator[Client]:
+        from metatree_routers.llm.client import open_client
 
-        options: dict[str, Any] = {}
-        if self._transport is not None:
-            for_loop = getattr(self._transport, "for_loop", None)
-            options["transport"] = for_loop() if for_loop is not None else self._transport
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=self.limiter.concurrency)
-        client = AsyncOpenAI(
-            api_key=self.settings.api_key,
-            base_url=self.settings.base_url,
-            max_retries=0,
-            timeout=self.timeout_s,
-            # Over aiohttp a call takes two thirds of the work that it takes over httpcore, which looks through all of
-            # its connections for each request.
-            http_client=DefaultAioHttpClient(
-                timeout=self.timeout_s,
-                limits=limits,
-                verify=self._certificates,
-                event_hooks={"request": [_tell_turn]},
-                **options,
-            ),
+        client = open_client(
+            self.settings,
+            timeout_s=self.timeout_s,
+            connections=self.limiter.concurrency,
+            certificates=self._certificates,
+            transport=self._transport,
         )
         try:
             yield client
         finally:
             await client.close()
-
-
-class _Call:
-    """What `_create` must know of a call besides its body, which passes through instructor."""
-
-    __slots__ = ("dialect", "form", "max_tokens", "task", "turn")
-
-    def __init__(self, form: Any, dialect: Dialect, max_tokens: int, task: str, turn: Turn) -> None:
-        self.form = form
-        self.dialect = dialect
-        self.max_tokens = max_tokens
-        self.task = task
-        self.turn = turn
-
-
-_current: contextvars.ContextVar[_Call | None] = contextvars.ContextVar("metatree_model_call", default=None)
-
-
-async def _tell_turn(_: httpx2.Request) -> None:
-    """Let the next call make its request when this one, which is made, first waits."""
-    call = _current.get()
-    if call is not None:
-        call.turn.end_when_waiting()
 
 
 def _said(message: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
 import warnings
@@ -92,11 +93,10 @@ def _closing(text: str, at: int) -> int | None:
 
 def _loaded(text: str) -> Any:
     """Read JSON, JSON with commas too many, or a Python literal."""
-    for attempt in (text, _TRAILING_COMMA.sub(r"\1", text)):
-        try:
-            return json.loads(attempt, strict=False)
-        except (ValueError, RecursionError):
-            continue
+    with contextlib.suppress(ValueError, RecursionError):
+        return _DECODER.decode(text)
+    with contextlib.suppress(ValueError, RecursionError):
+        return _DECODER.decode(_TRAILING_COMMA.sub(r"\1", text))
     if text[:1] not in "{[" or len(text) > 20_000:
         return None
     try:

@@ -8,7 +8,11 @@ while the others are made, and their answers come one after the other too.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from weakref import WeakKeyDictionary
+
+turn_of_call: contextvars.ContextVar[Turn | None] = contextvars.ContextVar("metatree_turn", default=None)
+"""The turn of the call that is under way, which is told when its request is made."""
 
 
 class Turns:

@@ -151,6 +151,24 @@ def test_content_of_a_node_as_json(
     assert "content" not in json.loads(capsys.readouterr().out)
 
 
+def test_build_takes_its_sources_as_other_commands_do(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["build", "--source", str(project)]) == 0
+    assert capsys.readouterr().out.startswith(f"{project}: ")
+    assert run(["build"]) == 2
+    assert "name a SOURCE, such as `metatree build .`" in capsys.readouterr().err
+
+
+def test_the_options_that_name_a_service_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["users", "add"], ["users", "key"], ["service", "status"], ["backup"], ["restore"]):
+        assert run([*command, "--help"]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "The --source of `metatree serve`" in said and "to search" not in said, command
+    assert run(["worker", "--help"]) == 0
+    assert "a copy of the service's tree by default" in " ".join(capsys.readouterr().out.split())
+
+
 def test_build_says_how_to_list_what_was_left_out(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,7 @@ from metatree_agents.service.database import SqliteDatabase
 from metatree_agents.service.users import Users
 from metatree_memory_tools import build_tree
 
-from metatree import Node, Tree, ask_person, load_run, tool
+from metatree import Limits, Node, Tree, ask_person, load_run, tool
 from metatree.permissions import Permissions
 from metatree.tool import Tool
 
@@ -443,3 +443,31 @@ def _runs(tree: Tree) -> list[str]:
     from metatree import runs
 
     return [each.run_id for each in runs(tree=tree)]
+
+
+@pytest.mark.parametrize(
+    ("person", "said", "ended"),
+    [
+        ("It is brown.", ["It is brown."], "person answered"),
+        ("", ["No answer was found before the search reached its limit."], "person declined"),
+    ],
+)
+def test_a_search_at_its_limit_asks_in_the_thread_too(
+    serve: Serve, small: Path, person: str, said: list[str], ended: str
+) -> None:
+    service, limits = serve(check_wait_s=20.0), Limits(reads=0)
+    with build_tree(small) as tree:
+        with working(service, tree, parts={"fallbacks": [ask_person]}, limits=limits):
+            service.frontend.ask(QUOKKA)
+            waiting = service.frontend.get("check-query", Topic="T", Seq=1).json()
+            assert waiting["Status"] == "Waiting" and waiting["Answer"] is None
+            assert [(one["Question"], one["Kind"]) for one in waiting["Asked"]] == [(QUOKKA, "question")]
+            assert answer(service, person).status_code == 200
+            found = service.frontend.get("check-query", Topic="T", Seq=1).json()
+        assert found["Answer"] == said
+        assert found["Think"][-1] == f"{ended}: {QUOKKA}"
+        assert [one["Title"] for one in found["Sources"]] == (["a person"] if person else [])
+        with working(service, tree, limits=limits):
+            service.frontend.ask(QUOKKA, topic="U")
+            found = service.frontend.get("check-query", Topic="U", Seq=1).json()
+            assert found["Status"] == "Done", "nobody is asked where nobody may be"

@@ -126,7 +126,7 @@ async def contents(database: Database) -> dict[str, list[tuple[Any, ...]]]:
         return {
             table: await do.rows(f"SELECT * FROM {table} ORDER BY {', '.join(key)}")
             for table, key in TABLES.items()
-            if table != "tree_state"
+            if table not in ("tree_state", "service_identity")  # a restored database is another one
         }
 
 

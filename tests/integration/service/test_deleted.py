@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.service.answering import Asked, Said, answer_query, run_id_of
+import requests
+from metatree_agents.service.answering import answer_query, run_id_of
+from metatree_agents.service.said import Asked, Said
 from metatree_memory_tools import build_tree
 
 from metatree import Tree, runs
 
-from .conftest import Served
+from .conftest import Served, opened
 from .test_web import entered
 
 pytestmark = pytest.mark.integration
@@ -89,6 +91,57 @@ def test_who_waits_is_told_of_a_deletion_also_by_another_process(serve: Serve, p
             delete(deleting, "User_1")
         waiting.join(10)
         assert found == [404]
+
+
+@pytest.mark.parametrize("route", ["check-query", "events", "chat", "chat stream"])
+def test_who_waits_is_not_given_the_answer_of_a_later_topic_of_the_same_name(
+    serve: Serve, place: Path | str, route: str
+) -> None:
+    """It may be somebody else's."""
+    service = serve(check_wait_s=25.0, chat_wait_s=25.0)
+    chat: dict[str, Any] = {
+        "model": "metatree",
+        "messages": [{"role": "user", "content": WHO}],
+        "stream": "stream" in route,
+    }
+    given = {"Topic": "T", "Seq": 1}
+
+    def wait() -> str:
+        if route.startswith("chat"):
+            key = {"Authorization": f"Bearer {service.keys['Frontend_1']}"}
+            body = {**chat, "user": "Ann", "metadata": {"topic": "T"}}
+            return requests.post(
+                f"{service.url}/v1/chat/completions", json=body, headers=key, timeout=30
+            ).text
+        return service.frontend.get(route, **given).text
+
+    if not route.startswith("chat"):
+        service.frontend.ask(WHO, user="Ann")
+    found: list[str] = []
+    waiting = threading.Thread(target=lambda: found.append(wait()))
+    waiting.start()
+    while not service.admin.get("admin/overview").json()["Connected"]["Callers"]:
+        pass
+    service.admin.get("admin/overview")  # meanwhile it has read what it waits for
+    assert remade(place) == 1
+    waiting.join(10)
+    assert found and "of Bob" not in found[0]
+    assert ("event: gone" if route == "events" else "topic") in found[0] or "there is no query" in found[0]
+
+
+def remade(place: Path | str) -> int:
+    """Put the answered query of another user where a query is, in one statement; return how many there were."""
+
+    async def run() -> int:
+        database = opened(place)
+        await database.start()
+        sql = "UPDATE query SET run = ?, text = ?, status = 'Done', answer = ?, at = ?, answered_at = ?"
+        now = database.clock()
+        done = await database.execute(sql, "query-of-bob", "of Bob?", '["of Bob"]', now, now)
+        await database.close()
+        return done
+
+    return asyncio.run(run())
 
 
 def test_an_engine_is_not_given_what_only_a_deleted_topic_wished_to_look_up(service: Served) -> None:

@@ -13,11 +13,12 @@ from typing import Any, Protocol
 
 import pytest
 import requests
-from metatree_agents.service.answering import CUT_OFF, Asked
+from metatree_agents.service.answering import CUT_OFF
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.engine import TRIES, Engine
 from metatree_agents.service.engine_memory import learn
 from metatree_agents.service.memories import Memory, OwnTree
+from metatree_agents.service.said import Asked
 from metatree_memory_tools import build_tree
 
 from metatree import RouteDecision, RouteRequest, Tree, search

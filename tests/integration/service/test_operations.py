@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import re
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -135,6 +136,26 @@ def figures(service: Served, **headers: str) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
+def test_every_reference_of_the_description_leads_somewhere(service: Served) -> None:
+    described = requests.get(f"{service.url}/openapi.json", timeout=30).json()
+
+    def references(part: Any) -> list[str]:
+        inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        own = [part["$ref"]] if isinstance(part, dict) and isinstance(part.get("$ref"), str) else []
+        return own + [found for each in inner for found in references(each)]
+
+    found = references(described)
+    assert found, "there are some"
+    for reference in found:
+        at = described
+        for name in reference.removeprefix("#/").split("/"):
+            at = at[name]
+    asked = described["paths"]["/api/ask-person"]["post"]["requestBody"]["content"]["application/json"][
+        "schema"
+    ]
+    assert asked["properties"]["Questions"]["items"]["properties"]["Kind"]["enum"]
+
+
 def test_figures_of_a_conversation(service: Served) -> None:
     service.frontend.ask("What is <b>secret</b>?", topic="private topic", user="Calico_Seders")
     service.frontend.ask("And then?", topic="private topic", user="Calico_Seders")
@@ -221,6 +242,19 @@ def test_an_administrator_sees_and_mends_the_queue(serve: Serve) -> None:
     assert service.admin.post("admin/remove-user", {"Name": "Admin_1"}).status_code == 422
 
 
+def test_a_query_whose_engine_vanished_is_shown_as_open_before_another_one_calls(serve: Serve) -> None:
+    service = serve(lease_s=0.0)
+    service.user.ask("q", user="User_1")
+    assert service.engine.get("get-new-queries").json()["Topic"] == "T"
+    assert service.user.get("check-query", Topic="T", Seq=1).json()["Status"] == "Open"
+    assert [each["Status"] for each in service.user.get("get-topic-thread", Topic="T").json()] == ["Open"]
+    found = service.admin.get("admin/overview").json()
+    assert (found["Open"], found["Pending"], found["Queries"][0]["Status"]) == (1, 0, "Open")
+    assert found["Leases"][0]["Ended"] and found["OldestOpenSeconds"] >= 0
+    figures = requests.get(f"{service.url}/metrics", timeout=30).text
+    assert 'metatree_queries{state="open"} 1.0' in figures and 'state="pending"} 0.0' in figures
+
+
 def test_a_released_topic_wakes_an_engine_that_waits(serve: Serve) -> None:
     service = serve(engine_wait_s=20.0)
     service.frontend.ask("x")
@@ -305,6 +339,9 @@ def test_a_whole_conversation_leaves_no_secret_in_the_log(
         for key in (service.keys["User_1"], "mtk-" + "n" * 43):
             requests.get(f"{service.url}/v1/models", headers={"Authorization": f"Bearer {key}"}, timeout=30)
         requests.get(f"{service.url}/v1/{service.keys['User_2']}", timeout=30)
+        # A line is written when its answer has gone out, which may be after it has come in.
+        while '"route": "none"' not in stream.getvalue():
+            threading.Event().wait(0.01)
     log = stream.getvalue()
     records = [json.loads(line) for line in log.splitlines()]
     told = [(one["route"], one["status"]) for one in records if "route" in one]

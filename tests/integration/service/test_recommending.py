@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from metatree_agents.cli.app import run
-from metatree_agents.service.answering import Asked, Said, answer_query
+from metatree_agents.service.answering import answer_query
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.engine_memory import learn
 from metatree_agents.service.recommendations import Recommendations
+from metatree_agents.service.said import Asked, Said
 from metatree_memory_tools import build_tree
 from metatree_routers import text_evidence
 

@@ -18,7 +18,7 @@ from metatree_agents.service.database import SqliteDatabase
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import Users
 
-from tests.integration.service.conftest import SECRETS, Client, Served, proof, served
+from tests.integration.service.conftest import SECRETS, Client, Served, opened, proof, served
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., Served]
@@ -49,6 +49,7 @@ ROUTES: dict[tuple[str, str], tuple[set[str], dict[str, Any], Any]] = {
     ("POST", "hand-back"): (ANSWER, {}, HELD),
     ("POST", "give-progress"): (ANSWER, {}, {"Topic": "theirs", "Seq": 1, "Steps": []}),
     ("GET", "get-recommendations"): (ANSWER, {}, None),
+    ("GET", "get-identity"): (ANSWER, {}, None),
     ("GET", "get-tree"): (ANSWER, {}, None),
     ("GET", "get-tree-hashes"): (ANSWER, {"Version": 1}, None),
     ("POST", "get-blocks"): (ANSWER, {}, {"Hashes": ["0" * 32]}),
@@ -242,3 +243,56 @@ def test_a_client_that_left_before_a_query_came_never_takes_it(serve: Serve) -> 
         found = service.other_engine.get("get-new-queries").json()
         assert found["Topic"] == str(number)
         service.other_engine.answer("q", "a", topic=str(number))
+
+
+def test_what_waits_for_somebody_who_was_taken_out_ends(serve: Serve, place: Path | str) -> None:
+    """By this process, or by another one; long before the time is over, and whoever is still there waits on."""
+    service = serve(engine_wait_s=60.0, check_wait_s=60.0, chat_wait_s=60.0)
+    parked = {
+        "Topic": "theirs",
+        "Seq": 1,
+        "Questions": [{"Key": "1", "Question": "Which?", "Kind": "question"}],
+    }
+    service.user.ask("q", topic="theirs", user="User_1")
+    lease = service.engine.get("get-new-queries").json()["Lease"]
+    assert service.engine.post("ask-person", {**parked, "Lease": lease}).status_code == 200
+    service.other_user.ask("q", topic="others", user="User_2")
+    assert service.engine.get("get-new-queries").json()["Topic"] == "others"
+    keyed = {"Authorization": f"Bearer {service.keys['User_1']}"}
+    chat: Any = {"model": "metatree", "messages": [{"role": "user", "content": "And this?"}]}
+    said = {"Topic": "theirs", "Seq": 2, "User": "User_1", "Query": "and then?"}
+    assert (
+        service.user.post("add-query", {key: said[key] for key in ("Topic", "User", "Query")}).status_code
+        == 200
+    )
+
+    def waits(count: int) -> None:
+        while sum(service.admin.get("admin/overview").json()["Connected"].values()) < count:
+            threading.Event().wait(0.02)
+
+    with ThreadPoolExecutor(5) as pool:
+        checks = pool.submit(service.user.get, "check-query", Topic="theirs", Seq=2)
+        other = pool.submit(service.other_user.get, "check-query", Topic="others", Seq=1)
+        waits(2)
+        chats = pool.submit(
+            requests.post, f"{service.url}/v1/chat/completions", json=chat, headers=keyed, timeout=90
+        )
+        waits(3)
+        claims = pool.submit(service.other_engine.get, "get-new-queries")
+        assert claims.result().json()["Queries"] == [{"1": "And this?"}]
+        claims = pool.submit(service.other_engine.get, "get-new-queries")
+        waits(4)
+
+        async def take_out() -> None:
+            database = opened(place)
+            await database.start()
+            await Users(database).remove("User_1")
+            await database.close()
+
+        asyncio.run(take_out())
+        assert checks.result().status_code == chats.result().status_code == 401
+        assert service.admin.post("admin/remove-user", {"Name": "Inference_2"}).status_code == 200
+        assert claims.result().status_code == 401
+        assert not other.done()
+        assert service.engine.answer("q", "a", topic="others").status_code == 200
+        assert other.result().json()["Answer"] == ["a"]

@@ -422,3 +422,34 @@ def test_a_server_without_a_tree_says_so(serve: Serve) -> None:
     for path in ("/tree", "/node?id=.", "/find?q=x", "/tree/children"):
         page = browser.get(path)
         assert page.status_code == 404 and "started without a tree" in page.text
+
+
+def test_a_question_whose_engine_vanished_waits_for_one_on_every_page(serve: Serve, tree: Tree) -> None:
+    service = serve(memory=tree, lease_s=0.0)
+    user, root = entered(service, "User_1"), entered(service, "Admin_1")
+    topic = asked(user)
+    assert service.engine.get("get-new-queries").json()["Topic"] == topic
+    assert "waiting for an engine" in user.get(f"/thread?topic={topic}").text
+    shown = root.get("/admin").text
+    assert "<dd>1</dd><dt>open</dt>" in shown and "<dd>0</dd><dt>being answered</dt>" in shown
+    assert "<td>open</td>" in shown and "<td>pending</td>" not in shown
+
+
+def test_what_is_not_there_is_a_page_for_people_and_json_for_programs(service: Served) -> None:
+    user, nobody, html = entered(service, "User_1"), Browser(service.url), {"Accept": "text/html,*/*"}
+    for path in (
+        "/thread?topic=nope",
+        "/node?id=nope",
+        "/run?topic=nope&seq=1",
+        "/nothing",
+        "/static/nope.css",
+    ):
+        found = user.get(path, headers=html)
+        assert (found.status_code, found.headers["Content-Type"][:9]) == (404, "text/html"), path
+        assert "Go to your topics" in found.text and "Content-Security-Policy" in found.headers
+    found = nobody.get("/nothing", headers=html)
+    assert found.status_code == 404 and "Log in" in found.text and "There is no such page." in found.text
+    assert user.get("/ask", headers=html).status_code == 405
+    for path, accept in (("/api/nothing", "text/html"), ("/nothing", "application/json")):
+        assert user.get(path, headers={"Accept": accept}).json() == {"detail": "Not Found"}
+    assert "did you mean" in (close := user.get("/node?id=hal", headers=html).text) and "?." not in close

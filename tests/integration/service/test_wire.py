@@ -475,3 +475,13 @@ def test_the_description_names_every_status_that_comes(service: Served) -> None:
 def test_a_query_of_blanks_asks_nothing(service: Served, blank: str) -> None:
     said = service.frontend.post("add-query", {"Topic": "T", "User": "User_1", "Query": blank})
     assert said.status_code == 422
+
+
+def test_events_that_come_to_no_end_end_after_a_while_and_go_on_in_another_stream(serve: Serve) -> None:
+    service = serve(stream_s=0.0)
+    service.user.ask("q", user="User_1")
+    body = {"Topic": "T", "Seq": 1, "Steps": [{"Text": "looked"}]}
+    assert service.engine.post("give-progress", body).status_code == 200
+    said = service.user.get("events", Topic="T", Seq=1)
+    assert said.status_code == 200 and "looked" in said.text and "event: answer" not in said.text
+    assert said.text.endswith("\n\n"), "whole events alone"

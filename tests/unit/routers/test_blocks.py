@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from metatree_routers.blocks import MOST_BYTES, MOST_TERMS, found_in, pack, places, unpack
+from metatree_routers.blocks import MOST_BYTES, MOST_TERMS, found_in, pack, pack_joined, places, unpack
 
 LISTS = st.dictionaries(st.text(st.characters(), max_size=5), st.binary(max_size=20), max_size=200)
 
@@ -18,6 +19,19 @@ def test_what_is_packed_comes_back_and_is_found(lists: dict[str, bytes], others:
     where = places([first for first, _ in blocks], {*lists, *others})
     found = {term: data for at, terms in where.items() for term, data in found_in(blocks[at][1], terms)}
     assert found == lists
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(LISTS, st.integers(0, 3))
+def test_lists_that_lie_one_behind_the_other_are_packed_the_same(lists: dict[str, bytes], long: int) -> None:
+    lists |= {f"{number}long": bytes([number]) * MOST_BYTES for number in range(long)}
+    terms = sorted(lists)
+    ends = np.cumsum([len(lists[term]) for term in terms], dtype=np.int64)
+    data = memoryview(b"".join(lists[term] for term in terms))
+    blocks = list(pack_joined(terms, data, ends))
+    assert [entry for _, block in blocks for entry in unpack(block)] == sorted(lists.items())
+    assert [first for first, _ in blocks] == [next(unpack(block))[0] for _, block in blocks]
+    assert blocks == list(pack(sorted(lists.items())))
 
 
 def test_a_long_list_is_a_block_of_its_own() -> None:

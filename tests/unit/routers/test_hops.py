@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from metatree_routers.embedding import Vectors
 from metatree_routers.evidence import TextEvidence
-from metatree_routers.index import Reader
+from metatree_routers.index import Reader, TextIndex
 from metatree_routers.inputs import names_something, things_taken
-from metatree_routers.phrasing import words_asked
+from metatree_routers.node_text import NodeText
+from metatree_routers.phrasing import steps_asked, words_asked
+from metatree_routers.questions import rank_question
 from metatree_routers.toolsets import put_in_order, take_together
 
 from metatree.node import Node
@@ -174,3 +179,71 @@ def test_inputs_are_told_by_their_names() -> None:
 def test_what_is_asked_for_is_left_of_a_question() -> None:
     assert words_asked("Could you tell me about redirects?") == "redirects"
     assert words_asked("please help") == "please help"
+
+
+MEANINGS = ("graph chart", "mail letter", "trip flight", "song music")
+
+
+class _ByMeaning:
+    """An embedder for which the words of an entry of `MEANINGS` are the same."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        rows = [
+            [sum(word in entry.split() for word in text.lower().split()) for entry in MEANINGS]
+            for text in texts
+        ]
+        vectors = np.array(rows, dtype=np.float32).reshape(len(texts), len(MEANINGS))
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(vectors / np.maximum(lengths, 1e-9), dtype=np.float32)
+
+
+def _by_meaning(tree: Tree, question: str) -> dict[str, float]:
+    index = TextIndex(tree, embedder=_ByMeaning, embedding="meanings")
+    index.refresh()
+
+    def scores(reader: Reader) -> dict[str, float]:
+        ranking = rank_question(reader, question, _ByMeaning)
+        return {reader.ids([node])[node]: float(ranking.scores[node]) for node in ranking.order.tolist()}
+
+    return index.query(scores)
+
+
+@pytest.mark.parametrize("kind", ["tool", "passage"])
+def test_a_tool_is_near_to_a_request_when_it_is_near_to_one_of_its_steps(kind: str) -> None:
+    """ "A letter" is one of three things in the whole, and all of a step."""
+    tree = _tree(
+        ("letter", ".", kind, "letter", ""),
+        ("all", ".", kind, "letter flight music", "sheep"),
+        ("words", ".", kind, "rivers", "mountains"),
+    )
+    request = "Find mountains with mail. Find rivers for a trip. Find a sheep song."
+    scores = _by_meaning(tree, request)
+    assert (scores["letter"] > 0.5 * scores["all"]) == (kind == "tool")
+
+
+@pytest.mark.parametrize("kind", ["tool", "passage"])
+def test_what_tools_lie_in_is_near_to_a_request_when_it_is_near_to_one_of_its_steps(kind: str) -> None:
+    tree = _tree(
+        ("post", ".", "group", "letter", ""),
+        ("post/a", "post", kind, "sheep", ""),
+        ("all", ".", "group", "letter flight music", ""),
+        ("all/a", "all", kind, "sheep", ""),
+        ("words", ".", kind, "rivers", "mountains"),
+    )
+    scores = _by_meaning(tree, "Find sheep with mail. Find rivers for a trip. Find a mountain song.")
+    assert (scores["post/a"] > 0.9 * scores["all/a"]) == (kind == "tool"), scores
+
+
+def test_the_vector_of_a_tool_is_made_of_its_name_in_words() -> None:
+    tool = Node(id="t", title="getStock_price", description="Of a Symbol", kind="tool")
+    assert (
+        NodeText.of(tool, "Parameters: symbol").head() == "get stock price\nof a symbol\nparameters: symbol"
+    )
+    passage = Node(id="p", title="getStock_price", description="Of a Symbol", kind="passage")
+    assert NodeText.of(passage, "More").head() == "getStock_price\nOf a Symbol\nMore"
+
+
+def test_a_request_of_one_step_has_no_steps() -> None:
+    assert steps_asked("Could you please help me? I want the weather in Oslo.") == []
+    assert steps_asked("Show the weather in Oslo and draw a chart of it.") == ["weather Oslo", "draw chart"]
+    assert len(steps_asked("Take a walk. " * 50)) == 12

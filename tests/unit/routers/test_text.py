@@ -10,7 +10,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from metatree_routers.roles import Role, factors, role_of
 from metatree_routers.sections import sections
-from metatree_routers.text import STOP_WORDS, Vocabulary, expand, raw_tokens, sentences, term_counts, terms
+from metatree_routers.text import (
+    STOP_WORDS,
+    TEXT_END,
+    Vocabulary,
+    expand,
+    raw_tokens,
+    sentences,
+    term_counts,
+    terms,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +67,22 @@ def test_any_text_has_the_same_terms_by_both_ways(text: str) -> None:
     numbers = [number for chunk in chunks for number in flat[ends[chunk] : ends[chunk + 1]]]
     assert [vocabulary.terms[number] for number in numbers] == terms(text)
     assert term_counts(text).total() == len(numbers)
+
+
+@given(st.lists(st.text(max_size=40), max_size=8))
+@example(["a\0b", "", "see os.path.join. At", "\0"])
+def test_texts_that_are_encoded_together_are_cut_as_if_alone(texts: list[str]) -> None:
+    together, alone = Vocabulary(), Vocabulary()
+    chunks = list(together.encode_all(texts))
+    flat, sizes = together.expand_all()
+    ends = list(accumulate(sizes, initial=0))
+    said: list[list[str]] = [[]]
+    for chunk in chunks:
+        said[-1] += [together.terms[number] for number in flat[ends[chunk] : ends[chunk + 1]]]
+        if chunk == TEXT_END:
+            said.append([])
+    assert said == [*(terms(text) for text in texts), []]
+    assert [chunk for text in texts for chunk in alone.encode(text)] == [c for c in chunks if c != TEXT_END]
 
 
 def test_a_token_without_end_is_cut() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import threading
 from dataclasses import asdict
 from decimal import Decimal
@@ -315,3 +316,22 @@ def test_sources_and_nodes_of_an_answer() -> None:
     (source,) = found.answers[0].sources
     assert (source.node, source.title, source.quote) == ("b2", "b2", "text b2")
     assert [(node.id, node.score) for node in found.nodes] == [("b2", 1.0)]
+
+
+def test_a_finished_search_is_freed_at_once() -> None:
+    """Cycles would make the interpreter look through all objects of the program, in the middle of other work."""
+    from metatree.searching.session import Search
+    from metatree.searching.toolbox import Toolbox
+    from metatree.searching.world import World
+
+    def alive() -> set[int]:
+        return {id(one) for one in gc.get_objects() if isinstance(one, Search | Toolbox | World)}
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive()
+        search("q", tree=tree_of(SHAPE), **parts())
+        assert alive() <= before
+    finally:
+        gc.enable()

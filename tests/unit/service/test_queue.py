@@ -128,7 +128,7 @@ class QueueMachine(RuleBasedStateMachine):
         if claim is None:
             return
         holds = self.held.get(claim.topic, ("", 0))[0] == claim.lease
-        pending = [query.seq for query in self.thread(claim.topic) if query.status == "Pending"]
+        pending = self.pending(claim.topic)
         assert self.do(self.queue.hand_back(claim.topic, claim.lease)) is holds
         if holds:
             del self.held[claim.topic]
@@ -141,7 +141,7 @@ class QueueMachine(RuleBasedStateMachine):
             return
         seq = claim.queries[which % len(claim.queries)].seq
         holds = self.held.get(claim.topic, ("", 0))[0] == claim.lease
-        pending = [query.seq for query in self.thread(claim.topic) if query.status == "Pending"]
+        pending = self.pending(claim.topic)
         may = holds and seq in pending
         asks = [Ask("1", "Which lamp?", "question", 0.0)]
         assert self.do(self.asking.park(claim.topic, seq, claim.lease, asks)) is may
@@ -185,9 +185,16 @@ class QueueMachine(RuleBasedStateMachine):
                 assert (query.status == "Done") is (said is not None)
                 assert (query.status == "Waiting") is (self.waiting.get(topic) == query.seq)
                 assert query.answer == (None if said is None else [said])
+                if query.status == "Pending":
+                    assert self.held[topic][1] > self.now, "shown as being answered after its lease has ended"
 
     def thread(self, topic: str) -> list[Query]:
         return self.do(self.queue.thread(topic))
+
+    def pending(self, topic: str) -> list[int]:
+        """Return the numbers of those that are pending in their rows, whatever is shown of them."""
+        sql = "SELECT seq FROM query WHERE topic = ? AND status = 'Pending' ORDER BY seq"
+        return [int(row[0]) for row in self.do(self.database.rows(sql, topic))]
 
     def unanswered(self, topic: str) -> list[Query]:
         return [query for query in self.thread(topic) if query.status != "Done"]
@@ -198,7 +205,7 @@ class QueueMachine(RuleBasedStateMachine):
             if (topic, self.waiting[topic]) not in self.answers:
                 return
             del self.waiting[topic]
-        if any(query.status == "Pending" for query in self.thread(topic)):
+        if self.pending(topic):
             if topic in self.held:
                 self.held[topic] = (self.held[topic][0], self.now + LEASE_S)
         else:

@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from metatree_agents.service.state import Service
 from metatree_agents.service.web.guard import entered, posted
-from metatree_agents.service.web.listing import counts, topics_by_owner
+from metatree_agents.service.web.listing import answered, topics_by_owner
 from metatree_agents.service.web.replies import PageError, gone_to, page
 from metatree_agents.service.web.sessions import Session
 from metatree_agents.service.web.thread_pages import number_of
@@ -37,7 +37,7 @@ async def admin_page(request: Request) -> Response:
         leases=overview["Leases"],
         users=overview["Users"],
         topics=await topics_by_owner(service.database),
-        counts=await counts(service.database),
+        counts={**overview, "Done": await answered(service.database)},
         attempts=service.settings.attempts,
     )
 

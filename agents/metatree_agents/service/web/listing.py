@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from metatree_agents.service.database import Database
+from metatree_agents.service.shown import SHOWN
 
 TOPICS: Final = 30
 
@@ -26,11 +27,11 @@ class Listed:
 async def topics_of(database: Database, owner: str, *, start: int = 0) -> tuple[list[Listed], bool]:
     """Return some topics of a user, the newest first, and whether there are more."""
     rows = await database.rows(
-        "SELECT topic.id, opening.text, topic.last_seq, latest.status, latest.at FROM topic"
+        f"SELECT topic.id, opening.text, topic.last_seq, {SHOWN}, query.at FROM topic"
         " JOIN query AS opening ON opening.topic = topic.id AND opening.seq = 1"
-        " JOIN query AS latest ON latest.topic = topic.id AND latest.seq = topic.last_seq"
+        " JOIN query ON query.topic = topic.id AND query.seq = topic.last_seq"
         " WHERE topic.owner = ? ORDER BY topic.made_at DESC, topic.id LIMIT ? OFFSET ?",
-        *(owner, TOPICS + 1, max(0, start)),
+        *(database.clock(), owner, TOPICS + 1, max(0, start)),
     )
     return [Listed(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows[:TOPICS]], len(rows) > TOPICS
 
@@ -41,7 +42,7 @@ async def topics_by_owner(database: Database) -> dict[str, int]:
     return {str(owner): int(count) for owner, count in rows}
 
 
-async def counts(database: Database) -> dict[str, int]:
-    """Return how many queries there are by status."""
-    rows = await database.rows("SELECT status, count(*) FROM query GROUP BY status")
-    return {str(status): int(count) for status, count in rows}
+async def answered(database: Database) -> int:
+    """Return how many queries are answered."""
+    row = await database.row("SELECT count(*) FROM query WHERE status = 'Done'")
+    return int(row[0]) if row else 0

@@ -12,10 +12,10 @@ from fastapi.responses import Response
 
 from metatree.errors import UnknownNode, UnknownRun, UserError
 from metatree.layer import ROOT
+from metatree_agents.service.quoting import quotes_of
 from metatree_agents.service.state import Service
 from metatree_agents.service.web import browse
 from metatree_agents.service.web.guard import entered
-from metatree_agents.service.web.prose import quotes_of
 from metatree_agents.service.web.replies import PageError, page
 from metatree_agents.service.web.sessions import Session
 from metatree_agents.service.web.state import Web
@@ -98,7 +98,8 @@ async def reading(request: Request, what: Callable[..., T], *given: Any) -> T:
     except TimeoutError:
         raise PageError(503, "The memory is not here yet: come again in a moment.") from None
     except UnknownNode as exc:
-        raise PageError(404, f"{str(exc)[:1].upper()}{str(exc)[1:]}.") from None
+        said = str(exc)
+        raise PageError(404, said[:1].upper() + said[1:] + ("" if said.endswith("?") else ".")) from None
     except UnknownRun:
         raise
     except UserError as exc:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import Response
+from starlette.exceptions import HTTPException
 from starlette.requests import Request as StarletteRequest
 
 from metatree import Tree
@@ -39,6 +40,18 @@ async def _own_file(request: Request, name: str) -> Response:
     # Its address changes with what is in it, so it never has to be asked for again.
     headers = {**HEADERS, "Cache-Control": f"public, max-age={YEAR_S}, immutable"}
     return Response(found[0], media_type=found[1], headers=headers)
+
+
+def wants_page(request: StarletteRequest) -> bool:
+    """Say whether a person's browser asks for something that is no route of the API."""
+    said = request.headers.get("accept", "")
+    return not request.url.path.startswith(("/api/", "/v1/")) and "text/html" in said
+
+
+async def no_page(request: StarletteRequest, error: HTTPException) -> Response:
+    """Return the page for an address that is none, or that has no such method."""
+    said = "There is no such page." if error.status_code == 404 else "This cannot be done with that page."
+    return await _error(request, PageError(error.status_code, said, error.headers))
 
 
 async def _error(request: StarletteRequest, error: Exception) -> Response:

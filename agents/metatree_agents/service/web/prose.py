@@ -7,8 +7,7 @@ its server who reads what.
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -17,6 +16,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from metatree_agents.service.quoting import pieces_of
+
+_EXACT: Final = {
+    "code": Markup('<div class="exact code" tabindex="0">{}</div>'),
+    "words": Markup('<blockquote class="exact words">{}</blockquote>'),
+}
 _RULES: Final = [
     *("blockquote", "code", "fence", "heading", "lheading", "hr", "list", "table"),
     *("backticks", "emphasis", "escape", "image", "link", "newline"),
@@ -48,37 +53,10 @@ def prose(paragraphs: Sequence[str], quotes: Sequence[str] = (), budget: Budget 
     bold `init`. Everything else is Markdown, as far as the budget of the page goes.
     """
     budget = budget or Budget()
-    made: list[Markup] = []
-    plain: list[str] = []
-    place: tuple[str, int, int] | None = None
-
-    def flush() -> None:
-        nonlocal place
-        if plain:
-            made.append(rendered("\n\n".join(plain), budget))
-            plain.clear()
-        if place is not None:
-            made.append(_shown_exactly(place))
-            place = None
-
-    for paragraph in paragraphs:
-        found = _place(paragraph, quotes)
-        if found is None:
-            if place is not None:
-                flush()
-            plain.append(paragraph)
-        elif place is not None and found[0] == place[0] and not found[0][place[2] : found[1]].strip():
-            place = (found[0], place[1], found[2])  # it goes on where the one before ended
-        else:
-            flush()
-            place = found
-    flush()
-    return Markup("").join(made)
-
-
-def quotes_of(sources: Sequence[Mapping[str, Any]] | None) -> list[str]:
-    """Return what the sources of an answer quote, as the wire has them."""
-    return [str(source["Quote"]) for source in sources or () if source.get("Quote")]
+    return Markup("").join(
+        rendered(piece.text, budget) if piece.kind == "said" else _EXACT[piece.kind].format(piece.text)
+        for piece in pieces_of(paragraphs, quotes)
+    )
 
 
 def rendered(text: str, budget: Budget | None = None) -> Markup:
@@ -86,33 +64,6 @@ def rendered(text: str, budget: Budget | None = None) -> Markup:
     if not (budget or Budget()).spend(len(text)):
         return Markup('<div class="exact words">{}</div>').format(text)
     return Markup(_markdown().render(text))
-
-
-def _place(paragraph: str, quotes: Sequence[str]) -> tuple[str, int, int] | None:
-    """Return the quote that has a paragraph in it, and from where to where; None when none has."""
-    wanted = paragraph.strip()
-    for quote in quotes:
-        at = quote.find(wanted) if wanted else -1
-        if at >= 0:
-            return quote, at, at + len(wanted)
-    return None
-
-
-def _shown_exactly(place: tuple[str, int, int]) -> Markup:
-    """Return a part of a quote as it is, with the indentation that its first line has there."""
-    quote, start, end = place
-    line = quote.rfind("\n", 0, start) + 1
-    text = textwrap.dedent(quote[line if not quote[line:start].strip() else start : end])
-    if _is_code(text):
-        return Markup('<div class="exact code" tabindex="0">{}</div>').format(text)
-    return Markup('<blockquote class="exact words">{}</blockquote>').format(text)
-
-
-def _is_code(text: str) -> bool:
-    lines = text.splitlines()
-    indented = sum(line.startswith(("  ", "\t")) for line in lines)
-    marks = sum(line.rstrip().endswith(("{", "}", ";", "):", "(", ")", ",")) for line in lines)
-    return indented * 3 >= len(lines) > 1 or marks * 2 > len(lines)
 
 
 @cache

@@ -7,8 +7,8 @@ from typing import Any
 
 from metatree_agents.service.asking import forms
 from metatree_agents.service.queue import Query
+from metatree_agents.service.quoting import quotes_of
 from metatree_agents.service.state import Service
-from metatree_agents.service.web.prose import quotes_of
 from metatree_agents.service.web.sessions import Session
 from metatree_agents.service.web.walk import Place, walk_of
 

@@ -11,7 +11,8 @@ from fastapi.responses import Response
 from metatree import SearchResult, Tree, load_run, runs
 from metatree.errors import UnknownRun
 from metatree.result import TraceEntry
-from metatree_agents.service.answering import Asked, run_id_of, step_of
+from metatree_agents.service.answering import run_id_of, step_of
+from metatree_agents.service.said import Asked
 from metatree_agents.service.state import Service
 from metatree_agents.service.web.browse import titles
 from metatree_agents.service.web.guard import entered

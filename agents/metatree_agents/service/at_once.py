@@ -1,0 +1,70 @@
+"""Asking, claiming and answering in one statement each, for PostgreSQL, where every statement is a trip to the server.
+
+They do the plain case and change nothing in any other; then `Queue` does it step by step in a transaction. SQLite has
+no `WITH … UPDATE`, and no trips.
+
+All parts of a statement see one snapshot, that of its beginning, except rows that it locks or changes: of these
+PostgreSQL takes what is newest, and asks again whether the row still fits. Hence two rules. What decides is a
+condition on a row that is locked or changed. And whoever changes the status of a query writes its topic's row in the
+same transaction, so a topic whose row is as the snapshot has it has its queries as the snapshot has them, too.
+
+`status || ''` keeps PostgreSQL from looking a topic's queries up in the index of all that are not settled: a plan that
+was made while these were few is kept when they are many.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# The topic's row is taken by the insert or the update, so numbers are dense whoever asks at the same time.
+ADD: Final = """
+WITH made AS (
+    INSERT INTO topic(id, owner, made_at, last_seq, ready_at) VALUES ($1, $2, $3, 1, $3)
+    ON CONFLICT(id) DO UPDATE SET last_seq = topic.last_seq + 1,
+        ready_at = COALESCE(topic.ready_at, excluded.ready_at) WHERE topic.owner = $2 OR $4
+    RETURNING last_seq
+)
+INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts, run)
+SELECT $1, last_seq, $5, $2, $6, $7, $3, 'Open', 0, $8 FROM made RETURNING seq
+"""
+
+# The topic is the first that is ready, by its newest row; one whose lease has ended is left to the transaction, which
+# opens its queries again. Queries that the snapshot does not have stay Open, and the topic is ready again for them when
+# those given out here are answered. Where all that the snapshot has as Open were answered since, and others came, none
+# is given out: the one row that is returned then has no query, and the topic has to be handed back.
+CLAIM: Final = """
+WITH first AS MATERIALIZED (
+    SELECT id, lease FROM topic WHERE {ready} ORDER BY ready_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+), taken AS (
+    UPDATE topic SET engine = $2, lease = $3, lease_until = $4, ready_at = $4, claimed_at = $1
+    FROM first WHERE topic.id = first.id AND first.lease IS NULL RETURNING topic.id
+), given AS (
+    UPDATE query SET status = 'Pending', attempts = attempts + 1, engine = $2
+    FROM taken WHERE query.topic = taken.id AND query.status || '' = 'Open' RETURNING {columns}
+)
+SELECT taken.id, given.* FROM taken LEFT JOIN given ON true
+"""
+
+# Only for a query that is being answered, in a topic whose row is free and as the snapshot has it (`xmin` is the
+# transaction that wrote a row): so what else is open or being answered there, which the snapshot says, is still so, and
+# nobody changes it before the end, for which the topic's row is needed. The time is read before the
+# statement is sent, so those of two answers that come at the same moment may be the other way round.
+ANSWER: Final = """
+WITH held AS MATERIALIZED (
+    SELECT id FROM topic WHERE id = $1 AND xmin = (SELECT xmin FROM topic WHERE id = $1)
+    FOR NO KEY UPDATE SKIP LOCKED
+), done AS (
+    UPDATE query SET status = 'Done', answer = $4, think = $5, sources = $6, engine = $7, answered_at = $8
+    FROM held WHERE query.topic = $1 AND query.seq = $2 AND query.text = $3 AND query.status || '' = 'Pending'
+    RETURNING query.topic
+), others AS (
+    SELECT count(*) FILTER (WHERE status = 'Pending') > 0 AS pending, min(at) FILTER (WHERE status = 'Open') AS open_at
+    FROM query WHERE topic = $1 AND seq <> $2 AND status || '' IN ('Open', 'Pending')
+)
+UPDATE topic SET
+    engine = CASE WHEN pending THEN engine END,
+    lease = CASE WHEN pending THEN lease END,
+    lease_until = CASE WHEN pending THEN $9 END,
+    ready_at = CASE WHEN pending THEN $9 ELSE open_at END
+FROM done, others WHERE topic.id = done.topic
+"""

@@ -1,0 +1,88 @@
+"""An answer in pieces: what it quotes of its sources, word for word, and what is said around that.
+
+Code that was quoted is shown exactly as it stands there: as Markdown, `__init__` would be a bold *init*, and lines
+would run into one another.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of an answer.
+
+    Args:
+        kind: `said` by whoever answered, or quoted: `words` or `code`.
+    """
+
+    kind: Literal["said", "words", "code"]
+    text: str
+
+
+def pieces_of(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterator[Piece]:
+    """Yield the pieces of an answer in their order; paragraphs that belong together are one.
+
+    A paragraph is quoted when it is one of the quotes, or a part of one.
+    """
+    said: list[str] = []
+    place: tuple[str, int, int] | None = None
+    for paragraph in paragraphs:
+        if place is not None and (end := _end_of(paragraph, place)) is not None:
+            place = (place[0], place[1], end)
+            continue
+        found = _place(paragraph, quotes)
+        if place is not None:
+            yield _exactly(place)
+        place = found
+        if found is None:
+            said.append(paragraph)
+        elif said:
+            yield Piece("said", "\n\n".join(said))
+            said.clear()
+    if place is not None:
+        yield _exactly(place)
+    if said:
+        yield Piece("said", "\n\n".join(said))
+
+
+def quotes_of(sources: Sequence[Mapping[str, Any]] | None) -> list[str]:
+    """Return what the sources of an answer quote, as the wire has them."""
+    return [str(source["Quote"]) for source in sources or () if source.get("Quote")]
+
+
+def _end_of(paragraph: str, place: tuple[str, int, int]) -> int | None:
+    """Return where a paragraph ends in a quote when it goes on where a place in it ended; else None."""
+    quote, _, end = place
+    wanted, rest = paragraph.strip(), quote[end:]
+    begin = end + len(rest) - len(rest.lstrip())
+    return begin + len(wanted) if wanted and quote.startswith(wanted, begin) else None
+
+
+def _place(paragraph: str, quotes: Sequence[str]) -> tuple[str, int, int] | None:
+    """Return the quote that has a paragraph in it, and from where to where; None when none has."""
+    wanted = paragraph.strip()
+    for quote in quotes:
+        at = quote.find(wanted) if wanted else -1
+        if at >= 0:
+            return quote, at, at + len(wanted)
+    return None
+
+
+def _exactly(place: tuple[str, int, int]) -> Piece:
+    """Return a part of a quote as it is, with the indentation that its first line has there."""
+    quote, start, end = place
+    line = quote.rfind("\n", 0, start) + 1
+    text = textwrap.dedent(quote[line if not quote[line:start].strip() else start : end])
+    return Piece("code" if _is_code(text) else "words", text)
+
+
+def _is_code(text: str) -> bool:
+    lines = text.splitlines()
+    indented = sum(line.startswith(("  ", "\t")) for line in lines)
+    marks = sum(line.rstrip().endswith(("{", "}", ";", "):", "(", ")", ",")) for line in lines)
+    return indented * 3 >= len(lines) > 1 or marks * 2 > len(lines)

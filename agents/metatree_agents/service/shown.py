@@ -1,0 +1,14 @@
+"""How far a query is, as people and programs are shown it.
+
+A query is `Pending` in its row until an engine calls after the lease of its topic has ended; whoever looks before that
+is shown it as what it is by then: open. One that has no attempts left fails when an engine calls.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+ENDED: Final = "query.status = 'Pending' AND topic.lease_until <= ?"
+"""Whether a query joined with its topic is shown as open although its row says otherwise; the value is the time."""
+SHOWN: Final = f"CASE WHEN {ENDED} THEN 'Open' ELSE query.status END"
+"""The status of a query joined with its topic; the value is the time."""

@@ -1,0 +1,203 @@
+"""A tree knows a service by its database, whatever the address: nothing is learned twice, and nothing is missed."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from metatree_agents.service import database, postgres_tables
+from metatree_agents.service.app import create_app
+from metatree_agents.service.backup import back_up, restore
+from metatree_agents.service.client import ServiceClient
+from metatree_agents.service.database import Database
+from metatree_agents.service.engine_memory import learn
+from metatree_agents.service.identity import Earlier, Identity, identity_of
+from metatree_agents.service.recommendations import Recommendations
+from metatree_agents.service.schema import ADDRESS, SCRIPTS
+from metatree_agents.service.state import Settings
+from metatree_agents.service.users import Users
+
+from metatree import Tree
+from metatree.layer import Layer
+from metatree.remembering import memories
+from tests.real.postgres import Server
+
+from .conftest import SECRETS, opened
+
+pytestmark = pytest.mark.integration
+Place = Callable[[], str]
+NAME = "Inference_1"
+SECRET = SECRETS[NAME][1]
+HERE, THERE = "http://here", "http://there"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.real)])
+def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Return a function that returns places where there is nothing yet."""
+
+    def make() -> str:
+        if request.param == "sqlite":
+            return str(tmp_path / f"{secrets.token_hex(4)}.db")
+        server: Server = request.getfixturevalue("postgres")
+        return f"{server.address()}&schema=i_{secrets.token_hex(8)}"
+
+    return make
+
+
+@pytest.fixture
+def tree() -> Iterator[Tree]:
+    with Tree.create(":memory:") as made:
+        yield made
+
+
+@asynccontextmanager
+async def service_of(place: str) -> AsyncIterator[Database]:
+    kept = opened(place)
+    await kept.start()
+    try:
+        yield kept
+    finally:
+        await kept.close()
+
+
+async def recommend(kept: Database, *texts: str) -> None:
+    for text in texts:
+        await Recommendations(kept).add(
+            topic="T", on_behalf_of="Ann", query="Who?", fragment=text, comment="", kind="Promote Answer"
+        )
+
+
+async def learnt(kept: Database, tree: Tree, address: str = HERE) -> int:
+    """Let a tree learn from a service by some address; return how many recommendations came."""
+    await Users(kept).add(NAME, "engine", secret=SECRET)
+    transport = httpx2.ASGITransport(create_app(kept, Settings()))
+    async with ServiceClient(address, NAME, SECRET, transport=transport) as client:
+        return await learn(client, tree)
+
+
+def texts_of(tree: Tree) -> set[str]:
+    return {node.content or "" for node in memories(tree)}
+
+
+def test_another_address_of_the_same_service_brings_nothing_again(new_place: Place, tree: Tree) -> None:
+    async def run() -> list[int]:
+        async with service_of(new_place()) as kept:
+            await recommend(kept, "one", "two")
+            return [await learnt(kept, tree, address) for address in (HERE, THERE)]
+
+    assert asyncio.run(run()) == [2, 0]
+
+
+def test_a_database_made_anew_at_the_same_address_is_learned_from_its_beginning(
+    new_place: Place, tree: Tree
+) -> None:
+    async def run() -> list[int]:
+        came = []
+        for texts in (("one", "two"), ("three", "four")):
+            async with service_of(new_place()) as kept:
+                await recommend(kept, *texts)
+                came.append(await learnt(kept, tree))
+        return came
+
+    assert asyncio.run(run()) == [2, 2]
+    assert texts_of(tree) == {"one", "two", "three", "four"}
+
+
+def test_a_memory_that_is_ahead_of_a_backup_misses_nothing_of_what_comes_after_it_was_restored(
+    new_place: Place, tree: Tree, tmp_path: Path
+) -> None:
+    """Neither where it is restored elsewhere nor in its own place; and what was learned before does not come again."""
+    file, first = tmp_path / "a.backup", new_place()
+
+    async def run() -> list[int]:
+        came = []
+        async with service_of(first) as kept:
+            await recommend(kept, "one", "two")
+            await back_up(kept, file)
+            await recommend(kept, "three", "four")
+            came.append(await learnt(kept, tree))
+        for place in (first, new_place()):
+            async with service_of(place) as kept:
+                await restore(file, kept, force=True)
+                came.append(await learnt(kept, tree))
+                await recommend(kept, f"five {place}", f"six {place}")
+                came.append(await learnt(kept, tree))
+        return came
+
+    assert asyncio.run(run()) == [4, 0, 2, 0, 2]
+    assert len(texts_of(tree)) == 8
+
+
+def test_an_engine_that_goes_on_through_a_restore_asks_for_the_name_again(
+    new_place: Place, tree: Tree, tmp_path: Path
+) -> None:
+    async def run() -> list[int]:
+        async with service_of(new_place()) as kept:
+            await Users(kept).add(NAME, "engine", secret=SECRET)
+            await recommend(kept, "one")
+            await back_up(kept, tmp_path / "a.backup")
+            await recommend(kept, "two")
+            transport = httpx2.ASGITransport(create_app(kept, Settings()))
+            async with ServiceClient(HERE, NAME, SECRET, transport=transport) as client:
+                came = [await learn(client, tree)]
+                before = client.identity
+                await restore(tmp_path / "a.backup", kept, force=True)
+                await recommend(kept, "three")
+                came.append(await learn(client, tree))
+                assert client.identity != before
+                return came
+
+    assert asyncio.run(run()) == [2, 1]
+    assert texts_of(tree) == {"one", "two", "three"}
+
+
+def test_what_a_tree_learned_by_the_address_counts_for_a_database_of_an_older_version(
+    new_place: Place, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = new_place()
+
+    async def older() -> None:
+        async with service_of(place) as kept:
+            await recommend(kept, "one", "two", "three")
+
+    async def run() -> list[int]:
+        async with service_of(place) as kept:
+            before = [one.id for one in (await identity_of(kept)).before]
+            assert before == [ADDRESS]
+            came = [await learnt(kept, tree)]
+            await recommend(kept, "four")
+            return [*came, await learnt(kept, tree), await learnt(kept, tree, THERE)]
+
+    scripts = SCRIPTS[: next(number for number, script in enumerate(SCRIPTS) if "service_identity" in script)]
+    with monkeypatch.context() as patch:
+        for module in (database, postgres_tables):
+            patch.setattr(module, "SCRIPTS", scripts)
+        asyncio.run(older())
+    with tree.memory.transaction():
+        Layer(tree.memory).set_fact(f"recommendations-from:{HERE}", 2)
+    assert asyncio.run(run()) == [1, 1, 0]
+    assert texts_of(tree) == {"three", "four"}
+
+
+@pytest.mark.parametrize(
+    ("known", "after"),
+    [
+        ({}, 0),
+        ({"now": 9}, 9),
+        ({"b": 9}, 7),
+        ({"b": 3}, 3),
+        ({"a": 9}, 5),
+        ({"a": 2, "b": 6}, 6),
+        ({"x": 9}, 0),
+    ],
+)
+def test_the_position_under_a_new_name_is_at_most_where_the_earlier_one_ended(
+    known: dict[str, int], after: int
+) -> None:
+    assert Identity("now", (Earlier("b", 7), Earlier("a", 5))).position(known) == after
+    assert Identity("now", (Earlier("b", 4), Earlier("a", 5))).position({"a": 9}) == 4

@@ -1,0 +1,104 @@
+"""Servers of one SQLite file hear of each other's queries at once, and whatever lies in the way, soon."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from metatree_agents.service import database
+from metatree_agents.service.database import Change, SqliteDatabase
+from metatree_agents.service.queue import Queue
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="needs Unix sockets"),
+]
+
+
+@asynccontextmanager
+async def watching(path: Path) -> AsyncIterator[asyncio.Queue[Change | None]]:
+    """A server of the file, as far as it hears of others."""
+    server = SqliteDatabase.open(path)
+    heard: asyncio.Queue[Change | None] = asyncio.Queue()
+    task = asyncio.ensure_future(server.watch(heard.put_nowait))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    try:
+        yield heard
+    finally:
+        task.cancel()
+        await server.close()
+
+
+def sockets(path: Path) -> list[Path]:
+    return [*path.with_name(path.name + "-servers").glob("*")]
+
+
+async def ask(path: Path) -> None:
+    """Ask in a process that is no server, as a command does."""
+    other = SqliteDatabase.open(path)
+    await Queue(other).add("T", "ann", "q")
+    await other.close()
+
+
+def test_a_query_is_heard_of_without_looking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "TICK_S", 1_000.0)
+    path = tmp_path / "s.db"
+
+    async def run() -> None:
+        async with watching(path) as one, watching(path) as two:
+            for _ in range(3):
+                await ask(path)
+                async with asyncio.timeout(20):
+                    assert [await one.get(), await two.get()] == [None, None]
+        assert not path.with_name("s.db-servers").exists()
+
+    asyncio.run(run())
+
+
+def test_what_a_killed_server_left_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "TICK_S", 1_000.0)
+    path = tmp_path / "s.db"
+
+    async def run() -> None:
+        async with watching(path) as heard:
+            (own,) = sockets(path)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as killed:
+                killed.bind(str(own.with_name("killed")))
+            own.with_name("notes").write_text("not a socket")
+            await ask(path)
+            async with asyncio.timeout(20):
+                assert await heard.get() is None
+            assert sorted(each.name for each in sockets(path)) == sorted([own.name, "notes"])
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("way", ["long path", "file in the way", "one that does not read"])
+def test_where_nobody_can_be_told_the_file_is_looked_at(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "s.db"
+    if way == "long path":
+        path = tmp_path / ("long" * 30) / "s.db"
+        path.parent.mkdir()
+    elif way == "file in the way":
+        path.with_name("s.db-servers").write_text("")
+
+    async def run() -> None:
+        async with watching(path) as heard:
+            if way == "one that does not read":
+                stopped = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                stopped.bind(str(sockets(path)[0].with_name("stopped")))
+            other = SqliteDatabase.open(path)
+            for _ in range(100 if way == "one that does not read" else 1):
+                await Queue(other).add("T", "ann", "q")
+            async with asyncio.timeout(20):
+                assert await heard.get() is None
+            await other.close()
+            if way == "one that does not read":
+                stopped.close()
+
+    asyncio.run(run())
