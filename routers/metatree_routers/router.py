@@ -9,6 +9,7 @@ from metatree_routers.menu import MenuScore, score_menu
 DOUBTFUL = 0.01
 """Evidence up to here is none; `TextEvidence` gives it where no text has a word that the questions turn on."""
 _NOTHING = "nothing in or below it matches the questions"
+_LITTLE = "next to nothing in or below it matches the questions"
 _DOUBTFUL = "a word that the questions turn on is in no text of the tree"
 _MOST_WORDS = 4
 
@@ -37,12 +38,19 @@ class EmbeddedRouter:
             option.id: read[option.id].score if option.score is None else option.score
             for option in request.options
         }
-        unviable = {
-            option.id: _NOTHING if scores[option.id] <= 0 else _DOUBTFUL
+        ruled_out = {
+            option.id
             for option in request.options
             if scores[option.id] <= (0 if option.score is None else DOUBTFUL)
         }
-        viable = [option for option in request.options if option.id not in unviable]
+        viable = [option for option in request.options if option.id not in ruled_out]
+        # Doubt is about all of a tree: beside an option that something speaks for, a low score is no more than low.
+        little = _LITTLE if viable else _DOUBTFUL
+        unviable = {
+            option.id: _NOTHING if scores[option.id] <= 0 else little
+            for option in request.options
+            if option.id in ruled_out
+        }
         if not viable:
             doubtful = _DOUBTFUL in unviable.values()
             return RouteDecision(

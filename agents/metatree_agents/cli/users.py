@@ -12,6 +12,7 @@ from metatree.errors import UserError
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND
 from metatree_agents.cli.service_data import DatabasePath, ServiceSource, ServiceTree, on_database
+from metatree_agents.cli.service_data import again as named
 from metatree_agents.cli.shapes import UserAddedShape, UserLoginShape, UserShape, UsersShape
 
 if TYPE_CHECKING:
@@ -46,16 +47,24 @@ def add(
     """
     _not_inside(name)
 
-    async def added(users: Users) -> tuple[str, str]:
-        kept = role or next((has for known, has, _ in await users.list() if known == name), "user")
-        return kept, await users.add(name, kept)
+    async def added(users: Users) -> tuple[str, str, bool, bool]:
+        there = {known: has for known, has, _ in await users.list()}
+        kept = role or there.get(name, "user")
+        return kept, await users.add(name, kept), not there, name in there
 
-    role, secret = _with_users(database, source, tree, added, create=True)
+    role, secret, first, again = _with_users(database, source, tree, added, create=True)
     if json:
         screen.write_json(UserAddedShape(name=name, role=role, secret=secret))
     else:
         screen.write([secret])
         screen.note(f"this is the secret of {name}, for the service of this database; it is not shown again")
+        if again:
+            screen.note("the one before is accepted no more, and sessions of the web page have ended")
+    if first and role != "admin":
+        screen.note(
+            f"{name} is the first user of this database, so `metatree serve` will make no administrator there;"
+            f" `metatree users add admin --role admin{named(database, source, tree)}` makes one"
+        )
     return FOUND
 
 

@@ -269,8 +269,11 @@ class Engine:
             try:
                 await self._look_up_next()
                 idle_s = IDLE_S
+            except WrongCredentials:
+                await self._pause(IDLE_MOST_S)
             except (MetatreeError, OSError) as exc:
-                if not isinstance(exc, ServiceRefused) or exc.status != 404:  # 404: none is wanted
+                # 404: none is wanted; 403: not the role of an engine, as the loops that answer topics say
+                if not isinstance(exc, ServiceRefused) or exc.status not in (403, 404):
                     _log.warning("the lookup failed: %s; trying again", exc)
                 await self._pause(idle_s)
                 idle_s = min(idle_s * 2, IDLE_MOST_S)
@@ -295,6 +298,8 @@ class Engine:
         while not self._stopping.is_set():
             try:
                 await self._memory.follow()
+            except WrongCredentials:
+                pass
             except ServiceRefused:
                 pass  # a service that has the documented routes alone tells engines no recommendations
             except (MetatreeError, OSError) as exc:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
@@ -86,6 +87,8 @@ async def serve_all(
         )
         for name, secret in made.items():
             show(f"  {name} ({roles[name]}): {secret}")
+    elif not any(role == "admin" for _, role, _ in await users.list()):
+        say(f"nobody is an administrator here: `metatree users add admin --role admin{options}` makes one")
     app = create_app(database, settings, memory=shown if memory is None else memory)
     server = _server(app, proxies)
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
@@ -208,6 +211,8 @@ def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:
     except OSError as exc:
         if made is not None:
             made.close()
+        if option == "--port" and exc.errno not in (errno.EADDRINUSE, errno.EACCES):
+            option = "--host"
         raise UserError(
             f"cannot listen on {host} port {port}: {exc.strerror or exc}; choose another {option}"
         ) from exc

@@ -178,6 +178,7 @@ def test_a_server_that_stops_lets_those_go_who_wait(source: Path, capfd: pytest.
     assert run(["users", "add", "Inference_2", "--role", "engine", "--source", str(source)]) == 0
     secret = capfd.readouterr().out.strip()
     server = start("serve", "--source", str(source), "--port", "0", "--no-engine")
+    assert until(server, "nobody is an administrator here: `metatree users add admin --role admin --source ")
     url = until(server, r"listening on (http://127\.0\.0\.1:\d+)")[1]
     nonce = os.urandom(8).hex()
     given = {"User": "Inference_2", "Nonce": nonce, "Hash": proof("Inference_2", nonce, secret)}
@@ -214,8 +215,14 @@ def test_users_are_listed_and_removed_and_secrets_are_shown_once(
     capfd.readouterr()
     where = ["--source", str(source)]
     assert run(["users", "add", "Ann", *where]) == 0
-    secret = capfd.readouterr().out.strip()
+    said = capfd.readouterr()
+    secret = said.out.strip()
     assert len(secret) >= 22
+    administrator = f"`metatree users add admin --role admin --source {source}` makes one"
+    assert administrator in said.err and "the one before" not in said.err
+    assert run(["users", "add", "Ann", *where]) == 0
+    said = capfd.readouterr()
+    assert "the one before is accepted no more" in said.err and administrator not in said.err
     assert run(["users", "list", *where]) == 0
     assert capfd.readouterr().out == "Ann  user\n"
     assert run(["users", "remove", "Ann", *where]) == 0
@@ -243,7 +250,10 @@ def test_users_come_before_the_tree_and_are_where_the_service_looks(
         (["users", "add", "Ann", "--role", "boss"], "'boss' is no role"),
         (["users", "add", "a b"], "'a b' is no name"),
         (["worker", "--server", "http://127.0.0.1:1", "--user", "x"], "METATREE_SECRET"),
-        (["serve", "--port", "1", "--host", "203.0.113.1"], "cannot listen on 203.0.113.1 port 1"),
+        (
+            ["serve", "--port", "1", "--host", "203.0.113.1"],
+            "cannot listen on 203.0.113.1 port 1: Cannot assign requested address; choose another --host",
+        ),
         (["serve", "--database", "mysql://x/y"], "'mysql' is no kind of database"),
         (
             ["serve", "--database", "postgresql://u:s3c/ret@x/y"],

@@ -334,7 +334,9 @@ def test_an_engine_that_stops_hands_its_topic_back_and_another_answers(serve: Se
     assert "value added tax" in " ".join(said["Answer"])
 
 
-def test_wrong_credentials_are_said_at_once(service: Served, tree: Tree) -> None:
+def test_wrong_credentials_are_said_at_once(
+    service: Served, tree: Tree, caplog: pytest.LogCaptureFixture
+) -> None:
     async def work(name: str, secret: str) -> None:
         async with ServiceClient(service.url, name, secret) as client:
             await asyncio.wait_for(Engine(client, tree).run(), 20)
@@ -343,3 +345,4 @@ def test_wrong_credentials_are_said_at_once(service: Served, tree: Tree) -> None
         asyncio.run(work("Inference_1", "wrong"))
     with pytest.raises(UserError, match="may not use this route"):
         asyncio.run(work("User_1", SECRETS["User_1"][1]))
+    assert not [record for record in caplog.records if record.name == "metatree.engine"], "said twice"

@@ -88,6 +88,15 @@ def test_the_router_rules_out_what_has_nothing_to_do_with_the_question() -> None
     assert all(found.unviable.values())
 
 
+def test_a_low_score_beside_a_high_one_is_not_said_to_be_doubt_about_the_whole_tree() -> None:
+    chosen = route("pool", Option("a", "A", "", score=0.8), Option("b", "B", "", score=0.005))
+    assert chosen.choice == "a"
+    assert chosen.unviable == {"b": "next to nothing in or below it matches the questions"}
+    none = route("pool", Option("a", "A", "", score=0.004), Option("b", "B", "", score=0.0))
+    assert none.choice is None
+    assert none.unviable["a"] == none.reason == "a word that the questions turn on is in no text of the tree"
+
+
 def test_the_router_decides_the_same_each_time() -> None:
     options = [Option(str(i), f"title {i}", "the same words") for i in range(9)]
     assert {route("the same words", *options).choice for _ in range(5)} == {"0"}
