@@ -133,5 +133,7 @@ def serve_http(app: _Asgi, host: str, port: int, *, listening: Callable[[str], N
     with sock:
         shown = f"[{host}]" if ":" in host else host
         listening(f"http://{shown}:{sock.getsockname()[1]}{PATH}")
-        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3)
+        config = uvicorn.Config(
+            app, http="h11", log_level="warning", access_log=False, timeout_graceful_shutdown=3
+        )
         uvicorn.Server(config).run(sockets=[sock])

@@ -1,6 +1,9 @@
 """Bounds on how long a client may take to say what it wants; connections that say nothing are no use to anybody.
 
 uvicorn ends connections that rest between two requests, and lets one that never finishes a request be for ever.
+
+Requests are parsed by h11 even where httptools is installed, which uvicorn would choose: that takes requests without
+Host and with unknown codings, and heads of any size.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from asyncio import Protocol as _Base
 else:
-    from uvicorn.protocols.http.auto import AutoHTTPProtocol as _Base
+    from uvicorn.protocols.http.h11_impl import H11Protocol as _Base
 
 HEAD_S: Final = 15.0
 """How long the head of a request may take, from the opening of the connection or its own first byte."""
@@ -20,7 +23,7 @@ BODY_S: Final = 60.0
 
 
 class ImpatientProtocol(_Base):
-    """The protocol that uvicorn would choose, which closes connections whose next request does not begin in time."""
+    """HTTP by h11, with an end to connections whose next request does not begin in time."""
 
     head_s = HEAD_S
     transport: asyncio.Transport
