@@ -21,6 +21,8 @@ MAX_TOKEN_CHARS = 80
 
 _RAW = re.compile(r"\w+(?:\.[^\W\d]\w*)*")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_HASH = re.compile(r"(?:0x)?(?=(?:[a-f]*[0-9]){3})[0-9a-f]{7,}")
+"""The hash of a commit, an address in memory: one name, whose letters are no words."""
 _SPACES = bytes(
     32 if code < 128 and not (chr(code).isalnum() or chr(code) in "_.") else code for code in range(256)
 )
@@ -89,6 +91,8 @@ def expand(raw: str) -> tuple[str, ...]:
     Example:
         >>> expand("resolve_redirects"), expand("HTTPAdapter"), expand("The")
         (('resolv', 'redirect', 'resolve_redirects'), ('http', 'adapt', 'httpadapter'), ())
+        >>> expand("3543129d226"), expand("utf8")
+        (('3543129d226',), ('utf', 'utf8'))
     """
     raw = raw[:MAX_TOKEN_CHARS]
     if "." not in raw:
@@ -144,6 +148,8 @@ def _ascii_parts(name: str, lower: str) -> list[str]:
         return [lower]
     if name == lower and lower.replace("_", "").isalpha():
         return lower.split("_")
+    if _HASH.fullmatch(lower):
+        return [lower]
     return _PART.findall(name)
 
 

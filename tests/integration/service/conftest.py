@@ -76,6 +76,8 @@ class Served:
         self.url = url
         self.keys = keys
         """An API key of each user."""
+        self.at_the_end = ExitStack()
+        """What is closed with the service: connections of clients."""
         self.frontend, self.engine, self.other_engine, self.user, self.other_user, self.admin = (
             Client(url, name, secret) for name, (_, secret) in SECRETS.items()
         )
@@ -119,7 +121,9 @@ def served(where: Path | str, settings: Settings, memory: Tree | None = None) ->
             assert thread.is_alive()
             threading.Event().wait(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
-        yield Served(f"http://127.0.0.1:{port}", keys)
+        service = Served(f"http://127.0.0.1:{port}", keys)
+        with service.at_the_end:
+            yield service
     finally:
         server.should_exit = True
         thread.join(20)

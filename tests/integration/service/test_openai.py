@@ -34,7 +34,8 @@ def service(serve: Serve) -> Served:
 
 
 def client_of(service: Served, user: str = "User_1", **given: Any) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{service.url}/v1", api_key=service.keys[user], timeout=30, **given)
+    client = openai.OpenAI(base_url=f"{service.url}/v1", api_key=service.keys[user], timeout=30, **given)
+    return service.at_the_end.enter_context(client)
 
 
 def post(service: Served, body: Any, *, key: str | None = None, **headers: str) -> requests.Response:
