@@ -38,9 +38,9 @@ test-model: $(STAMP) ## run the tests that need a real model: a small one, downl
 	@$(BIN)/python .ci/model "$(MODEL)"
 	@$(BIN)/python -m pytest tests/model -m model
 
-test-real: $(STAMP) ## run the tests with real programs, servers and files of others, two at a time; installs what is missing
+test-real: $(STAMP) ## run the tests with real programs, servers and files of others, three at a time; installs what is missing
 	@$(BIN)/python .ci/real "$(REAL)"
-	@$(BIN)/python -m pytest tests/real tests/integration/service -m real -n 2 --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest tests/real tests/integration/service -m real -n 3 --dist worksteal $(ARGS)
 
 check: $(STAMP) ## format, lint, types, layers, docs; all of them, whatever the first says
 	@failed=; \

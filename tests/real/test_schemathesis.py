@@ -1,4 +1,7 @@
-"""What schemathesis makes of the service's OpenAPI description, with signed requests: it must find nothing."""
+"""What schemathesis makes of the service's OpenAPI description, with signed requests: it must find nothing.
+
+Here it is an administrator, who may do most; `make fuzz-service` takes all roles, and longer.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,12 @@ from tests.real.conftest import FOLDER
 pytestmark = pytest.mark.real
 
 
-@pytest.mark.parametrize("role", ["admin", "engine"])  # `make fuzz-service` takes all roles, and longer
-def test_schemathesis_finds_nothing(role: str) -> None:
+def test_schemathesis_finds_nothing() -> None:
     program = FOLDER / "fuzz/bin/schemathesis"
     if not program.exists():
         pytest.fail("schemathesis is not there: run `make test-real`")
     command = [sys.executable, "-m", "benchmarks.fuzz_service", "--schemathesis", str(program)]
     done = subprocess.run(
-        [*command, "--examples", "5", "--role", role], capture_output=True, text=True, check=False
+        [*command, "--examples", "5", "--role", "admin"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout[-5_000:] + done.stderr[-2_000:]
