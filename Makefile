@@ -17,7 +17,7 @@ FUZZ := .venv-fuzz
 FUZZ_STAMP := $(FUZZ)/.installed-$(shell cksum < benchmarks/service/requirements.txt | cut -d' ' -f1)
 FUZZ_ARGS := --schemathesis $(FUZZ)/bin/schemathesis
 
-.PHONY: help setup demo test test-model test-real check format docs soak soak-service fuzz-service audit bench bench-retrieval bench-peers bench-planning bench-service clean
+.PHONY: help setup demo prepare test test-model test-real check format docs soak soak-service fuzz-service audit bench bench-retrieval bench-peers bench-planning bench-service clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ demo: $(STAMP) ## build the tree of a well-known package, ask it a question, lis
 
 test: $(STAMP) ## run the tests, on all cores
 	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+prepare: $(STAMP) # get what `test-model` and `test-real` need, and nothing more
+	@$(BIN)/python .ci/model "$(MODEL)"
+	@$(BIN)/python .ci/real "$(REAL)"
 
 test-model: $(STAMP) ## run the tests that need a real model: a small one, downloaded once, on loopback
 	@$(BIN)/python .ci/model "$(MODEL)"
