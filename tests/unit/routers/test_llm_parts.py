@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import types
 from decimal import Decimal
@@ -357,6 +358,22 @@ def test_an_address_with_a_password_is_refused_at_once(monkeypatch: pytest.Monke
     with pytest.raises(UserError, match=r"^OPENAI_BASE_URL has .* OPENAI_API_KEY") as set_outside:
         Connection("a-model")
     assert "a55" not in f"{given.value}{set_outside.value}"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"extra": {"top_p": 1, "bias": {"words": [1.0, math.nan]}}},
+        {"extra": {"bias": float("1e999")}},
+        {"extra": {"bias": "\ud800"}},
+        {"temperature": -math.inf},
+    ],
+)
+def test_a_field_that_json_cannot_say_is_named_at_once(fields: dict[str, Any]) -> None:
+    with pytest.raises(
+        UserError, match=r"^'(bias|temperature)', a field of each request, .* JSON cannot say"
+    ):
+        Connection("a-model", base_url="http://localhost:1/v1", **fields)
 
 
 def test_a_counter_counts_each_word_once() -> None:
