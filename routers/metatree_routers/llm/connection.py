@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from metatree.errors import RouterUnavailable, UserError
 from metatree.kernel import report_usage
+from metatree.text import encodable
 from metatree_routers.disk_cache import Cache, DiskCache
 from metatree_routers.limiter import Limiter
 from metatree_routers.llm.errors import PromptTooLong
@@ -184,7 +185,11 @@ class Connection:
     def _body(
         self, messages: Sequence[Mapping[str, Any]], max_tokens: int, dialect: Dialect
     ) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self.model, "messages": list(messages)}
+        body: dict[str, Any] = {
+            "model": self.model,
+            # A tool or a model may have said half a surrogate pair.
+            "messages": [{**each, "content": encodable(each["content"])} for each in messages],
+        }
         body[dialect.limit] = max_tokens + (REASONING_TOKENS if self.settings.reasons else 0)
         if dialect.temperature and self._temperature is not None:
             body["temperature"] = self._temperature

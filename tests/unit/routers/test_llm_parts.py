@@ -125,6 +125,14 @@ def test_unknown_models_get_a_safe_estimate() -> None:
     assert counter_for("some-model").text(text) > counter_for("llama-2-7b").text(text)
 
 
+@pytest.mark.parametrize("model", ["llama-2-7b", "some-model"])
+def test_half_a_surrogate_pair_is_counted_as_the_question_mark_that_is_sent(model: str) -> None:
+    counter = counter_for(model)
+    said, sent = "half \ud800 of it", "half ? of it"
+    assert (counter.text(said), counter.lines(said)) == (counter.text(sent), counter.lines(sent))
+    assert counter.clip(said, 100) == said
+
+
 def test_without_any_tokenizer_bytes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     from metatree_routers.llm import tokens
 
