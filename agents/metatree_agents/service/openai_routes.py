@@ -161,7 +161,9 @@ async def chat_completions(request: Request) -> Response:
 
 
 OFFERED: Final = ", ".join(
-    f"{' '.join(route.methods)} {route.path_format}" for route in router.routes if isinstance(route, APIRoute)
+    f"{' '.join(route.methods or ())} {route.path_format}"
+    for route in router.routes
+    if isinstance(route, APIRoute)
 )
 """The routes of OpenAI's API that are here."""
 

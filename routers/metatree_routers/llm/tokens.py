@@ -38,9 +38,12 @@ class TokenCounter:
 
     def __init__(self, count: Callable[[str], int], *, exact: bool) -> None:
         self.exact = exact
-        self._count = lambda text: count(encodable(text))
+        self._given = count
         self._cached = lru_cache(maxsize=16_384)(self._count)
         self._rules = lru_cache(maxsize=64)(self.lines)
+
+    def _count(self, text: str) -> int:
+        return self._given(encodable(text))
 
     def text(self, text: str) -> int:
         """Return the number of tokens of a text."""
