@@ -21,6 +21,7 @@ from metatree.node import Node
 from metatree.placing import BRANCH, GROUP_KIND, MEMORY_KIND, Place, place_of
 from metatree.protocols import Describer, DescribeRequest, Evidence
 from metatree.secret_text import secrets_in
+from metatree.text import encodable
 from metatree.tree import ROOT, Tree
 
 MAX_CHARS: Final = 200_000
@@ -390,8 +391,9 @@ def _checked(text: str) -> str:
 
 def _clean(text: str) -> str:
     """Return a text without what drives terminals or reorders what is read; joiners, which scripts need, stay."""
-    text = text.encode("utf-8", "replace").decode()
-    return "".join(c for c in text if c.isspace() or (unicodedata.category(c) != "Cc" and c not in _BIDI))
+    return "".join(
+        c for c in encodable(text) if c.isspace() or (unicodedata.category(c) != "Cc" and c not in _BIDI)
+    )
 
 
 def _line(text: str, most: int = 200) -> str:

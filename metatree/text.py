@@ -54,6 +54,16 @@ def as_text(data: bytes, encoding: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
+def encodable(text: str) -> str:
+    """Return a text with `?` for each lone surrogate, which no store, tokenizer or wire takes.
+
+    Example:
+        >>> encodable("half \\ud83d of it")
+        'half ? of it'
+    """
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def lines_of(text: str) -> list[str]:
     """Return the lines of a text without their ends; only `\\n` ends a line, as for Python and for editors.
 

@@ -35,6 +35,7 @@ from metatree.searching.session import (
 from metatree.searching.state import SearchState
 from metatree.searching.toolbox import Permit
 from metatree.store import Store
+from metatree.text import encodable
 from metatree.threads import run_apart
 from metatree.tool import Tool, ToolGroup
 from metatree.tree import Tree
@@ -434,7 +435,7 @@ def _questions(questions: str | Sequence[str]) -> list[str]:
         raise UserError("there is no question, or an empty one: give one or more questions as text")
     different: dict[str, str] = {}
     for question in asked:
-        different.setdefault(fold_question(question), question.strip())
+        different.setdefault(fold_question(question), encodable(question.strip()))
     return list(different.values())
 
 

@@ -18,6 +18,7 @@ from metatree.node import Node, digest_of
 from metatree.permissions import Permissions, fingerprint_of
 from metatree.protocols import Describer, DescribeRequest, Description, Option, ToolCaller, ToolRequest
 from metatree.searching.world import STORE_ERRORS, answer_json, model_policy
+from metatree.text import encodable
 from metatree.threads import in_thread
 from metatree.tool import Tool, ToolGroup, ToolTree
 from metatree.tree import Tree
@@ -269,7 +270,7 @@ class Toolbox:
         self, made: Node, under: Node, tool: Tool, arguments: Mapping[str, Any], call: Call
     ) -> dict[str, Any]:
         _check_node(made, tool.id)
-        node_id = _clean(made.id) or f"{under.id}~{call.hash[:12]}"
+        node_id = encodable(made.id) or f"{under.id}~{call.hash[:12]}"
         there = self._tree.find(node_id)
         known = (
             {} if there is None or there.digest != (made.digest or _digest(made)) else {"there": there.digest}
@@ -281,9 +282,9 @@ class Toolbox:
         return {
             **known,
             "id": node_id,
-            "title": _clean(made.title),
-            "description": _clean(made.description),
-            "content": None if made.content is None else _clean(made.content),
+            "title": encodable(made.title),
+            "description": encodable(made.description),
+            "content": None if made.content is None else encodable(made.content),
             "kind": made.kind,
             "attributes": dict(made.attributes),
             "provenance": {
@@ -375,9 +376,9 @@ class Toolbox:
 
 def _digest(made: Node) -> str:
     """Return the digest that a tree would give a node that a tool made."""
-    content = None if made.content is None else _clean(made.content)
+    content = None if made.content is None else encodable(made.content)
     return digest_of(
-        replace(made, title=_clean(made.title), description=_clean(made.description), content=content)
+        replace(made, title=encodable(made.title), description=encodable(made.description), content=content)
     )
 
 
@@ -404,11 +405,6 @@ def _check_node(made: Any, by: str) -> None:
         json.dumps([dict(made.attributes), dict(made.provenance)])
     except (TypeError, ValueError, RecursionError) as exc:
         raise ToolFailed(f"{by!r} gave a node with attributes that JSON cannot hold: {exc}") from exc
-
-
-def _clean(text: str) -> str:
-    """Return a text without halves of surrogate pairs, which a store cannot hold."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _node_of(made: Mapping[str, Any]) -> Node:

@@ -31,6 +31,7 @@ from metatree.protocols import (
     RouteRequest,
 )
 from metatree.searching.menu import Menu, MenuMaker
+from metatree.text import encodable
 from metatree.tree import Tree
 
 MODEL_ATTEMPTS = 3
@@ -323,7 +324,7 @@ def _as_it_stands(quote: str, content: str) -> str:
 
 
 def _text(value: object, most: int) -> str:
-    text = value if isinstance(value, str) else "" if value is None else str(value)
+    text = encodable(value if isinstance(value, str) else "" if value is None else str(value))
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

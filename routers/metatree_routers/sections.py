@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from metatree.text import encodable
 from metatree_routers.text import expand, raw_tokens, spelled_terms, term_counts
 
 TITLE, PROSE, CODE, TRACEBACK = "title", "prose", "code", "traceback"
@@ -139,7 +140,7 @@ class _Lines:
 
 def sections(question: str) -> Sections:
     """Cut a question into its sections; a lone surrogate, which no store takes, becomes `?`."""
-    return _sections(question[:MAX_CHARS].encode("utf-8", "replace").decode("utf-8"))
+    return _sections(encodable(question[:MAX_CHARS]))
 
 
 @lru_cache(maxsize=64)

@@ -356,7 +356,7 @@ def test_who_asks_for_what_came_after_a_number_misses_nothing(place: str, kind: 
             async def read(last: int) -> list[int]:
                 if kind == "progress":
                     return [number for number, _ in await Progress(databases[1]).after("T", 1, last)]
-                return [one.number for one in await Recommendations(databases[1]).after(last)]
+                return [one.number for one in (await Recommendations(databases[1]).after(last))[1]]
 
             async def write(number: int) -> None:
                 for each in range(15):

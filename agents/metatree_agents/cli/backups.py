@@ -69,6 +69,8 @@ def restore(
 ) -> int:
     """Put a backup in the place of a service that is empty, or of any with --force; all of it or nothing.
 
+    What is at work there has to be stopped first.
+
     A backup of SQLite can be restored to PostgreSQL, and the other way round. People log in to the web page again.
 
     \b

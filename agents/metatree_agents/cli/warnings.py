@@ -16,7 +16,7 @@ _FAILED: Final = "run %s failed"
 
 @contextmanager
 def warnings_shown(*, traceback: bool) -> Iterator[None]:
-    """Show each different warning once while a command runs.
+    """Show each different warning once while a command runs, or `each_time` when its record says so.
 
     Args:
         traceback: whether the traceback of a warning is shown too.
@@ -61,7 +61,7 @@ class _Lines(logging.Handler):
         if error is not None:
             line += f" ({screen.visible(f'{type(error).__name__}: {error}')}"
             line += ")" if self._traceback else "; --debug shows the traceback)"
-        if line in self._shown:
+        if line in self._shown and not getattr(record, "each_time", False):
             return
         self._shown.add(line)
         screen.note(line)

@@ -7,7 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -118,24 +118,19 @@ class Agents:
         lease_s: float = LEASE_S,
         synchronous: str = "NORMAL",
     ) -> None:
-        self._opened: list[Any] = []
         self.domain = domain or Domain()
         self.domain.check()
         self.order, self.propose = order, propose
         self._board: Blackboard | None = None if isinstance(board, bool) else board
-        self.journal, store = self._journal(place, lease_s, synchronous)
-        if self._board is None and board is not False and store is not None:
-            from metatree.blackboard import Blackboard
+        with ExitStack() as self._opened:  # closed at once when a later part cannot be opened
+            self.journal, store = self._journal(place, lease_s, synchronous)
+            if self._board is None and board is not False and store is not None:
+                from metatree.blackboard import Blackboard
 
-            self._board = Blackboard(store)
-        self.world = World(
-            self.domain,
-            tree,
-            dict(search_options or {}),
-            tuple(tools),
-            self._calls(place, store, tree),
-            permit,
-        )
+                self._board = Blackboard(store)
+            calls = self._calls(place, store, tree)
+            self.world = World(self.domain, tree, dict(search_options or {}), tuple(tools), calls, permit)
+            self._opened = self._opened.pop_all()
 
     def _journal(
         self, place: str | Path | Store, lease_s: float, synchronous: str
@@ -146,12 +141,12 @@ class Agents:
             from metatree_agents.planner.postgres import open_journal
 
             journal = open_journal(str(place), lease_s=lease_s)
-            self._opened.append(journal)
+            self._opened.callback(journal.close)
             return journal, None
         if synchronous not in ("NORMAL", "FULL"):
             raise UserError(f"synchronous={synchronous!r}: use 'NORMAL' or 'FULL'")
         store = Store.open(place, synchronous=synchronous)  # type: ignore[arg-type]  # checked above
-        self._opened.append(store)
+        self._opened.callback(store.close)
         return SqliteJournal(store, lease_s=lease_s), store
 
     def _calls(self, place: str | Path | Store, store: Store | None, tree: Tree | None) -> Calls | None:
@@ -165,14 +160,13 @@ class Agents:
             from metatree.shared import PATIENCE_S
 
             calls = PostgresCalls(str(place), patience_s=PATIENCE_S)
-            self._opened.append(calls)
+            self._opened.callback(calls.close)
             return calls
         return CallRecords(store if tree is None else tree.memory)
 
     def close(self) -> None:
         """Close what was opened here."""
-        while self._opened:
-            self._opened.pop().close()
+        self._opened.close()
 
     def __enter__(self) -> Self:
         return self

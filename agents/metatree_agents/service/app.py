@@ -99,7 +99,10 @@ async def _refused(request: Request, error: Exception) -> Response:
         return await no_page(request, error)
     if not request.url.path.startswith("/v1/"):
         return await http_exception_handler(request, error)
-    return problem(request.scope, error.status_code, str(error.detail), headers=error.headers)
+    detail = str(error.detail)
+    if error.status_code in (404, 405):
+        detail = f"{request.method} {request.url.path[:80]} is not offered: there is {openai_routes.OFFERED}"
+    return problem(request.scope, error.status_code, detail, headers=error.headers)
 
 
 async def _wrong(request: Request, error: Exception) -> Response:

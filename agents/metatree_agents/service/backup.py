@@ -29,7 +29,7 @@ from typing import IO, Any, Final
 from metatree.errors import BrokenStore, UserError
 from metatree.store import APPLICATION_ID
 from metatree_agents.service.bodies import stamp
-from metatree_agents.service.database import Database, Transaction
+from metatree_agents.service.database import LEAVE_LOG, Database, Transaction
 from metatree_agents.service.identity import rename
 from metatree_agents.service.schema import SCRIPTS
 
@@ -244,10 +244,20 @@ async def restore(
 
     Raises:
         BrokenStore: the backup is damaged; nothing was changed.
-        UserError: something is there already.
+        UserError: something is there already, or at work there: it would go on with what it knows of the state before.
     """
     found = verified(file)
     target = memory if found.memory_bytes is not None else None
+    if await database.in_use():
+        raise UserError(
+            f"a server or another process is at work on {database.place}: stop it (`metatree serve`), then restore;"
+            " nothing was changed"
+        )
+    if target is not None and _in_use(target):
+        raise UserError(
+            f"another process uses the memory in {str(target)!r}: stop it (`metatree serve`, `mcp`, a search), or leave"
+            " the memory as it is with --no-memory; nothing was changed"
+        )
     if not force:
         if target is not None and target.exists():
             raise UserError(
@@ -335,6 +345,18 @@ def _unpacked(archive: zipfile.ZipFile, target: Path | None) -> Iterator[Path | 
             part.with_name(part.name + end).unlink(missing_ok=True)
 
 
+def _in_use(file: Path) -> bool:
+    """Say whether any process has a SQLite file open; one that is damaged nobody can use."""
+    if not file.exists():
+        return False
+    with closing(sqlite3.connect(file, timeout=0)) as connection:
+        try:
+            connection.execute(LEAVE_LOG)
+        except sqlite3.DatabaseError as exc:
+            return "locked" in str(exc)
+    return False
+
+
 def copy_sqlite(source: Path, target: Path) -> None:
     """Copy a SQLite file as it is at one moment, by SQLite's online backup; others may be at work in both.
 
@@ -362,7 +384,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
 
             came.backup(out, progress=not_for_ever)
             with suppress(sqlite3.Error):
-                out.execute("PRAGMA journal_mode=DELETE")  # one file, where nobody else has it open
+                out.execute(LEAVE_LOG)  # one file, where nobody else has it open
     except sqlite3.Error as exc:
         raise UserError(f"cannot copy {str(source)!r} to {str(target)!r}: {exc}") from exc
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -19,7 +20,13 @@ T = TypeVar("T")
 
 ANSWER_S = 130.0
 """How long a call may take; the server answers a waiting engine before."""
+WONDER_S = 3.0
+"""After how long without an answer somebody may wonder, and is told; shorter times are usual."""
 _log = logging.getLogger("metatree.engine")
+
+
+class ServiceAway(TransientError):
+    """The service cannot be reached, or is busy; its client says so in the log, and when it answers again."""
 
 
 class ServiceRefused(MetatreeError):
@@ -57,6 +64,9 @@ class ServiceClient:
         self._client: httpx2.AsyncClient | None = None
         self.identity: Identity | None = None
         """What the database of the service is called; None until somebody asked."""
+        self._away_since: float | None = None
+        self._told = False
+        """Whether the log says that the service is away."""
 
     async def __aenter__(self) -> Self:
         import httpx2
@@ -73,7 +83,7 @@ class ServiceClient:
         """Make one call and return the JSON of the answer.
 
         Raises:
-            TransientError: the service cannot be reached, or is busy.
+            ServiceAway: the service cannot be reached, or is busy.
             WrongCredentials: the service does not accept name and secret.
             ServiceRefused: any other answer than 200.
         """
@@ -99,16 +109,15 @@ class ServiceClient:
                 method, f"/api/{route}", params={**proven, **given}, json=body
             )
         except httpx2.TransportError as exc:
-            raise TransientError(
-                f"the service at {self.url} cannot be reached: {exc or type(exc).__name__}"
-            ) from exc
+            raise self._away(f"cannot be reached: {exc or type(exc).__name__}") from exc
+        if answer.status_code == 429 or answer.status_code >= 500:
+            raise self._away(f"is busy ({answer.status_code})")
+        self._back()
         if answer.status_code == 401:
             raise WrongCredentials(
                 f"the service at {self.url} does not accept {self.name!r} with this secret; `metatree users add"
                 f" {self.name} --role engine` on its machine prints a new one"
             )
-        if answer.status_code == 429 or answer.status_code >= 500:
-            raise TransientError(f"the service at {self.url} is busy ({answer.status_code})")
         if answer.status_code != 200:
             try:
                 said = answer.json()
@@ -117,6 +126,20 @@ class ServiceClient:
             detail = said.get("detail", "") if isinstance(said, dict) else ""
             raise ServiceRefused(f"{route}: {detail}", status=answer.status_code)
         return answer
+
+    def _away(self, why: str) -> ServiceAway:
+        """Return the error of a call that may work later; all calls together say once in the log what is wrong."""
+        said, now = f"the service at {self.url} {why}", time.monotonic()
+        self._away_since = now if self._away_since is None else self._away_since
+        if not self._told and now - self._away_since >= WONDER_S:
+            self._told = True
+            _log.warning("%s; trying again", said, extra={"each_time": True})
+        return ServiceAway(said)
+
+    def _back(self) -> None:
+        if self._told:
+            _log.warning("the service at %s answers again", self.url, extra={"each_time": True})
+        self._away_since, self._told = None, False
 
 
 async def patiently(client: ServiceClient, method: str, route: str, *, body: Any = None, **given: Any) -> Any:
@@ -130,8 +153,6 @@ async def with_patience(call: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await call()
-        except TransientError as exc:
-            if wait_s == 3.2:  # after three seconds somebody may wonder; shorter ones are usual
-                _log.warning("%s; trying again", exc)
+        except TransientError:
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * 2, 10.0)

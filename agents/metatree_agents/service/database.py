@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from metatree.errors import BrokenStore, MetatreeError
+from metatree.errors import BrokenStore, MetatreeError, TransientError
 from metatree.store import Store
 from metatree_agents.service.neighbours import Neighbours
 from metatree_agents.service.schema import SCRIPTS, statements
@@ -30,6 +30,8 @@ COMMAND_WAIT_S: Final = 10.0
 """How long a statement waits for another process that writes, before anybody is served: commands, and migrations."""
 SERVER_WAIT_S: Final = 0.2
 """The same within a server, which nobody else can call meanwhile; callers are told to come again."""
+LEAVE_LOG: Final = "PRAGMA journal_mode=DELETE"
+"""What SQLite does for a file's only connection alone, and refuses while any process has another one."""
 WAL_PAGES: Final = 20_000
 """Size of the write-ahead log, in pages of 4 kB, from which commits checkpoint by themselves after all."""
 
@@ -110,6 +112,10 @@ class Database(Statements, Protocol):
         """Let the keys that the database counts up go on after the largest that is there."""
         ...
 
+    async def in_use(self) -> bool:
+        """Say whether a server, or on SQLite any other process, is at work on this database."""
+        ...
+
     def clock(self) -> float:
         """Return the seconds since 1970, by one clock for all processes of this database."""
         ...
@@ -182,6 +188,19 @@ class SqliteDatabase:
 
     async def recount(self, do: Transaction, tables: Sequence[str]) -> None:
         """Do nothing: SQLite counts what is inserted."""
+
+    async def in_use(self) -> bool:
+        if self._store.path is None:
+            return False
+        self._store.rows("PRAGMA busy_timeout=0")
+        try:
+            self._store.rows(LEAVE_LOG)
+        except TransientError:
+            return True
+        finally:
+            self._store.rows("PRAGMA journal_mode=WAL")
+            self._store.rows(f"PRAGMA busy_timeout={round(COMMAND_WAIT_S * 1000)}")
+        return False
 
     def clock(self) -> float:
         return time.time()

@@ -13,7 +13,13 @@ from metatree import Limits, Tree
 from metatree.errors import MetatreeError, TransientError, UserError
 from metatree.threads import run_beside
 from metatree_agents.service.answering import CUT_OFF, answer_query
-from metatree_agents.service.client import ServiceClient, ServiceRefused, WrongCredentials, patiently
+from metatree_agents.service.client import (
+    ServiceAway,
+    ServiceClient,
+    ServiceRefused,
+    WrongCredentials,
+    patiently,
+)
 from metatree_agents.service.matching import matches_of
 from metatree_agents.service.memories import Memory, OwnTree
 from metatree_agents.service.said import Asked, Said
@@ -114,10 +120,7 @@ class Engine:
         while not self._stopping.is_set():
             try:
                 batch = await self._until_stopped(self._client.call("GET", "get-new-queries"))
-            except (TransientError, ServiceRefused) as exc:
-                if isinstance(exc, ServiceRefused) and exc.status < 500:
-                    raise
-                _log.warning("%s; trying again", exc)
+            except ServiceAway:
                 await self._pause(IDLE_S)
                 continue
             if batch and batch["Topic"] is not None:
@@ -273,7 +276,8 @@ class Engine:
                 await self._pause(IDLE_MOST_S)
             except (MetatreeError, OSError) as exc:
                 # 404: none is wanted; 403: not the role of an engine, as the loops that answer topics say
-                if not isinstance(exc, ServiceRefused) or exc.status not in (403, 404):
+                known = isinstance(exc, ServiceRefused) and exc.status in (403, 404)
+                if not known and not isinstance(exc, ServiceAway):
                     _log.warning("the lookup failed: %s; trying again", exc)
                 await self._pause(idle_s)
                 idle_s = min(idle_s * 2, IDLE_MOST_S)

@@ -98,9 +98,10 @@ async def get_recommendations(request: Request) -> Response:
     service, given = Service.of(request), await parameters(request)
     await caller(request, service.users, given, *ANSWERING)
     after = number(given, "After", least=0) if "After" in given else 0
-    if (named := given.get("Of")) and named != (await identity_of(service.database)).id:
+    name, found = await service.recommendations.after(after)
+    if (given.get("Of") or name) != name:
         raise refused(409, "the database has another name by now: ask for it with get-identity")
-    return JSONResponse([asdict(one) for one in await service.recommendations.after(after)])
+    return JSONResponse([asdict(one) for one in found])
 
 
 @router.get("/get-identity", response_model=NameNow, responses=described(), openapi_extra=said())

@@ -22,6 +22,7 @@ from typing import Final
 
 LIST_S: Final = 1.0
 """How long it may take until a server that has just started is told, too."""
+_TRIES: Final = 10
 
 
 class Neighbours:
@@ -41,14 +42,20 @@ class Neighbours:
 
     def listen(self, told: Callable[[], None]) -> None:
         """Call a function on this event loop when another server wrote, where that can be."""
-        try:
-            self.folder.mkdir(mode=0o700, exist_ok=True)
-            if not self._is_ours():
+        own = self.folder / secrets.token_hex(4)
+        for _ in range(_TRIES):
+            try:
+                self.folder.mkdir(mode=0o700, exist_ok=True)
+                if not self._is_ours():
+                    return
+                found = self._sender()
+                found.bind(str(own))
+                break
+            except FileNotFoundError:  # the last of the others ended in this moment, and took the folder away
+                continue
+            except (OSError, AttributeError):
                 return
-            own = self.folder / secrets.token_hex(4)
-            found = self._sender()
-            found.bind(str(own))
-        except (OSError, AttributeError):
+        else:
             return
         self._own = own
 

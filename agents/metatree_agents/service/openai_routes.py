@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.background import BackgroundTask
 
@@ -157,6 +158,14 @@ async def chat_completions(request: Request) -> Response:
         return Response(status_code=499)  # the client went away; its retry finds the query
     done = BackgroundTask(service.conversations.delivered, place)
     return JSONResponse(completion(place, asked.model, query, text, thinks=asked.thinks), background=done)
+
+
+OFFERED: Final = ", ".join(
+    f"{' '.join(route.methods or ())} {route.path_format}"
+    for route in router.routes
+    if isinstance(route, APIRoute)
+)
+"""The routes of OpenAI's API that are here."""
 
 
 async def _placed(

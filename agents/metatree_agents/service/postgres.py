@@ -28,6 +28,8 @@ BEAT_S: Final = 20.0
 """How often the connection that listens is tried, and the server's clock read."""
 RECONNECT_S: Final = 0.2
 COMPLAIN_S: Final = 5.0
+_SERVED: Final = "hashtextextended(current_schema() || ' served', 0)"
+"""The lock that every server shares for as long as it listens."""
 _NO_TRANSACTION: Final = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
@@ -162,6 +164,10 @@ class PostgresDatabase:
                 f" COALESCE((SELECT max(number) FROM {table}), 0) + 1, false)"
             )
 
+    async def in_use(self) -> bool:
+        found = await self.row(f"SELECT pg_try_advisory_xact_lock({_SERVED})")
+        return found is not None and not found[0]
+
     def clock(self) -> float:
         return time.time() + self._ahead_s
 
@@ -182,6 +188,7 @@ class PostgresDatabase:
             try:
                 connection = await self._connect()
                 try:
+                    await connection.execute(f"SELECT pg_advisory_lock_shared({_SERVED})")
                     await connection.execute(f'LISTEN "{self._address.schema}"')
                     heard(None)  # what was told while nobody listened
                     wait_s = RECONNECT_S

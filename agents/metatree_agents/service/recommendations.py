@@ -57,11 +57,15 @@ class Recommendations:
             )
         return now
 
-    async def after(self, number: int, *, limit: int = 100) -> list[Recommendation]:
-        """Return recommendations that came after one, oldest first."""
+    async def after(self, number: int, *, limit: int = 100) -> tuple[str, list[Recommendation]]:
+        """Return what the database is called, and recommendations that came after one, oldest first.
+
+        Both are of one moment: a restore, which gives another name, also changes what the numbers mean.
+        """
         rows = await self._database.rows(
-            "SELECT number, topic, on_behalf_of, query, fragment, comment, type, at FROM recommendation"
-            " WHERE number > ? ORDER BY number LIMIT ?",
+            "SELECT name.id, r.number, topic, on_behalf_of, query, fragment, comment, type, at"
+            " FROM (SELECT id FROM service_identity ORDER BY number DESC LIMIT 1) AS name"
+            " LEFT JOIN recommendation AS r ON r.number > ? ORDER BY r.number LIMIT ?",
             *(number, limit),
         )
-        return [Recommendation(*row) for row in rows]
+        return rows[0][0], [Recommendation(*row[1:]) for row in rows if row[1] is not None]

@@ -10,6 +10,7 @@ from typing import Final
 
 from metatree.errors import UserError
 from metatree.node import Node
+from metatree.text import encodable
 from metatree.tree import ROOT, Tree
 from metatree_memory_tools.conversations.dates import iso, moment, shown
 from metatree_memory_tools.conversations.file_type import turn_attributes
@@ -102,8 +103,7 @@ class ConversationLog:
         when = iso(self._now() if at is None else at)
         if not when:
             raise UserError(f"{at!r} is no date: give one as in 2026-05-17T10:00")
-        clean = text.encode("utf-8", "replace").decode()
-        return Turn(speaker.encode("utf-8", "replace").decode()[:100], clean[:_MAX_CHARS], when)
+        return Turn(encodable(speaker)[:100], encodable(text)[:_MAX_CHARS], when)
 
     def _add(self, turns: list[Turn]) -> list[str]:
         tree, ids = self.tree, list[str]()

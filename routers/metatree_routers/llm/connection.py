@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from metatree.errors import RouterUnavailable
+from metatree.errors import RouterUnavailable, UserError
 from metatree.kernel import report_usage
+from metatree.text import encodable
 from metatree_routers.disk_cache import Cache, DiskCache
 from metatree_routers.limiter import Limiter
 from metatree_routers.llm.errors import PromptTooLong
@@ -60,7 +62,7 @@ class Connection:
         counter: counts tokens; None finds one for the model.
 
     Raises:
-        UserError: no model is named, or the address is none.
+        UserError: no model is named, the address is none, or JSON cannot say a value.
         BadKey: OpenAI's own API is meant, and there is no key.
     """
 
@@ -88,6 +90,7 @@ class Connection:
         """The most tokens that a prompt may have, once the server found one too long."""
         self._temperature = temperature
         self._extra = dict(extra or {})
+        _require_json({"temperature": temperature, **self._extra})
         self._cache = cache
         self._transport = transport
         self._capture_content = capture_content
@@ -182,7 +185,11 @@ class Connection:
     def _body(
         self, messages: Sequence[Mapping[str, Any]], max_tokens: int, dialect: Dialect
     ) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self.model, "messages": list(messages)}
+        body: dict[str, Any] = {
+            "model": self.model,
+            # A tool or a model may have said half a surrogate pair.
+            "messages": [{**each, "content": encodable(each["content"])} for each in messages],
+        }
         body[dialect.limit] = max_tokens + (REASONING_TOKENS if self.settings.reasons else 0)
         if dialect.temperature and self._temperature is not None:
             body["temperature"] = self._temperature
@@ -282,6 +289,18 @@ class Connection:
             yield client
         finally:
             await client.close()
+
+
+def _require_json(fields: Mapping[str, Any]) -> None:
+    """Refuse what no request could say, NaN for one; later it would look as if the server's answer were no JSON."""
+    for name, value in fields.items():
+        try:
+            # The SDK can write more types than `json` does.
+            json.dumps({name: value}, ensure_ascii=False, allow_nan=False, default=str).encode()
+        except ValueError as exc:
+            raise UserError(
+                f"{name!r}, a field of each request, is {value!r}, which JSON cannot say ({exc}): change that value"
+            ) from exc
 
 
 def _said(message: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from metatree.errors import UserError
 from metatree_routers.llm.errors import BadKey
@@ -29,7 +29,7 @@ class Settings:
 
     @property
     def shown_url(self) -> str:
-        """The address without a user name, a password or a query."""
+        """The address without its query, which may hold a key."""
         return shown(self.base_url)
 
     @property
@@ -53,7 +53,7 @@ def settings(model: str | None, base_url: str | None, api_key: str | None) -> Se
         api_key: a server of your own may need none.
 
     Raises:
-        UserError: no model is named, or the address is none.
+        UserError: no model is named, or the address is none, or has a user name or a password in it.
         BadKey: OpenAI's own API is meant, and there is no key.
     """
     named = (model or os.environ.get("METATREE_MODEL") or "").strip()
@@ -62,6 +62,11 @@ def settings(model: str | None, base_url: str | None, api_key: str | None) -> Se
         raise UserError("no model is named: use --router openai/MODEL, LLMRouter('MODEL') or METATREE_MODEL")
     url = (base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI).strip().rstrip("/")
     parts = urlsplit(url)
+    if "@" in (parts.netloc or url):  # nothing of it is shown: what is a password here is anybody's guess
+        raise UserError(
+            f"{'base_url' if base_url else 'OPENAI_BASE_URL'} has a user name or a password before an @: take them out,"
+            " and give what the server wants as its key with OPENAI_API_KEY or api_key=…"
+        )
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UserError(f"{shown(url)!r} is no address of a server: write it as http://localhost:11434/v1")
     key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
@@ -72,12 +77,10 @@ def settings(model: str | None, base_url: str | None, api_key: str | None) -> Se
 
 
 def shown(url: str) -> str:
-    """Return an address without a user name, a password, a query or a fragment.
+    """Return an address without a query or a fragment.
 
     Example:
-        >>> shown("https://me:secret@example.org:8080/v1?key=x")
+        >>> shown("https://example.org:8080/v1?key=x")
         'https://example.org:8080/v1'
     """
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+    return urlsplit(url)._replace(query="", fragment="").geturl()

@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from metatree.text import encodable
+
 PER_MESSAGE = 8
 """Tokens that a chat format puts around one message; the known formats use 3 to 7."""
 MARGIN = 1.15
@@ -36,9 +38,12 @@ class TokenCounter:
 
     def __init__(self, count: Callable[[str], int], *, exact: bool) -> None:
         self.exact = exact
-        self._count = count
-        self._cached = lru_cache(maxsize=16_384)(count)
+        self._given = count
+        self._cached = lru_cache(maxsize=16_384)(self._count)
         self._rules = lru_cache(maxsize=64)(self.lines)
+
+    def _count(self, text: str) -> int:
+        return self._given(encodable(text))
 
     def text(self, text: str) -> int:
         """Return the number of tokens of a text."""

@@ -43,6 +43,15 @@ def test_later_requests_are_made_as_the_first_one(
     assert first.headers["authorization"] == "Bearer secret"
 
 
+def test_half_a_surrogate_pair_is_sent_as_a_question_mark(
+    serve: Serve, router_for: RouterFor, request_of: RequestOf
+) -> None:
+    server = serve(FINE)
+    request = request_of("a.py", "b.py", question="Where is \ud800?")
+    assert asyncio.run(routed(router_for(server), request, request)) == ["id-1"] * 2
+    assert all("Where is ??" in each.user for each in server.requests)
+
+
 def test_cookies_of_a_server_are_sent_back(
     serve: Serve, router_for: RouterFor, request_of: RequestOf
 ) -> None:

@@ -188,9 +188,11 @@ def test_nothing_is_overwritten_without_force(empty: Empty, tmp_path: Path) -> N
             await restore(file, other, memory=kept)
         assert (colour(kept), await Queue(other).owner("mine")) == ('"red"', "Bob")
         assert not (tmp_path / "none.db").exists()
-        with Store.open(kept) as opened:  # somebody is at work in it
+        with Store.open(kept), pytest.raises(UserError, match=r"kept\.db'.*stop it.*--no-memory"):
             await restore(file, other, memory=kept, force=True)
-            assert opened.rows("SELECT value FROM meta WHERE key = 'colour'") == [('"green"',)]
+        assert (colour(kept), await Queue(other).owner("mine")) == ('"red"', "Bob")
+        await restore(file, other, memory=kept, force=True)
+        assert colour(kept) == '"green"'
         assert await Queue(other).owner("mine") is None
         assert await contents(other) == await contents(one)
         await one.close()
@@ -278,6 +280,7 @@ def test_a_restore_that_fails_changes_neither_the_tables_nor_the_memory(
         else:
             kept = sqlite3.connect(target)
             monkeypatch.setattr(backup, "MEMORY_WAIT_S", 0.01)
+            monkeypatch.setattr(backup, "_in_use", lambda _: False)  # it comes when that was looked at
             kept.execute("BEGIN EXCLUSIVE")
         with pytest.raises(UserError):
             await restore(tmp_path / "a.backup", other, memory=target, force=True)
@@ -308,6 +311,28 @@ def test_a_file_of_another_program_is_no_memory(tmp_path: Path) -> None:
         await one.close()
 
     asyncio.run(go())
+
+
+def test_nothing_is_restored_under_a_server_at_work(serve: Serve, place: Path | str, tmp_path: Path) -> None:
+    service = serve()
+    assert service.frontend.ask("q").status_code == 200
+
+    async def go() -> None:
+        live = opened(place)
+        await live.start()
+        made = await back_up(live, tmp_path / "a.backup")
+        async with asyncio.timeout(20):
+            while not await live.in_use():
+                await asyncio.sleep(0.01)
+        assert service.frontend.ask("r").status_code == 200
+        before = await contents(live)
+        with pytest.raises(UserError, match=r"stop it .*then restore; nothing was changed"):
+            await restore(made.file, live, force=True)
+        assert await contents(live) == before
+        await live.close()
+
+    asyncio.run(go())
+    assert service.frontend.ask("s").json()["Seq"] == 3
 
 
 def test_a_backup_of_a_service_at_work_is_of_one_moment(

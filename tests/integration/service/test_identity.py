@@ -7,16 +7,17 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 from metatree_agents.service import database, postgres_tables
 from metatree_agents.service.app import create_app
 from metatree_agents.service.backup import back_up, restore
-from metatree_agents.service.client import ServiceClient
+from metatree_agents.service.client import ServiceClient, ServiceRefused
 from metatree_agents.service.database import Database
 from metatree_agents.service.engine_memory import learn
-from metatree_agents.service.identity import Earlier, Identity, identity_of
+from metatree_agents.service.identity import Earlier, Identity, identity_of, rename
 from metatree_agents.service.recommendations import Recommendations
 from metatree_agents.service.schema import ADDRESS, SCRIPTS
 from metatree_agents.service.state import Settings
@@ -201,3 +202,33 @@ def test_the_position_under_a_new_name_is_at_most_where_the_earlier_one_ended(
 ) -> None:
     assert Identity("now", (Earlier("b", 7), Earlier("a", 5))).position(known) == after
     assert Identity("now", (Earlier("b", 4), Earlier("a", 5))).position({"a": 9}) == 4
+
+
+def test_what_is_recommended_after_a_restore_is_not_told_under_the_name_before_it(
+    new_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> tuple[list[str], int]:
+        async with service_of(new_place()) as kept:
+            await Users(kept).add(NAME, "engine", secret=SECRET)
+            await recommend(kept, "before")
+            named = (await identity_of(kept)).id
+            rows = kept.rows
+
+            async def rows_and_then_a_restore(sql: str, *values: Any) -> list[tuple[Any, ...]]:
+                found = await rows(sql, *values)
+                if "service_identity" in sql:
+                    monkeypatch.setattr(kept, "rows", rows)
+                    async with kept.transaction() as do:
+                        await rename(do)
+                    await recommend(kept, "after")
+                return found
+
+            monkeypatch.setattr(kept, "rows", rows_and_then_a_restore)
+            transport = httpx2.ASGITransport(create_app(kept, Settings()))
+            async with ServiceClient(HERE, NAME, SECRET, transport=transport) as client:
+                told = await client.call("GET", "get-recommendations", After=0, Of=named)
+                with pytest.raises(ServiceRefused) as refused:
+                    await client.call("GET", "get-recommendations", After=2, Of=named)
+            return [one["fragment"] for one in told], refused.value.status
+
+    assert asyncio.run(run()) == (["before"], 409)

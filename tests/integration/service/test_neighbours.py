@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from metatree_agents.service import database
 from metatree_agents.service.database import Change, SqliteDatabase
+from metatree_agents.service.neighbours import Neighbours
 from metatree_agents.service.queue import Queue
 
 pytestmark = [
@@ -74,6 +75,29 @@ def test_what_a_killed_server_left_is_taken_away(tmp_path: Path, monkeypatch: py
             async with asyncio.timeout(20):
                 assert await heard.get() is None
             assert sorted(each.name for each in sockets(path)) == sorted([own.name, "notes"])
+
+    asyncio.run(run())
+
+
+def test_a_server_that_starts_while_the_last_one_ends_is_told_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "TICK_S", 1_000.0)
+    path, is_ours = tmp_path / "s.db", Neighbours._is_ours
+
+    def taken_away(self: Neighbours) -> bool:
+        ours = is_ours(self)
+        monkeypatch.setattr(Neighbours, "_is_ours", is_ours)
+        self.folder.rmdir()  # as `close` does
+        return ours
+
+    monkeypatch.setattr(Neighbours, "_is_ours", taken_away)
+
+    async def run() -> None:
+        async with watching(path) as heard:
+            await ask(path)
+            async with asyncio.timeout(20):
+                assert await heard.get() is None
 
     asyncio.run(run())
 

@@ -484,10 +484,20 @@ def test_what_cannot_be_answered_is_refused_in_the_known_form(service: Served) -
     assert not topics(service)
 
 
-def test_unknown_routes_and_methods_have_the_known_form_too(service: Served) -> None:
-    for method, route, status in (("GET", "nothing", 404), ("GET", "chat/completions", 405)):
-        refused = requests.request(method, f"{service.url}/v1/{route}", timeout=30)
-        assert refused.status_code == status and refused.json()["error"]["message"]
+@pytest.mark.parametrize(
+    ("method", "route", "status"),
+    [("GET", "nothing", 404), ("POST", "embeddings", 404), ("GET", "chat/completions", 405)],
+)
+def test_routes_that_are_not_offered_name_those_that_are(
+    service: Served, method: str, route: str, status: int
+) -> None:
+    refused = requests.request(method, f"{service.url}/v1/{route}", json={}, timeout=30)
+    error = refused.json()["error"]
+    assert (refused.status_code, error["type"]) == (status, "invalid_request_error")
+    assert error["message"] == (
+        f"{method} /v1/{route} is not offered: there is GET /v1/models, GET /v1/models/{{name}},"
+        " POST /v1/chat/completions"
+    )
 
 
 def test_parts_instructions_tools_and_unknown_parameters_are_taken(service: Served) -> None:

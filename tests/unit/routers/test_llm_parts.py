@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import types
 from decimal import Decimal
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from metatree_routers.llm.connection import Connection
 from metatree_routers.llm.extract import json_object
 from metatree_routers.llm.fit import clipped_route, excerpt, how_many_fit, menu_prompt
 from metatree_routers.llm.forms import (
@@ -32,6 +34,7 @@ from metatree_routers.llm.tokens import TokenCounter, _llama, counter_for
 from pydantic import ValidationError
 
 from metatree import Node, Option, RouteRequest
+from metatree.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 MENU = [Option("x/a.py", "a.py"), Option("x/b.py", "b.py"), Option("y/a.py", "a.py")]
@@ -120,6 +123,14 @@ def test_unknown_models_get_a_safe_estimate() -> None:
     assert not counter_for("some-model").exact
     text = "How long do tokens live? " * 20
     assert counter_for("some-model").text(text) > counter_for("llama-2-7b").text(text)
+
+
+@pytest.mark.parametrize("model", ["llama-2-7b", "some-model"])
+def test_half_a_surrogate_pair_is_counted_as_the_question_mark_that_is_sent(model: str) -> None:
+    counter = counter_for(model)
+    said, sent = "half \ud800 of it", "half ? of it"
+    assert (counter.text(said), counter.lines(said)) == (counter.text(sent), counter.lines(sent))
+    assert counter.clip(said, 100) == said
 
 
 def test_without_any_tokenizer_bytes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,11 +351,37 @@ def test_a_name_is_taken_as_the_server_knows_it(monkeypatch: pytest.MonkeyPatch)
     assert settings_of("openai/qwen3:8b", url, None).model == "qwen3:8b"
     assert settings_of("openai/openai/gpt-4o", url, None).model == "openai/gpt-4o"
     monkeypatch.setenv("METATREE_MODEL", "openai/from-environment")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:pw@host:2/v1?x=y")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://host:2/v1?x=y")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     made = settings_of(None, None, None)
-    assert (made.model, made.base_url) == ("from-environment", "http://me:pw@host:2/v1?x=y")
+    assert (made.model, made.base_url) == ("from-environment", "http://host:2/v1?x=y")
     assert repr(made) == "Settings(model='from-environment', base_url='http://host:2/v1')"
+
+
+@pytest.mark.parametrize("url", ["http://me:pa55@host/v1", "http://:p@a55@host/v1?x=pa55", "me:pa55@host/v1"])
+def test_an_address_with_a_password_is_refused_at_once(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    with pytest.raises(UserError, match=r"^base_url has .* api_key=…$") as given:
+        Connection("a-model", base_url=url)
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    with pytest.raises(UserError, match=r"^OPENAI_BASE_URL has .* OPENAI_API_KEY") as set_outside:
+        Connection("a-model")
+    assert "a55" not in f"{given.value}{set_outside.value}"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"extra": {"top_p": 1, "bias": {"words": [1.0, math.nan]}}},
+        {"extra": {"bias": float("1e999")}},
+        {"extra": {"bias": "\ud800"}},
+        {"temperature": -math.inf},
+    ],
+)
+def test_a_field_that_json_cannot_say_is_named_at_once(fields: dict[str, Any]) -> None:
+    with pytest.raises(
+        UserError, match=r"^'(bias|temperature)', a field of each request, .* JSON cannot say"
+    ):
+        Connection("a-model", base_url="http://localhost:1/v1", **fields)
 
 
 def test_a_counter_counts_each_word_once() -> None:

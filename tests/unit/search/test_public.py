@@ -60,6 +60,21 @@ def test_no_question_is_wrong_use(questions: Any) -> None:
         search(questions, tree=tree_of(SHAPE), **parts())
 
 
+def test_half_a_surrogate_pair_in_a_question_or_an_answer_becomes_a_question_mark() -> None:
+    asked: list[str] = []
+
+    def route(request: RouteRequest) -> str:
+        asked.extend(request.questions)
+        return first(request)
+
+    reader = ScriptedReader({"a1": {"half ? q": "half \udfff"}})
+    result = search(
+        "half \ud800 q", tree=tree_of(SHAPE), **parts(router=FunctionRouter(route), reader=reader)
+    )
+    assert {*asked} == {"half ? q"}
+    assert asdict(result.answers[0])["question"] == "half ? q" and result.answer == "half ?"
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

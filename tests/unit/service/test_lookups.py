@@ -141,7 +141,7 @@ class LookupMachine(RuleBasedStateMachine):
     @invariant()
     def who_reads_in_small_parts_misses_no_recommendation(self) -> None:
         found, last = [], 0
-        while part := self.do(self.recommendations.after(last, limit=2)):
+        while part := self.do(self.recommendations.after(last, limit=2))[1]:
             found += [(one.fragment, one.type) for one in part]
             last = part[-1].number
         assert found == self.recommended
