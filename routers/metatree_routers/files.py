@@ -17,8 +17,10 @@ from metatree_routers.reasons import reasons
 from metatree_routers.sections import sections
 
 MOST_DEFINITIONS = 5
-LEAST_SHARE = 0.4
+LEAST_SHARE = 0.2
 """A definition is listed when its score is at least this share of the best one's in its file."""
+LENGTH_POWER = 0.15
+"""Of the number of words of a definition: BM25 weighs words down by it, but more of a long one can be wrong."""
 CONTAINER_FACTOR = 0.3
 """Of the score of a definition that has definitions below it."""
 _DEFINITION_KINDS = ("definition", "class", "function", "method")
@@ -172,6 +174,7 @@ def _definitions(reader: Reader, ranking: Ranking, file: int) -> list[str]:
     best = float(scores.max()) if len(scores) else 0.0
     for pointer in ranking.pointers.get(file, ()):
         scores[inside == pointer.node] += best * pointer.strength * pointer.clue.weight
+    scores *= np.maximum(records.lengths[inside, 2], 1) ** LENGTH_POWER
     # An issue names a class, whose description has the words of all its methods; the lines to edit are in one of them.
     scores[~records.is_leaf[inside]] *= CONTAINER_FACTOR
     order = np.argsort(-scores, kind="stable")[:MOST_DEFINITIONS]
