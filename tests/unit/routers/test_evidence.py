@@ -222,6 +222,33 @@ def test_a_method_comes_before_the_class_that_only_holds_it(code_tree: Tree) -> 
     assert found[0].definitions[0].name == "Basket.refund_coupon"
 
 
+def defined(**definitions: tuple[str, int]) -> Tree:
+    """Return a tree of one file whose definitions say these words, and others up to a number."""
+    tree = Tree.create(":memory:")
+    tree.add(Node("pay.py", "pay.py", kind="file"))
+    for name, (said, words) in definitions.items():
+        others = " ".join(f"{name}{number}" for number in range(words - len(said.split())))
+        lines = {"start_line": 1, "end_line": 2}
+        node = Node(f"pay.py::{name}", name, content=f"{said} {others}", kind="definition", attributes=lines)
+        tree.add(node, "pay.py")
+    return tree
+
+
+def test_a_long_definition_that_says_much_comes_before_a_short_one_that_says_little() -> None:
+    tree = defined(small=("coupon " * 2, 20), large=("coupon " * 4, 100), other=("", 20))
+    [found] = rank_files(TextEvidence(tree), tree, "coupon is paid twice", 1)
+    assert [definition.name for definition in found.definitions] == ["large", "small"]
+
+
+def test_definitions_are_listed_down_to_a_fifth_of_the_best() -> None:
+    # `some` is a little above a fifth of the best one, `other` and `little` are below it.
+    tree = defined(
+        most=("coupon paid twice refund", 20), some=("coupon", 20), little=("twice", 60), other=("twice", 20)
+    )
+    [found] = rank_files(TextEvidence(tree), tree, "coupon paid twice refund", 1)
+    assert [definition.name for definition in found.definitions] == ["most", "some"]
+
+
 def test_a_reason_says_only_what_is_there(code_tree: Tree) -> None:
     issue = "follow redirects drops the http body"
     [found] = rank_files(TextEvidence(code_tree), code_tree, issue, 1)
