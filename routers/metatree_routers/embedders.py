@@ -9,6 +9,8 @@ from metatree.settings import Settings
 from metatree_routers.embedding import Embedder, static_embedder
 
 NAMES = ("static", "minilm", "none")
+SLOW = frozenset({"minilm"})
+"""Their vectors are made while a tree is indexed: no question should wait for them."""
 
 
 def embedding_set() -> str:

@@ -25,9 +25,9 @@ from metatree.tree import Tree
 from metatree_routers.close_look import CloseLook
 from metatree_routers.commit_index import CommitIndex, SimilarCommit
 from metatree_routers.decisive import Word, missing, words_of
-from metatree_routers.embedders import embedder_of, embedding_set
+from metatree_routers.embedders import SLOW, embedder_of, embedding_set
 from metatree_routers.flagged import Flags, flagged_for, lowered, said_against
-from metatree_routers.index import IndexedTree, Progress, Reader, TextIndex
+from metatree_routers.index import IndexedTree, Reader, TextIndex
 from metatree_routers.lines import best_line
 from metatree_routers.named_commits import named_commits, names_of_commits
 from metatree_routers.node_text import NodeText
@@ -37,6 +37,7 @@ from metatree_routers.records import Ints
 from metatree_routers.router import DOUBTFUL
 from metatree_routers.sections import MAX_CHARS, sections
 from metatree_routers.tables import is_indexed
+from metatree_routers.vectors import MOST_VECTORS, Progress
 from metatree_routers.why import reason
 
 _CACHED_SCORES = 6_000_000
@@ -372,6 +373,8 @@ class TextEvidence:
     def refresh(self) -> int:
         """Bring the index up to date; return how many nodes were indexed or removed."""
         changed = self.index.refresh(self._progress)
+        if self._embedding in SLOW and len(self._tree) <= MOST_VECTORS:
+            self.index.vectors.refresh(self._progress)
         words = self.index.take_vocabulary()
         if self.commits is not None:
             self.commits.refresh(words)  # what people say of code is mostly said in it

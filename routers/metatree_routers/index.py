@@ -13,8 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from metatree.node import Node
-from metatree_routers.embedding import Embedder, quantise
+from metatree_routers.embedding import Embedder
 from metatree_routers.figures import share_of_figures
 from metatree_routers.node_text import NodeText
 from metatree_routers.postings import Postings, SegmentBuilder
@@ -22,20 +25,15 @@ from metatree_routers.records import Records
 from metatree_routers.roles import role_of
 from metatree_routers.tables import ROOT_NUMBER, Batch, Database, Tables, pages
 from metatree_routers.text import Vocabulary
+from metatree_routers.vectors import NodeVectors, Progress
 
 BATCH_TOKENS = 2_000_000
 """A segment is written when a batch has so many raw tokens; bounds the memory of a build to about 200 MB."""
 BATCH_NODES = 200_000
 
-MOST_VECTORS = 5_000
-"""Up to so many nodes, the vectors of all are kept, so that a node without a common word can be found."""
-
 _LEAST_DEAD = 10_000
 _MOST_WORDS = 500_000
 _PAGE = 1_000
-
-Progress = Callable[[int, int], None]
-"""Called with (nodes done, nodes to do)."""
 
 T = TypeVar("T")
 
@@ -75,12 +73,11 @@ class TextIndex:
         batch_tokens: int = BATCH_TOKENS,
     ) -> None:
         self._tree = tree
-        self._embedder = embedder
-        self._embedding = embedding
         self._batch_tokens = batch_tokens
         self._refreshing = threading.Lock()
         self._words: Vocabulary | None = None
         self.tables = Tables(tree.index)
+        self.vectors = NodeVectors(tree, self.tables, embedder, embedding)
 
     def refresh(self, progress: Progress | None = None) -> int:
         """Index what has changed since the last time; cheap when nothing has.
@@ -92,9 +89,6 @@ class TextIndex:
         with self._refreshing:
             if self.tables.sequence() > self._tree.sequence:  # the tree was made anew in the same store
                 self.tables.clear()
-            if self._embedder is not None and self.tables.embedding(self._embedding) != self._embedding:
-                self.tables.clear()
-                self.tables.embedding(self._embedding)
             while self.tables.sequence() < self._tree.sequence:
                 batch = self._prepare(done, progress)
                 if self.tables.write(batch):
@@ -123,10 +117,6 @@ class TextIndex:
         changed: dict[int, bool] = {}
         numbers = _Numbers(tables, batch)
         builder = SegmentBuilder(self._vocabulary())
-        # In a large tree, vectors are made for the candidates of a question only: it costs 20 ms then, and would make
-        # the build half as long again.
-        with_vectors = self._embedder is not None and len(tree) <= MOST_VECTORS
-        heads: list[str] = []
         for page in pages(tree.changes(batch.sequence), _PAGE):
             ids = [id_ for _, id_, there in page if there]
             texts = {node.id: (node, parent, content) for node, parent, content in tree.texts(ids)}
@@ -158,8 +148,6 @@ class TextIndex:
                     builder.add(
                         number, title=text.title, about=text.about, content=text.content, exact=text.exact
                     )
-                    if with_vectors:
-                        heads.append(text.head())
             else:
                 if progress is not None:
                     progress(done + len(changed), max(len(tree), done + len(changed)))
@@ -169,9 +157,6 @@ class TextIndex:
             batch.sequence = max(batch.sequence, end)
         batch.gone = [number for number, there in changed.items() if not there]
         batch.segment = builder.build()
-        embedder = self._embedder() if self._embedder and heads else None
-        if embedder is not None:
-            batch.vectors = quantise(embedder.embed(heads))
         return batch
 
     def _vocabulary(self) -> Vocabulary:
@@ -183,25 +168,29 @@ class TextIndex:
     def query(self, query: Callable[[Reader], T]) -> T:
         """Run a query over one moment of the index."""
         return self.tables.consistent(
-            lambda generation, records: query(Reader(self.tables, records, generation))
+            lambda generation, records: query(Reader(self.tables, records, generation, self.vectors.refresh))
         )
 
 
 class Reader:
     """What a query reads from; valid only inside `TextIndex.query`."""
 
-    def __init__(self, tables: Tables, records: Records, generation: int) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        records: Records,
+        generation: int,
+        vectors: Callable[[], npt.NDArray[np.int8]],
+    ) -> None:
         self._tables = tables
         self.generation = generation
         self.records = records
+        self.vectors = vectors
+        """Gives the vectors of all nodes by number: (n, dimensions), shorter or longer than the records."""
 
     def postings(self, terms: Collection[str]) -> dict[str, Postings]:
         """Read the posting lists of these terms; terms that no node has are left out."""
         return self._tables.postings(self.records, terms)
-
-    def vectors(self, chunks: Iterable[int]) -> Iterator[tuple[int, Any]]:
-        """Yield (number of the first node, int8 vectors) of these chunks of `VECTOR_CHUNK` nodes."""
-        return self._tables.vectors(chunks)
 
     def ids(self, numbers: Any) -> dict[int, str]:
         """Return the ids of nodes by their numbers."""

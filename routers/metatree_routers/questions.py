@@ -18,9 +18,9 @@ import numpy.typing as npt
 from metatree_routers.bridges import Hops, add_hops
 from metatree_routers.clues import Resolver, by_home, find_clues
 from metatree_routers.context import score_in_context
-from metatree_routers.embedding import Embedder
+from metatree_routers.embedding import Embedder, cosines
 from metatree_routers.figures import add_figures
-from metatree_routers.index import MOST_VECTORS, Reader
+from metatree_routers.index import Reader
 from metatree_routers.inputs import add_finders
 from metatree_routers.phrasing import asking_terms, steps_asked, wants_amount, without_asking, words_asked
 from metatree_routers.ranking import (
@@ -30,7 +30,6 @@ from metatree_routers.ranking import (
     combine,
     confidence,
     in_order,
-    kept_cosines,
     match,
     readable_mask,
     share_of_best,
@@ -40,9 +39,9 @@ from metatree_routers.roles import factors
 from metatree_routers.sections import Sections, sections
 from metatree_routers.statements import WEIGHT as STATEMENT_WEIGHT
 from metatree_routers.statements import related_terms
-from metatree_routers.tables import VECTOR_CHUNK
 from metatree_routers.text import term_counts
 from metatree_routers.toolsets import TOOL_KINDS, put_in_order, take_together
+from metatree_routers.vectors import MOST_VECTORS
 
 Floats = npt.NDArray[np.float32]
 Nodes = npt.NDArray[np.intp]
@@ -210,8 +209,7 @@ def _add_meaning(
     if not queries[0].any():
         return candidates
     if records.n_texts <= MOST_VECTORS:
-        cosines = kept_cosines(reader, queries, range(-(-len(records) // VECTOR_CHUNK)))
-        cosine = _by_steps(cosines, _with_above(records, is_tool))
+        cosine = _by_steps(_kept_cosines(reader, queries), _with_above(records, is_tool))
         nearness = cosine.copy()
         for above in records.levels.above:
             nearness += np.float32(ABOVE_WEIGHT) * np.where(above >= 0, cosine[np.maximum(above, 0)], 0)
@@ -233,6 +231,16 @@ def _add_meaning(
     least = np.where(parts[candidates] > 0, np.float32(1e-3), np.float32(0))
     parts[candidates] = np.maximum(added, least * np.float32(matches.total))
     return candidates
+
+
+def _kept_cosines(reader: Reader, queries: Floats) -> Floats:
+    """Give the cosine of each node with each of m queries: (m, n); 0 for nodes that are gone."""
+    alive = reader.records.alive
+    vectors = reader.vectors()[: len(alive)]
+    cosine = np.zeros((len(queries), len(alive)), dtype=np.float32)
+    if len(vectors):
+        cosine[:, : len(vectors)] = cosines(vectors, queries)
+    return np.where(alive, cosine, np.float32(0))
 
 
 def _by_steps(cosines: Floats, by_step: npt.NDArray[np.bool_]) -> Floats:

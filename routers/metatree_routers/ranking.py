@@ -10,7 +10,7 @@ the nodes that share words with the question.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +20,6 @@ from metatree_routers.bm25 import BM25
 from metatree_routers.close_look import CloseLook, Seen
 from metatree_routers.clues import Pointer, Resolver, by_home, find_clues
 from metatree_routers.commit_index import MOST_FILES, SimilarCommit, nearest, votes
-from metatree_routers.embedding import cosines
 from metatree_routers.index import Reader
 from metatree_routers.named_commits import shares
 from metatree_routers.paths import path_scores
@@ -28,7 +27,6 @@ from metatree_routers.postings import Postings
 from metatree_routers.records import Ints, Records
 from metatree_routers.roles import Role, factors
 from metatree_routers.sections import sections
-from metatree_routers.tables import VECTOR_CHUNK
 from metatree_routers.text import term_counts
 
 Floats = npt.NDArray[np.float32]
@@ -459,12 +457,3 @@ def confidence(records: Records, matches: Matches, scores: Floats) -> float:
     if records.home_row[best] >= 0:
         covered = max(covered, float(matches.covered_whole[records.home_row[best]]))
     return math.sqrt(min(1.0, covered / matches.total))
-
-
-def kept_cosines(reader: Reader, queries: Floats, chunks: Iterable[int]) -> Floats:
-    """Give the cosine of each node whose vector is kept with each of m queries: (m, n); 0 for the other nodes."""
-    n = len(reader.records)
-    cosine = np.zeros((len(queries), n + VECTOR_CHUNK), dtype=np.float32)
-    for first, vectors in reader.vectors(chunks):
-        cosine[:, first : first + VECTOR_CHUNK] = cosines(vectors, queries)
-    return np.where(reader.records.alive, cosine[:, :n], np.float32(0))

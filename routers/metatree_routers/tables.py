@@ -68,6 +68,9 @@ def take_memory_anew(database: Database) -> None:
 class Database(Protocol):
     """What the index needs of a store; `metatree.store.Store` has it."""
 
+    @property
+    def read_only(self) -> bool: ...
+
     def rows(self, sql: str, parameters: Sequence[Any] = ...) -> list[tuple[Any, ...]]:
         """Run one statement and return all its rows."""
         ...
@@ -105,8 +108,6 @@ class Batch:
     figures: dict[int, int] = field(default_factory=dict)
     """Of the nodes in the segment that have figures; see `figures`."""
     gone: list[int] = field(default_factory=list)
-    vectors: npt.NDArray[np.int8] | None = None
-    """(n, DIMENSIONS) of the nodes in the segment; None when there is no embedder."""
 
 
 class Tables:
@@ -160,13 +161,6 @@ class Tables:
         """Return a number that changes with every write."""
         number: int = self._meta("generation", 0)
         return number
-
-    def embedding(self, name: str) -> str:
-        """Return the name of the embedding that vectors are of; it is set to this one when there was none."""
-        known: str | None = self._meta("embedding")
-        if known is None:
-            self._set_meta(embedding=name)
-        return known or name
 
     def sequence(self) -> int:
         """Return the tree's sequence number that the index has reached."""
@@ -235,14 +229,19 @@ class Tables:
             found.update(self._db.rows(f"SELECT id, number FROM text_node WHERE id IN ({marks})", page))
         return found
 
-    def vectors(self, chunks: Iterable[int]) -> Iterator[tuple[int, npt.NDArray[np.int8]]]:
-        """Yield (number of the first node, its vectors) of each chunk; chunks that are not there are skipped."""
-        for page in pages(chunks, 16):
-            marks = ",".join("?" * len(page))
-            for chunk, data in self._db.rows(
-                f"SELECT chunk, data FROM text_vector WHERE chunk IN ({marks})", page
-            ):
-                yield chunk * VECTOR_CHUNK, np.frombuffer(data, dtype=np.int8).reshape(VECTOR_CHUNK, -1)
+    def vectors(self, embedding: str) -> tuple[int, npt.NDArray[np.int8]]:
+        """Return the sequence number that the vectors of an embedding have reached, and all of them by number."""
+        # One statement, so that both are of the same moment.
+        rows = self._db.rows(
+            "SELECT m.value, v.chunk, v.data FROM text_meta m LEFT JOIN text_vector v ON 1 WHERE m.key = 'vectors'"
+        )
+        name, sequence = json.loads(rows[0][0]) if rows else ("", 0)
+        blobs = [(chunk, data) for _, chunk, data in rows if chunk is not None]
+        if name != embedding or not blobs:
+            return sequence if name == embedding else 0, np.zeros((0, 0), np.int8)
+        chunks = {chunk: np.frombuffer(data, np.int8).reshape(VECTOR_CHUNK, -1) for chunk, data in blobs}
+        empty = np.zeros_like(next(iter(chunks.values())))
+        return sequence, np.concatenate([chunks.get(chunk, empty) for chunk in range(max(chunks) + 1)])
 
     def next_number(self) -> int:
         """Return the first number that no node has."""
@@ -261,8 +260,6 @@ class Tables:
             if batch.segment is not None and len(batch.segment.nodes):
                 segment = self._add_segment(batch.segment.blocks())
             self._write_records(batch, segment)
-            if batch.segment is not None and batch.vectors is not None:
-                self._write_vectors(batch.segment.nodes, batch.vectors)
             self._set_meta(generation=batch.generation + 1, sequence=batch.sequence)
             return True
 
@@ -324,18 +321,39 @@ class Tables:
                 "INSERT OR REPLACE INTO text_record(chunk, data) VALUES (?, ?)", (chunk, data.tobytes())
             )
 
-    def _write_vectors(self, nodes: npt.NDArray[np.int32], vectors: npt.NDArray[np.int8]) -> None:
-        chunks = nodes // VECTOR_CHUNK
-        for chunk in np.unique(chunks).tolist():
-            stored = self._db.rows("SELECT data FROM text_vector WHERE chunk = ?", (chunk,))
-            data = np.zeros((VECTOR_CHUNK, vectors.shape[1]), dtype=np.int8)
-            if stored:
-                data = np.frombuffer(stored[0][0], dtype=np.int8).reshape(data.shape).copy()
-            mine = np.flatnonzero(chunks == chunk)
-            data[nodes[mine] - chunk * VECTOR_CHUNK] = vectors[mine]
-            self._db.execute(
-                "INSERT OR REPLACE INTO text_vector(chunk, data) VALUES (?, ?)", (chunk, data.tobytes())
-            )
+    def write_vectors(
+        self,
+        generation: int,
+        embedding: str,
+        reached: tuple[int, int],
+        changed: npt.NDArray[np.int64],
+        vectors: npt.NDArray[np.int8],
+    ) -> bool:
+        """Write vectors; False, and nothing written, when another writer was faster. A no-op where nothing can be kept.
+
+        Args:
+            generation: of the index whose numbers they are for.
+            reached: the sequence number that they had reached before, and with this.
+            changed: numbers of the nodes whose vectors are new.
+            vectors: those of all nodes, by number.
+        """
+        if self._db.read_only:
+            return True
+        with self._db.transaction():
+            name, sequence = self._meta("vectors", ("", 0))
+            if self.generation() != generation or (sequence if name == embedding else 0) != reached[0]:
+                return False
+            if name != embedding:
+                self._db.execute("DELETE FROM text_vector")
+            for chunk in np.unique(changed // VECTOR_CHUNK).tolist():
+                data = np.zeros((VECTOR_CHUNK, vectors.shape[1]), dtype=np.int8)
+                mine = vectors[chunk * VECTOR_CHUNK :][:VECTOR_CHUNK]
+                data[: len(mine)] = mine
+                self._db.execute(
+                    "INSERT OR REPLACE INTO text_vector(chunk, data) VALUES (?, ?)", (chunk, data.tobytes())
+                )
+            self._set_meta(vectors=(embedding, reached[1]))
+            return True
 
     def merge(self, *, most: int = MAX_SEGMENTS) -> bool:
         """Join the smaller segments when there are more than `most`; dead postings are dropped."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from metatree_routers import minilm
 from metatree_routers.embedders import embedder_of, embedding_set
-from metatree_routers.embedding import Vectors, static_embedder
+from metatree_routers.embedding import static_embedder
 from metatree_routers.evidence import TextEvidence
-from metatree_routers.index import TextIndex
 
 from metatree.errors import MissingExtra, UserError
 from metatree.tree import Tree
@@ -34,22 +32,6 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, note_tree: 
     monkeypatch.setattr(minilm, "_loaded", [])
     with pytest.raises(MissingExtra, match=r"metatree\[minilm\]"):
         TextEvidence(note_tree).score(["tokens"])
-
-
-class _Other:
-    """Another embedder with vectors of its own length."""
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        return np.full((len(texts), 8), np.float32(8**-0.5))
-
-
-def test_vectors_of_another_embedding_are_made_again(note_tree: Tree) -> None:
-    TextIndex(note_tree, embedder=static_embedder).refresh()
-    assert {data.shape[1] for _, data in TextIndex(note_tree).tables.vectors([0])} == {256}
-    other = TextIndex(note_tree, embedder=_Other, embedding="other")
-    assert other.refresh() == len(note_tree)
-    assert {data.shape[1] for _, data in other.tables.vectors([0])} == {8}
-    assert other.refresh() == 0
 
 
 @pytest.mark.skipif(
