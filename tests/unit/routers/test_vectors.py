@@ -188,3 +188,31 @@ def test_two_processes_follow_one_tree(tmp_path: Path) -> None:
         assert [_of(slow, f"n{n}") for n in range(3)] == [_expected("abc"[n]) for n in range(3)]
         other = _index(two, _Counting(most=0))
         assert [_of(other, f"n{n}") for n in range(3)] == [_expected("abc"[n]) for n in range(3)]
+
+
+def test_what_is_not_indexed_yet_has_its_vector_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors_module, "VECTOR_CHUNK", 1)
+    with Tree.create() as tree:
+        index = _index(tree, _Counting())
+        index.refresh()
+        tree.add(Node("a", "abc", ""))
+        index.vectors.refresh()
+        assert _of(index, "a") == _expected("abc")
+
+
+def test_a_writer_that_was_overtaken_writes_nothing() -> None:
+    with Tree.create() as tree:
+        tree.add(Node("a", "abc", ""))
+        index = _index(tree, _Counting())
+        kept = _of(index, "a")
+        tables = index.tables
+        end, rows, zeros = tables.sequence(), np.array([0, 1]), np.zeros((2, 8), np.int8)
+        assert not tables.write_vectors(tables.generation(), "letters", (end - 1, end), rows, zeros)
+        assert not tables.write_vectors(tables.generation() - 1, "letters", (end, end), rows, zeros)
+        assert not tables.write_vectors(tables.generation(), "others", (end, end), rows, zeros)
+        assert _of(_index(tree, _Counting(most=0)), "a") == kept
+        assert tables.write_vectors(
+            tables.generation(), "others", (0, end), np.array([300]), np.ones((301, 8), np.int8)
+        )
+        assert tables.vectors("letters") == (0, pytest.approx(np.zeros((0, 0))))
+        assert not tables.vectors("others")[1][:256].any()
