@@ -214,5 +214,5 @@ def test_a_writer_that_was_overtaken_writes_nothing() -> None:
         assert tables.write_vectors(
             tables.generation(), "others", (0, end), np.array([300]), np.ones((301, 8), np.int8)
         )
-        assert tables.vectors("letters") == (0, pytest.approx(np.zeros((0, 0))))
+        assert [tables.vectors("letters")[0], len(tables.vectors("letters")[1])] == [0, 0]
         assert not tables.vectors("others")[1][:256].any()
