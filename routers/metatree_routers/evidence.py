@@ -26,6 +26,7 @@ from metatree_routers.close_look import CloseLook
 from metatree_routers.commit_index import CommitIndex, SimilarCommit
 from metatree_routers.decisive import Word, missing, words_of
 from metatree_routers.embedders import SLOW, embedder_of, embedding_set
+from metatree_routers.embedding import static_embedder
 from metatree_routers.flagged import Flags, flagged_for, lowered, said_against
 from metatree_routers.index import IndexedTree, Reader, TextIndex
 from metatree_routers.lines import best_line
@@ -338,7 +339,9 @@ class TextEvidence:
                         similar = self.commits.similar(parts.term_weights())
                         named = named_commits(self.commits, names_of_commits(parts))
                 history = self._tree.index if token and isinstance(self._tree.index, Store) else None
-                look = CloseLook(_Texts(self._tree, reader), self._embedder, history)
+                is_slow = self._embedding in SLOW
+                embedder, slow = (static_embedder, self._embedder) if is_slow else (self._embedder, None)
+                look = CloseLook(_Texts(self._tree, reader), embedder, history, slow)
                 ranking = rank(reader, issue, similar=similar, named=named, look=look)
                 with self._lock:
                     self._file_rankings[key] = ranking
