@@ -57,6 +57,7 @@ class Contents:
         self._sources = sources
         self._steady = steady
         self._file: _File | None = None
+        self._roots: dict[str, Path] = {}
 
     def of(self, node: Node) -> str:
         """Return the content of a node; empty when it has none, or when its source changed or cannot be read."""
@@ -101,8 +102,7 @@ class Contents:
         kept = self._file
         if kept is not None and kept.path == ref.path and self._steady:
             return kept
-        root = disk_root(source)
-        assert root is not None
+        root = self._root(source)
         if self._files is not None:
             if kept is None or kept.path != ref.path:
                 kept = self._file = self._given(self._files, source, node_id, ref)
@@ -111,13 +111,22 @@ class Contents:
             inner = inner_path(source, ref.path)
             known = file_state(self._index, ref.path)
             raw = inner if known is None or known.raw is None else known.raw
-            before = stamp(root, raw)
+            before = None if self._steady else stamp(root, raw)
             data = read_source(root, node_id, inner, known)
             text = ""
             if ref.type == "text":
                 text = decode(data)[0] if known is None else as_text(data, known.encoding)
             kept = self._file = _File(ref.path, inner, data, text, raw, before)
         return kept
+
+    def _root(self, source: SourceRef) -> Path:
+        """Return the folder of a source; a path costs more to make than a small file to read."""
+        root = self._roots.get(source.mount)
+        if root is None:
+            root = disk_root(source)
+            assert root is not None
+            self._roots[source.mount] = root
+        return root
 
     def _given(self, files: Files, source: SourceRef, node_id: str, ref: Source) -> _File:
         """Return a file as it was when its nodes were built: what is asked for by its digest cannot have changed."""

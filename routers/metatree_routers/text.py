@@ -218,7 +218,14 @@ class Vocabulary:
         flat, sizes = self._flat, self._sizes
         fresh = islice(self._chunk_number, len(sizes), None)
         chunks = [chunk.decode("utf-8", "surrogatepass") for chunk in fresh]
-        plain = {chunk: chunk.lower() for chunk in chunks if _is_plain_word(chunk)}
+        # Most chunks are one word, in lower case or with a capital at its beginning, which has at most one term.
+        plain = {
+            chunk: chunk.lower()
+            for chunk in chunks
+            if chunk.isalpha()
+            and len(chunk) <= MAX_TOKEN_CHARS
+            and ((chunk.islower() or chunk[1:].islower()) if chunk.isascii() else not _WIDE.search(chunk))
+        }
         words = _WordNumbers(self._term_number, plain.values())
         names = _NameNumbers(self._term_number, words)
         for chunk in chunks:
@@ -311,15 +318,6 @@ class _NameNumbers(dict[str, tuple[int, ...]]):
 def _counting(*known: Any) -> defaultdict[Any, int]:
     """Give a dictionary that numbers what it is asked for, without a call of Python for what is not known."""
     return defaultdict(count(len(known)).__next__, zip(known, count()))
-
-
-def _is_plain_word(chunk: str) -> bool:
-    """Whether a chunk is one word in lower case, or one with a capital at its beginning, which has at most one term."""
-    if len(chunk) > MAX_TOKEN_CHARS or not chunk.isalpha():
-        return False
-    if chunk.isascii():
-        return chunk.islower() or chunk[1:].islower()
-    return not _WIDE.search(chunk)
 
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[A-Z0-9\"'(\[])|\n\s*\n|\n(?=\s*(?:[-*+#>|]|\d+\.)\s)")
