@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,13 @@ class Contents:
         self._sources = sources
         self._steady = steady
         self._file: _File | None = None
+        self._roots: dict[str, Path] = {}
+        self._states: dict[str, FileState] = {}
+
+    def expect(self, nodes: Iterable[Node]) -> None:
+        """Find out at once what is known of the files of these nodes, whose content is asked for next."""
+        paths = {node.source.path for node in nodes if node.content is None and node.source is not None}
+        self._states = file_states(self._index, paths)
 
     def of(self, node: Node) -> str:
         """Return the content of a node; empty when it has none, or when its source changed or cannot be read."""
@@ -101,23 +108,31 @@ class Contents:
         kept = self._file
         if kept is not None and kept.path == ref.path and self._steady:
             return kept
-        root = disk_root(source)
-        assert root is not None
+        root = self._root(source)
         if self._files is not None:
             if kept is None or kept.path != ref.path:
                 kept = self._file = self._given(self._files, source, node_id, ref)
             return kept
         if kept is None or kept.path != ref.path or not self._is_same(root, kept):
             inner = inner_path(source, ref.path)
-            known = file_state(self._index, ref.path)
+            known = self._states.get(ref.path) or file_state(self._index, ref.path)
             raw = inner if known is None or known.raw is None else known.raw
-            before = stamp(root, raw)
+            before = None if self._steady else stamp(root, raw)
             data = read_source(root, node_id, inner, known)
             text = ""
             if ref.type == "text":
                 text = decode(data)[0] if known is None else as_text(data, known.encoding)
             kept = self._file = _File(ref.path, inner, data, text, raw, before)
         return kept
+
+    def _root(self, source: SourceRef) -> Path:
+        """Return the folder of a source; a path costs more to make than a small file to read."""
+        root = self._roots.get(source.mount)
+        if root is None:
+            root = disk_root(source)
+            assert root is not None
+            self._roots[source.mount] = root
+        return root
 
     def _given(self, files: Files, source: SourceRef, node_id: str, ref: Source) -> _File:
         """Return a file as it was when its nodes were built: what is asked for by its digest cannot have changed."""
@@ -148,13 +163,24 @@ def _asked(name: str, node_id: str, content: Callable[..., str], *given: Any) ->
 
 def file_state(index: Store, path: str) -> FileState | None:
     """Return what was known of a file when its nodes were built, None when it is no file of the tree."""
-    row = index.row(
-        "SELECT size, mtime_ns, digest, encoding, facts, ctime_ns FROM file WHERE path = ?", (path,)
+    return file_states(index, [path]).get(path)
+
+
+def file_states(index: Store, paths: Collection[str]) -> dict[str, FileState]:
+    """Return what was known of files when their nodes were built; what is no file of the tree is left out."""
+    rows = index.rows(
+        "SELECT path, size, mtime_ns, digest, encoding, facts, ctime_ns FROM file"
+        " WHERE path IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(paths)),),
     )
-    if row is None:
-        return None
-    raw = json.loads(row[4]).get("raw") if row[4] else None
-    return FileState(row[0], row[1], row[2], row[3], bytes.fromhex(raw) if raw else None, row[5])
+    return {path: _state(*known) for path, *known in rows}
+
+
+def _state(
+    size: int, mtime_ns: int, digest: str, encoding: str, facts: str | None, ctime_ns: int
+) -> FileState:
+    raw = json.loads(facts).get("raw") if facts else None
+    return FileState(size, mtime_ns, digest, encoding, bytes.fromhex(raw) if raw else None, ctime_ns)
 
 
 def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import IntEnum
 from functools import lru_cache
-from pathlib import PurePosixPath
+from posixpath import splitext
 
 import numpy as np
 import numpy.typing as npt
@@ -86,9 +86,9 @@ def role_of(path: str) -> Role:
         >>> role_of("src/app.py").name, role_of("tests/test_app.py").name, role_of("CHANGES.rst").name
         ('SOURCE', 'TEST', 'LOG')
     """
-    place = PurePosixPath(path.lower())
-    folders = set(place.parts[:-1])
-    stem = place.name.partition(".")[0]
+    *above, name = path.lower().rstrip("/").split("/")
+    folders, suffix = set(above), splitext(name)[1]
+    stem = name.partition(".")[0]
     if folders & _TEST_FOLDERS or stem in ("conftest", "test", "tests") or stem.startswith("test_"):
         return Role.TEST
     if stem.endswith(("_test", "-test", "_spec")):
@@ -96,14 +96,14 @@ def role_of(path: str) -> Role:
     if folders & _VENDOR_FOLDERS:
         return Role.VENDORED
     if (
-        place.suffix in (".po", ".pot")
+        suffix in (".po", ".pot")
         or stem in _LOGS
         or folders & {"whatsnew", "changelog", "changes", "newsfragments"}
     ):
         return Role.LOG
-    if folders & _SIDE_FOLDERS or place.name == "setup.py":
+    if folders & _SIDE_FOLDERS or name == "setup.py":
         return Role.SIDE
-    if place.suffix in _DOCUMENT_SUFFIXES or folders & _DOCUMENT_FOLDERS:
+    if suffix in _DOCUMENT_SUFFIXES or folders & _DOCUMENT_FOLDERS:
         return Role.DOCUMENT
     return Role.SOURCE
 
