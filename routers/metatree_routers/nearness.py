@@ -22,8 +22,8 @@ Rows = npt.NDArray[np.intp]
 
 NEAREST = 5
 """Definitions of a file that are averaged."""
-MOST_SLOW = 20
-"""Files that a slow embedder compares; a hundred short texts take it a second or two."""
+MOST_SLOW = 10
+"""Files that a slow embedder compares; fifty short texts take it about a second."""
 MOST_CHARS = 300
 """Of what a definition says of itself."""
 
