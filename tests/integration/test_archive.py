@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli import shapes
+from metatree_agents.cli import memory_shapes
 from metatree_agents.cli.app import run
 from metatree_memory_tools import build_tree
 
@@ -479,10 +479,10 @@ def test_on_the_command_line(
     assert "added 5 nodes" in said and "1 permissions were left out" in said
     assert run(["import", file, "--source", there, "--json", "--permissions"]) == 0
     told = json.loads(capsys.readouterr().out)
-    conforms(told, shapes.ImportShape)
+    conforms(told, memory_shapes.ImportShape)
     assert told["added"] == {"permissions": 1} and told["conflicts"] == []
     assert run(["export", file, "--source", there, "--json"]) == 0
-    conforms(json.loads(capsys.readouterr().out), shapes.ExportShape)
+    conforms(json.loads(capsys.readouterr().out), memory_shapes.ExportShape)
     assert run(["ask", "Where is the kettle?", "--source", there]) == 0
     assert "cellar" in capsys.readouterr().out
     for arguments, message in (
