@@ -409,8 +409,8 @@ def die(name, number):
 if sys.argv[1] == "export":
     export_memory(Tree.open(sys.argv[2]), sys.argv[3], progress=die)
 else:
-    import metatree.archive.merging as merging
-    merging._Merge.boards = lambda self: die("journal", 0)
+    from metatree.archive.board_merge import BoardMerge
+    BoardMerge.all = lambda self: die("journal", 0)
     import_memory(Tree.open(sys.argv[2]), sys.argv[3])
 """
 
