@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,12 @@ class Contents:
         self._steady = steady
         self._file: _File | None = None
         self._roots: dict[str, Path] = {}
+        self._states: dict[str, FileState] = {}
+
+    def expect(self, nodes: Iterable[Node]) -> None:
+        """Find out at once what is known of the files of these nodes, whose content is asked for next."""
+        paths = {node.source.path for node in nodes if node.content is None and node.source is not None}
+        self._states = file_states(self._index, paths)
 
     def of(self, node: Node) -> str:
         """Return the content of a node; empty when it has none, or when its source changed or cannot be read."""
@@ -109,7 +115,7 @@ class Contents:
             return kept
         if kept is None or kept.path != ref.path or not self._is_same(root, kept):
             inner = inner_path(source, ref.path)
-            known = file_state(self._index, ref.path)
+            known = self._states.get(ref.path) or file_state(self._index, ref.path)
             raw = inner if known is None or known.raw is None else known.raw
             before = None if self._steady else stamp(root, raw)
             data = read_source(root, node_id, inner, known)
@@ -157,13 +163,24 @@ def _asked(name: str, node_id: str, content: Callable[..., str], *given: Any) ->
 
 def file_state(index: Store, path: str) -> FileState | None:
     """Return what was known of a file when its nodes were built, None when it is no file of the tree."""
-    row = index.row(
-        "SELECT size, mtime_ns, digest, encoding, facts, ctime_ns FROM file WHERE path = ?", (path,)
+    return file_states(index, [path]).get(path)
+
+
+def file_states(index: Store, paths: Collection[str]) -> dict[str, FileState]:
+    """Return what was known of files when their nodes were built; what is no file of the tree is left out."""
+    rows = index.rows(
+        "SELECT path, size, mtime_ns, digest, encoding, facts, ctime_ns FROM file"
+        " WHERE path IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(paths)),),
     )
-    if row is None:
-        return None
-    raw = json.loads(row[4]).get("raw") if row[4] else None
-    return FileState(row[0], row[1], row[2], row[3], bytes.fromhex(raw) if raw else None, row[5])
+    return {path: _state(*known) for path, *known in rows}
+
+
+def _state(
+    size: int, mtime_ns: int, digest: str, encoding: str, facts: str | None, ctime_ns: int
+) -> FileState:
+    raw = json.loads(facts).get("raw") if facts else None
+    return FileState(size, mtime_ns, digest, encoding, bytes.fromhex(raw) if raw else None, ctime_ns)
 
 
 def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:

@@ -552,6 +552,7 @@ class Tree:
         while page := list(islice(pending, _TEXTS_PAGE)):
             self._overlay.sync()
             found = self._overlay.nodes(page)
+            contents.expect(node for node, _ in found.values())
             for node_id in page:
                 if node_id in found:
                     node, parent = found[node_id]

@@ -442,6 +442,8 @@ def _questions(questions: str | Sequence[str]) -> list[str]:
 def _start(tree: Tree, start_node: str | Node | None) -> Node:
     if start_node is None:
         return tree.get(tree.root)
+    if not isinstance(start_node, str | Node):
+        raise UserError(f"start_node={start_node!r}: give a node or its id; a tree is given as tree=")
     return tree.get(tree.resolve(start_node) if isinstance(start_node, str) else start_node)
 
 

@@ -39,9 +39,9 @@ _log = logging.getLogger("metatree")
 
 
 def accepts_by_default(node: Node) -> bool:
-    """Say whether `returns="nodes"` collects a node when nothing else is asked: a file, a definition, an action, or
-    any other node with content."""
-    return node.has_content or node.kind in ("file", "definition", "action")
+    """Say whether `returns="nodes"` collects a node when nothing else is asked: a file, a definition, a tool, an
+    action, or any other node with content."""
+    return node.has_content or node.kind in ("file", "definition", "tool", "action")
 
 
 class Search:

@@ -23,7 +23,8 @@ from metatree_routers.blocks import found_in, places
 from metatree_routers.bm25 import BM25
 from metatree_routers.postings import Postings, SegmentBuilder, decode
 from metatree_routers.tables import pages
-from metatree_routers.text import Vocabulary, terms
+from metatree_routers.text import terms
+from metatree_routers.vocabulary import Vocabulary
 
 VERSION = 2
 MESSAGE = BM25(k1=1.2, b=0.6)

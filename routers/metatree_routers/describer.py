@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from metatree.protocols import DescribeRequest, Description
-from metatree_routers.text import sentences
+from metatree_routers.sentences import sentences
 
 MAX_TITLE_CHARS = 80
 MAX_DESCRIPTION_CHARS = 240

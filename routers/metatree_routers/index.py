@@ -24,8 +24,8 @@ from metatree_routers.postings import Postings, SegmentBuilder
 from metatree_routers.records import Records
 from metatree_routers.roles import role_of
 from metatree_routers.tables import ROOT_NUMBER, Batch, Database, Tables, pages
-from metatree_routers.text import Vocabulary
 from metatree_routers.vectors import NodeVectors, Progress
+from metatree_routers.vocabulary import Vocabulary
 
 BATCH_TOKENS = 2_000_000
 """A segment is written when a batch has so many raw tokens; bounds the memory of a build to about 200 MB."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from metatree_routers.embedding import Embedder
 from metatree_routers.sections import Sections, sections
-from metatree_routers.text import expand, raw_tokens, sentences, term_counts, terms
+from metatree_routers.sentences import sentences
+from metatree_routers.text import expand, raw_tokens, term_counts, terms
 
 MAX_CHARS = 400_000
 """A longer content is read up to here."""

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree_routers.sections import PROSE, WEIGHTS, Sections
-from metatree_routers.text import Vocabulary, terms
+from metatree_routers.text import terms
+from metatree_routers.vocabulary import Vocabulary
 
 Numbers = npt.NDArray[np.int64]
 _SHIFT = 32

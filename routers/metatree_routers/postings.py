@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree_routers.blocks import pack_joined
-from metatree_routers.text import TEXT_END, Vocabulary
+from metatree_routers.vocabulary import TEXT_END, Vocabulary
 
 POSTING = np.dtype([("node", "<i4"), ("content", "<u2"), ("title", "u1"), ("about", "u1")])
 """One node that holds a term: its number, and how often the term is in each field (saturating)."""

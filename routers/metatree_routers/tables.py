@@ -59,10 +59,9 @@ def take_memory_anew(database: Database) -> None:
     """
     if not database.rows("SELECT 1 FROM sqlite_master WHERE name = 'text_meta'"):
         return
-    known = database.rows("SELECT value FROM text_meta WHERE key = 'sequence'")
-    if known:
-        built = json.loads(known[0][0]) >> 32 << 32
-        database.execute("UPDATE text_meta SET value = ? WHERE key = 'sequence'", (json.dumps(built),))
+    for key, value in database.rows("SELECT key, value FROM text_meta WHERE key IN ('sequence', 'vectors')"):
+        built = json.loads(value) >> 32 << 32
+        database.execute("UPDATE text_meta SET value = ? WHERE key = ?", (json.dumps(built), key))
 
 
 class Database(Protocol):
@@ -231,12 +230,14 @@ class Tables:
 
     def vectors(self, embedding: str) -> tuple[int, npt.NDArray[np.int8]]:
         """Return the sequence number that the vectors of an embedding have reached, and all of them by number."""
-        # One statement, so that both are of the same moment.
+        # One statement, so that all is of the same moment.
         rows = self._db.rows(
-            "SELECT m.value, v.chunk, v.data FROM text_meta m LEFT JOIN text_vector v ON 1 WHERE m.key = 'vectors'"
+            "SELECT name.value, reached.value, v.chunk, v.data FROM text_meta name"
+            " JOIN text_meta reached ON reached.key = 'vectors' LEFT JOIN text_vector v ON 1"
+            " WHERE name.key = 'embedding'"
         )
-        name, sequence = json.loads(rows[0][0]) if rows else ("", 0)
-        blobs = [(chunk, data) for _, chunk, data in rows if chunk is not None]
+        name, sequence = map(json.loads, rows[0][:2]) if rows else ("", 0)
+        blobs = [(chunk, data) for _, _, chunk, data in rows if chunk is not None]
         if name != embedding or not blobs:
             return sequence if name == embedding else 0, np.zeros((0, 0), np.int8)
         chunks = {chunk: np.frombuffer(data, np.int8).reshape(VECTOR_CHUNK, -1) for chunk, data in blobs}
@@ -340,10 +341,11 @@ class Tables:
         if self._db.read_only:
             return True
         with self._db.transaction():
-            name, sequence = self._meta("vectors", ("", 0))
-            if self.generation() != generation or (sequence if name == embedding else 0) != reached[0]:
+            same = self._meta("embedding") == embedding
+            known = self._meta("vectors", 0) if same else 0
+            if (self.generation(), known) != (generation, reached[0]):
                 return False
-            if name != embedding:
+            if not same:
                 self._db.execute("DELETE FROM text_vector")
             for chunk in np.unique(changed // VECTOR_CHUNK).tolist():
                 data = np.zeros((VECTOR_CHUNK, vectors.shape[1]), dtype=np.int8)
@@ -352,7 +354,7 @@ class Tables:
                 self._db.execute(
                     "INSERT OR REPLACE INTO text_vector(chunk, data) VALUES (?, ?)", (chunk, data.tobytes())
                 )
-            self._set_meta(vectors=(embedding, reached[1]))
+            self._set_meta(embedding=embedding, vectors=reached[1])
             return True
 
     def merge(self, *, most: int = MAX_SEGMENTS) -> bool:

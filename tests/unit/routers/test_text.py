@@ -10,16 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from metatree_routers.roles import Role, factors, role_of
 from metatree_routers.sections import sections
+from metatree_routers.sentences import sentences
 from metatree_routers.text import (
     STOP_WORDS,
-    TEXT_END,
-    Vocabulary,
     expand,
     raw_tokens,
-    sentences,
     term_counts,
     terms,
 )
+from metatree_routers.vocabulary import TEXT_END, Vocabulary
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,12 @@ from metatree_routers import vectors as vectors_module
 from metatree_routers.embedding import Vectors, quantise
 from metatree_routers.evidence import TextEvidence
 from metatree_routers.index import TextIndex
+from metatree_routers.tables import take_memory_anew
 
+from metatree.editing import plant
+from metatree.layer import Layer
 from metatree.node import Node
+from metatree.store import Store
 from metatree.tree import Tree
 
 
@@ -216,3 +220,15 @@ def test_a_writer_that_was_overtaken_writes_nothing() -> None:
         )
         assert [tables.vectors("letters")[0], len(tables.vectors("letters")[1])] == [0, 0]
         assert not tables.vectors("others")[1][:256].any()
+
+
+def test_an_index_from_another_machine_has_vectors_for_the_memory_of_this_one() -> None:
+    with Store.open(":memory:") as index, Store.open(":memory:") as one, Store.open(":memory:") as two:
+        plant(Layer(index), Node(".", "", "", kind="folder"))
+        there = Tree(one, index)
+        there.add_many((Node(name, name * 3, ""), ".") for name in "abc")
+        assert _of(_index(there, _Counting()), "a") == _expected("aaa")
+        take_memory_anew(index)
+        here = Tree(two, index)
+        here.add(Node("d", "ddd", ""))
+        assert _of(_index(here, _Counting()), "d") == _expected("ddd")

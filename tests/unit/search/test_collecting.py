@@ -98,6 +98,19 @@ def test_only_accepted_nodes_are_collected() -> None:
     assert [n.id for n in run(tree, accept=["table"]).nodes] == []
 
 
+def test_tools_that_say_what_they_do_in_a_line_are_collected() -> None:
+    tree = Tree.create(":memory:")
+    tree.add(Node("mail", "mail", kind="folder"))
+    tree.add(Node("send", "send_mail", "Send a letter.", kind="tool"), parent="mail")
+    assert [n.id for n in run(tree).nodes] == ["send"]
+
+
+def test_a_tree_in_the_place_of_the_start_node_is_wrong_use() -> None:
+    tree = tree_of(SHAPE)
+    with pytest.raises(UserError, match="a tree is given as tree="):
+        search("which?", tree, tree=tree)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("accept", [5, [], [5], {"file": 1}.values()])
 def test_a_wrong_accept_is_wrong_use(accept: Any) -> None:
     with pytest.raises(UserError, match="give kinds of nodes"):
