@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import typer
-from metatree_agents.cli import exits, planner_shapes, shapes
+from metatree_agents.cli import exits, memory_shapes, planner_shapes, service_shapes, shapes
 from metatree_agents.cli.app import app
 
 HERE = Path(__file__).parent
@@ -35,22 +35,22 @@ SHAPES: tuple[type, ...] = (
     shapes.TraceShape,
     shapes.RunsShape,
     shapes.QuestionsShape,
-    shapes.RememberShape,
-    shapes.MemoriesShape,
-    shapes.FlagsShape,
-    shapes.ForgetShape,
-    shapes.ExportShape,
-    shapes.ImportShape,
+    memory_shapes.RememberShape,
+    memory_shapes.MemoriesShape,
+    memory_shapes.FlagsShape,
+    memory_shapes.ForgetShape,
+    memory_shapes.ExportShape,
+    memory_shapes.ImportShape,
     shapes.PluginsShape,
     shapes.PermissionsShape,
     shapes.DoctorShape,
-    shapes.UserAddedShape,
-    shapes.UserLoginShape,
-    shapes.UsersShape,
-    shapes.KeyAddedShape,
-    shapes.KeysShape,
-    shapes.ServiceShape,
-    shapes.BackupShape,
+    service_shapes.UserAddedShape,
+    service_shapes.UserLoginShape,
+    service_shapes.UsersShape,
+    service_shapes.KeyAddedShape,
+    service_shapes.KeysShape,
+    service_shapes.ServiceShape,
+    service_shapes.BackupShape,
     shapes.RulesShape,
     planner_shapes.PlanShape,
     planner_shapes.AgentShape,

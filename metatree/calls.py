@@ -16,11 +16,44 @@ from metatree.kernel import InDoubt
 from metatree.node import Node
 from metatree.process import is_dead, this_process
 from metatree.store import Store
-from metatree.tool import Tool
 
 POLL_S = 0.05
 GRACE_S = 5.0
 """What a call may take beyond its tool's own time before another process takes it over."""
+
+
+class RecordedTool(Protocol):
+    """What must be known of a tool whose calls are recorded; `Tool` is one."""
+
+    @property
+    def id(self) -> str:
+        """Tells it from the other tools."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Calls of another version are not reused."""
+        ...
+
+    @property
+    def reuse(self) -> str | float:
+        """How long a result may be reused: `forever`, within one `run`, or for so many seconds."""
+        ...
+
+    @property
+    def timeout_s(self) -> float:
+        """How long a call may take."""
+        ...
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call that was interrupted may be made again unasked."""
+        ...
+
+    @property
+    def on_node(self) -> bool:
+        """Whether its calls are told apart by the node that they work on, and its content."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +69,7 @@ class Call:
 
 
 def call_of(
-    tool: Tool, arguments: Mapping[str, Any], node: Node, *, scope: str = "", run_id: str = ""
+    tool: RecordedTool, arguments: Mapping[str, Any], node: Node, *, scope: str = "", run_id: str = ""
 ) -> Call:
     """Return the call of a tool with validated arguments.
 
@@ -70,7 +103,7 @@ class Calls(Protocol):
     """Where calls are recorded; `CallRecords` is one."""
 
     async def claim(
-        self, call: Call, *, key: str, run_id: str, tool: Tool, again: bool = False
+        self, call: Call, *, key: str, run_id: str, tool: RecordedTool, again: bool = False
     ) -> Made | None:
         """Return what a call gave when it was made before, or None: then make it; see `CallRecords.claim`."""
         ...
@@ -79,7 +112,7 @@ class Calls(Protocol):
         """Return what this very effect's call gave, None when that is not known."""
         ...
 
-    def keep(self, call: Call, result: Any, *, key: str, tool: Tool) -> None:
+    def keep(self, call: Call, result: Any, *, key: str, tool: RecordedTool) -> None:
         """Record a call that succeeded. Raises ToolFailed: JSON cannot hold the result."""
         ...
 
@@ -108,7 +141,7 @@ class Known:
     """When it was made, seconds since 1970."""
 
 
-def judged(found: Known, *, key: str, tool: Tool, again: bool) -> Made | Literal["take", "wait"]:
+def judged(found: Known, *, key: str, tool: RecordedTool, again: bool) -> Made | Literal["take", "wait"]:
     """Say what becomes of a call that is recorded: its result, or whether to make it or to wait.
 
     Raises:
@@ -125,7 +158,7 @@ def judged(found: Known, *, key: str, tool: Tool, again: bool) -> Made | Literal
     return "take"
 
 
-def result_json(result: Any, tool: Tool) -> str:
+def result_json(result: Any, tool: RecordedTool) -> str:
     """Return the result of a call as it is kept.
 
     Raises:
@@ -154,7 +187,7 @@ class CallRecords:
         return this_process()  # three files to read, which no search needs that calls no tool
 
     async def claim(
-        self, call: Call, *, key: str, run_id: str, tool: Tool, again: bool = False
+        self, call: Call, *, key: str, run_id: str, tool: RecordedTool, again: bool = False
     ) -> Made | None:
         """Return what the call gave when it was made before, or None: then make it, and `keep` or `drop` it.
 
@@ -197,7 +230,7 @@ class CallRecords:
         found = self._store.row("SELECT result FROM call WHERE hash = ? AND key = ?", (call.hash, key))
         return None if found is None or found[0] is None else Made(json.loads(found[0]), False)
 
-    def _take(self, call: Call, key: str, run_id: str, tool: Tool) -> None:
+    def _take(self, call: Call, key: str, run_id: str, tool: RecordedTool) -> None:
         now = self._now()
         self._store.execute(
             "INSERT OR REPLACE INTO call(hash, tool, version, arguments, key, run_id, owner, expires_at, at)"
@@ -215,7 +248,7 @@ class CallRecords:
             ),
         )
 
-    def keep(self, call: Call, result: Any, *, key: str, tool: Tool) -> None:
+    def keep(self, call: Call, result: Any, *, key: str, tool: RecordedTool) -> None:
         """Record a call that succeeded; one that somebody else has taken over meanwhile stays theirs.
 
         Raises:

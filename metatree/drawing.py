@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from metatree.layer import ROOT
 from metatree.node import Node
-from metatree.tree import ROOT, Tree
 
 if TYPE_CHECKING:
     import networkx
@@ -17,7 +17,19 @@ MOST = 200
 LABEL_CHARS = 40
 
 
-def to_networkx(tree: Tree, node: str | Node = ROOT, *, depth: int | None = None) -> networkx.DiGraph:
+class Walkable(Protocol):
+    """What a drawing needs of a tree; `Tree` is one."""
+
+    def walk(self, node: str | Node, *, depth: int | None) -> Iterator[tuple[int, Node]]:
+        """Yield a node and what lies under it, each parent before its children, with the depth below the start."""
+        ...
+
+    def child_count(self, node: str | Node) -> int:
+        """Return the number of children of a node."""
+        ...
+
+
+def to_networkx(tree: Walkable, node: str | Node = ROOT, *, depth: int | None = None) -> networkx.DiGraph:
     """Return a directed graph of a node and what lies under it, edges from parent to child.
 
     Nodes are ids with the attributes `title`, `description`, `kind` and `depth`, in tree order; contents are left out.
@@ -44,7 +56,9 @@ def to_networkx(tree: Tree, node: str | Node = ROOT, *, depth: int | None = None
     return graph
 
 
-def to_mermaid(tree: Tree, node: str | Node = ROOT, *, depth: int | None = DEPTH, most: int = MOST) -> str:
+def to_mermaid(
+    tree: Walkable, node: str | Node = ROOT, *, depth: int | None = DEPTH, most: int = MOST
+) -> str:
     """Return a Mermaid flowchart of a node and what lies under it.
 
     What is left out, by depth or because there are more than `most` nodes, is counted in a dashed box.
@@ -67,7 +81,9 @@ def to_mermaid(tree: Tree, node: str | Node = ROOT, *, depth: int | None = DEPTH
     return "\n".join(lines)
 
 
-def to_graphviz(tree: Tree, node: str | Node = ROOT, *, depth: int | None = DEPTH, most: int = MOST) -> str:
+def to_graphviz(
+    tree: Walkable, node: str | Node = ROOT, *, depth: int | None = DEPTH, most: int = MOST
+) -> str:
     """Return a Graphviz drawing (the DOT language) of a node and what lies under it; else as `to_mermaid`.
 
     Example:
@@ -89,7 +105,7 @@ def to_graphviz(tree: Tree, node: str | Node = ROOT, *, depth: int | None = DEPT
     return "\n".join([*lines, "}"])
 
 
-def _walk(tree: Tree, node: str | Node, depth: int | None) -> Iterator[tuple[int, str | None, Node]]:
+def _walk(tree: Walkable, node: str | Node, depth: int | None) -> Iterator[tuple[int, str | None, Node]]:
     """Yield depth, parent (None for the start) and node, each parent before its children."""
     trail: list[str] = []
     for level, found in tree.walk(node, depth=depth):
@@ -99,7 +115,7 @@ def _walk(tree: Tree, node: str | Node, depth: int | None) -> Iterator[tuple[int
 
 
 def _boxes(
-    tree: Tree, node: str | Node, depth: int | None, most: int
+    tree: Walkable, node: str | Node, depth: int | None, most: int
 ) -> Iterator[tuple[str, str | None, str, bool]]:
     """Yield name, name of the box above, label, and whether it stands for what is left out."""
     names: dict[str, str] = {}

@@ -19,7 +19,9 @@ from metatree.node import Node, Source
 from metatree.text import decode, lines_of
 
 if TYPE_CHECKING:
-    from metatree.tree import Tree
+    from pathlib import Path
+
+    from metatree.store import Store
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of things done, the number to do (0 when it is not known), and what is at work."""
@@ -197,14 +199,27 @@ class SourceType(Protocol):
         ...
 
 
+class BuiltTree(Protocol):
+    """What a builder needs to know of a tree; `Tree` is one."""
+
+    path: Path | None
+    """The folder or file it lives in, None for one in memory."""
+    index: Store
+    """The store of what was built."""
+
+    def sources(self) -> list[SourceRef]:
+        """Return what it was built from, in order."""
+        ...
+
+
 class Builder(Protocol):
     """Turns sources into a tree, and brings it up to date."""
 
-    def refresh(self, tree: Tree, *, progress: Progress | None = None) -> None:
+    def refresh(self, tree: BuiltTree, *, progress: Progress | None = None) -> None:
         """Bring the built layer of a tree up to date with its sources."""
         ...
 
-    def stale(self, tree: Tree) -> bool:
+    def stale(self, tree: BuiltTree) -> bool:
         """Whether a refresh would change something; quick, and without reading unchanged files."""
         ...
 

@@ -7,10 +7,9 @@ import json
 import time
 from typing import Any, Final
 
-from metatree.calls import GRACE_S, POLL_S, Call, Known, Made, judged, result_json, too_long
+from metatree.calls import GRACE_S, POLL_S, Call, Known, Made, RecordedTool, judged, result_json, too_long
 from metatree.postgres import NOW, PostgresConnection
 from metatree.process import is_dead, this_process
-from metatree.tool import Tool
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS metatree_call(
@@ -67,7 +66,7 @@ class PostgresCalls:
         self._database.close()
 
     async def claim(
-        self, call: Call, *, key: str, run_id: str, tool: Tool, again: bool = False
+        self, call: Call, *, key: str, run_id: str, tool: RecordedTool, again: bool = False
     ) -> Made | None:
         deadline = time.monotonic() + tool.timeout_s + 2 * GRACE_S
         pause = POLL_S
@@ -80,7 +79,7 @@ class PostgresCalls:
             await asyncio.sleep(pause)
             pause = min(pause * 1.2, _POLL_MOST_S)
 
-    def _claimed(self, call: Call, key: str, run_id: str, tool: Tool, again: bool) -> Made | str:
+    def _claimed(self, call: Call, key: str, run_id: str, tool: RecordedTool, again: bool) -> Made | str:
         database = self._database
         made = (call.hash, call.tool, call.version, call.arguments, key, run_id, self._owner)
         row = (*made, tool.timeout_s + GRACE_S)
@@ -120,7 +119,7 @@ class PostgresCalls:
         )
         return Made(json.loads(found[0][0]), False) if found else None
 
-    def keep(self, call: Call, result: Any, *, key: str, tool: Tool) -> None:
+    def keep(self, call: Call, result: Any, *, key: str, tool: RecordedTool) -> None:
         text = result_json(result, tool)
         lasts_s = None if isinstance(tool.reuse, str) else float(tool.reuse)
         self._write(

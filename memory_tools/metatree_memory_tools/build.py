@@ -12,7 +12,7 @@ from pathlib import Path
 from metatree.editing import plant
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
 from metatree.layer import GAP, ROOT, Layer
-from metatree.memory_type import Progress, SourceRef, load_source_type
+from metatree.memory_type import BuiltTree, Progress, SourceRef, load_source_type
 from metatree.node import Node, digest_of
 from metatree.source import digest_bytes, read_inside
 from metatree.sources import FILES, FOLDER, check_source, disk_root, is_path, source_record, sources_of
@@ -105,7 +105,7 @@ def place_of(sources: Sequence[SourceRef]) -> Path:
 class TreeBuilder:
     """Brings trees up to date with their sources; installed as `sources`."""
 
-    def refresh(self, tree: Tree, *, progress: Progress | None = None) -> None:
+    def refresh(self, tree: BuiltTree, *, progress: Progress | None = None) -> None:
         """Read what changed since the tree was built."""
         sources = tree.sources()
         if tree.path is None or not tree.path.is_dir():
@@ -116,7 +116,7 @@ class TreeBuilder:
             )
         _bring_up_to_date(sources, tree.path, progress, _LOCK_S)
 
-    def stale(self, tree: Tree) -> bool:
+    def stale(self, tree: BuiltTree) -> bool:
         """Whether a source changed, by names, sizes and times, or by its fingerprint; False for one out of reach."""
         if tree.path is None:
             return False

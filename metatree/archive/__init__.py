@@ -8,7 +8,8 @@
 The file is a zip of JSON lines, one member for each kind of thing; docs/archive.md describes it.
 """
 
-from metatree.archive.merging import Conflict, Imported, import_memory
+from metatree.archive.imported import Conflict, Imported
+from metatree.archive.merging import import_memory
 from metatree.archive.writing import Exported, export_memory
 
 __all__ = ["Conflict", "Exported", "Imported", "export_memory", "import_memory"]

@@ -240,6 +240,24 @@ class Items:
         """Remove all items of the sections that this view shows; return how many."""
         return self._share.rows.remove_all(self._view.within(Filter(sections=sections)))
 
+    def replace_sections(self, sections: Mapping[str, Sequence[Any]]) -> None:
+        """Put other items in the place of those in some sections, all or nothing; raises as `add` does."""
+        drafts = []
+        for name, items in sections.items():
+            for data in items:
+                image = ""
+                if name == "screenshots":
+                    data = dict(as_dict(data))
+                    url = data.get("image_str")
+                    image = (isinstance(url, str) and self._share.images.add_data_url(url)) or ""
+                    if image:
+                        del data["image_str"]
+                drafts.append(self._draft(name, data, {}, image))
+        with self._share.rows.transaction():
+            self.remove_all(*sections)
+            if drafts:
+                self._share.rows.add(drafts)
+
     def clear(self) -> None:
         """Remove all items that this view shows, of all sections."""
         self._share.rows.remove_all(self._view)

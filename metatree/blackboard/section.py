@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from metatree.blackboard.item import Item
-    from metatree.blackboard.sections import Sections
+    from metatree.blackboard.items import Items
 
 
 class Section:
@@ -22,7 +22,7 @@ class Section:
         (1, [{'request': 'book a table'}])
     """
 
-    def __init__(self, board: Sections, name: str) -> None:
+    def __init__(self, board: Items, name: str) -> None:
         self.board = board
         self.name = name
 

@@ -106,24 +106,6 @@ class Sections(Items):
         images.settle()
         return item
 
-    def replace_sections(self, sections: Mapping[str, Sequence[Any]]) -> None:
-        """Put other items in the place of those in some sections, all or nothing; raises as `add` does."""
-        drafts = []
-        for name, items in sections.items():
-            for data in items:
-                image = ""
-                if name == "screenshots":
-                    data = dict(as_dict(data))
-                    url = data.get("image_str")
-                    image = (isinstance(url, str) and self._share.images.add_data_url(url)) or ""
-                    if image:
-                        del data["image_str"]
-                drafts.append(self._draft(name, data, {}, image))
-        with self._share.rows.transaction():
-            self.remove_all(*sections)
-            if drafts:
-                self._share.rows.add(drafts)
-
     def render(
         self,
         max_tokens: int,
@@ -145,7 +127,7 @@ class Sections(Items):
         Raises:
             UserError: the limit is too small.
         """
-        return self._renderer().render(
+        return _renderer(self).render(
             max_tokens,
             self.settings.prompt_shares if shares is None else shares,
             count=count_tokens,
@@ -163,14 +145,11 @@ class Sections(Items):
 
     def texts_to_prompt(self, memory: Section, prefix: str) -> list[dict[str, Any]]:
         """Return a section as one text part under a heading."""
-        return memory.board._renderer().all_text(memory.name, prefix)
+        return _renderer(memory.board).all_text(memory.name, prefix)
 
     def screenshots_to_prompt(self) -> list[dict[str, Any]]:
         """Return the screenshots as parts: metadata and image of each, an image that is there several times once."""
-        return self._renderer().all_screenshots()
-
-    def _renderer(self) -> Renderer:
-        return Renderer(self._share.rows, self._share.images, self._view)
+        return _renderer(self).all_screenshots()
 
     def blackboard_to_dict(self) -> dict[str, list[dict[str, Any]]]:
         """Return the four sections as lists of dictionaries, images as `data:` URLs."""
@@ -228,3 +207,7 @@ class Sections(Items):
             last_k: how many lines to read, from the end; -1 is all, 0 is none.
         """
         return read_lines(file_path, last_k)
+
+
+def _renderer(board: Items) -> Renderer:
+    return Renderer(board._share.rows, board._share.images, board._view)

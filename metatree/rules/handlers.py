@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from metatree.rules.emit import Code
+from metatree.rules.joins import Joins
 from metatree.rules.plan import Plan
 from metatree.rules.views import Node, Table
-
-if TYPE_CHECKING:
-    from metatree.rules.network import Network
 
 
 class Handler:
     """A function for one kind of change of one query: written ahead, compiled when first called."""
 
-    __slots__ = ("code", "network", "node", "order")
+    __slots__ = ("code", "joins", "node", "order")
 
-    def __init__(self, network: Network, node: Node) -> None:
-        self.network = network
+    def __init__(self, joins: Joins, node: Node) -> None:
+        self.joins = joins
         self.node = node
         self.order = self._order()
         self.code = self._code()
@@ -55,19 +53,19 @@ class FactHandler(Handler):
 
     __slots__ = ("adds", "current", "handlers", "number")
 
-    def __init__(self, network: Network, node: Node, number: int, handlers: list[Any], *, adds: bool) -> None:
+    def __init__(self, joins: Joins, node: Node, number: int, handlers: list[Any], *, adds: bool) -> None:
         self.number = number
         self.handlers = handlers
         self.adds = adds
-        super().__init__(network, node)
+        super().__init__(joins, node)
         self.current: Callable[..., None] = self._first
         handlers.append(self.current)
 
     def _order(self) -> Plan:
-        return self.network.fact_plan(self.node, self.number)
+        return self.joins.fact_plan(self.node, self.number)
 
     def _code(self) -> Code:
-        return self.network.fact_code(self.node, self.number, self.order, adds=self.adds)
+        return self.joins.fact_code(self.node, self.number, self.order, adds=self.adds)
 
     def _put(self, function: Callable[..., None]) -> None:
         self.handlers[self.handlers.index(self.current)] = function
@@ -82,17 +80,17 @@ class ViewHandler(Handler):
 
     __slots__ = ("name", "table")
 
-    def __init__(self, network: Network, node: Node, table: Table, name: str) -> None:
+    def __init__(self, joins: Joins, node: Node, table: Table, name: str) -> None:
         self.table = table
         self.name = name
-        super().__init__(network, node)
+        super().__init__(joins, node)
         self._put(self._first)
 
     def _order(self) -> Plan:
-        return self.network.view_plan(self.node, self.table)
+        return self.joins.view_plan(self.node, self.table)
 
     def _code(self) -> Code:
-        return self.network.view_code(self.node, self.table, self.order, self.name)
+        return self.joins.view_code(self.node, self.table, self.order, self.name)
 
     def _put(self, function: Callable[..., None]) -> None:
         setattr(self.table, self.name, function)

@@ -19,18 +19,16 @@ product they hold what nobody asked for (7 GB for a thousand animals and their t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
 from metatree.errors import UserError
-from metatree.rules.aggregates import NEUTRAL
 from metatree.rules.alpha import Alpha, Places, Shape
-from metatree.rules.conditions import Aggregate, Existence, Pattern, Production, Var
-from metatree.rules.emit import Code, Writer
+from metatree.rules.conditions import Pattern, Production
 from metatree.rules.handlers import FactHandler, Handler, ViewHandler
-from metatree.rules.plan import Plan, plan
-from metatree.rules.scopes import View, compiled
+from metatree.rules.joins import Enough, Joins
+from metatree.rules.scopes import compiled
 from metatree.rules.tokens import Agenda
 from metatree.rules.values import Fact
 from metatree.rules.views import (
@@ -40,14 +38,11 @@ from metatree.rules.views import (
     rank_of,
     settle_counts,
     settle_groups,
-    table_of,
     tables_of,
 )
 
 _REPLAN_FACTOR: Final = 4
 _FIRST_REPLAN: Final = 64
-_GUESS: Final = {0: 1000.0, 1: 4.0, 2: 1.0}
-"""Facts for each combination of so many known places, when there are none yet to be counted."""
 
 
 class Network:
@@ -71,6 +66,7 @@ class Network:
         self._dirty: list[Table] = []
         self._replan_at = _FIRST_REPLAN
         self._handlers: list[Handler] = []
+        self._joins = Joins(self.facts, self.touched, self._dirty)
 
     # Facts ------------------------------------------------------------------------------------------------------
 
@@ -160,7 +156,7 @@ class Network:
         self._nodes[production.name] = node
         self.agendas[production.name] = agenda
         self.event += 1
-        with suppress(_Enough):
+        with suppress(Enough):
             self._fill(node, limit)
         self._drop_indexes()
         if eager:
@@ -188,10 +184,10 @@ class Network:
         for number, pattern in enumerate(node.query.patterns):
             alpha = node.alphas[pattern]
             for handlers, adds in ((alpha.on_add, True), (alpha.on_remove, False)):
-                self._handlers.append(FactHandler(self, node, number, handlers, adds=adds))
+                self._handlers.append(FactHandler(self._joins, node, number, handlers, adds=adds))
         for table in node.tables.values():
             names = ("change",) if table.view.function else ("appear", "vanish")
-            self._handlers += [ViewHandler(self, node, table, name) for name in names]
+            self._handlers += [ViewHandler(self._joins, node, table, name) for name in names]
 
     def _detach(self, node: Node) -> None:
         for handler in self._handlers:
@@ -246,140 +242,9 @@ class Network:
         exec("\n".join([*lines, " return found"]), names)
         self._hits = names["hits"]
 
-    # Code -------------------------------------------------------------------------------------------------------
-
-    def _writer(self, node: Node) -> Writer:
-        return Writer(
-            self.facts,
-            lambda pattern: node.alphas[pattern],
-            lambda view: table_of(node.tables[id(view)]),
-            lambda view: NEUTRAL[view.function] if view.function else None,
-        )
-
-    def _plan(self, node: Node, bound: Collection[str], **options: Any) -> Plan:
-        return plan(node.query, bound, lambda p, known: self._fan_out(node, p, known), **options)
-
-    def _fan_out(self, node: Node, pattern: Pattern, known: Collection[str]) -> float:
-        alpha = node.alphas[pattern]
-        places = alpha.shape.places
-        bound = tuple(p for p in places if _variable(pattern, p) in known)
-        if len(bound) == len(places) or pattern.fact in known:
-            return 0.0
-        at = len(self.facts)
-        rows = alpha.distinct(places, at=at)
-        if not rows:
-            return _GUESS[len(bound)]
-        return rows / max(1, alpha.distinct(bound, at=at)) if bound else float(rows)
-
-    def _sink(self, node: Node, writer: Writer, *, adds: bool) -> None:
-        """Write what becomes of a combination."""
-        sink = node.sink
-        if isinstance(sink, Agenda):
-            to_add = writer.constant(sink.to_add)
-            token = writer.token(sink.variables)
-            if adds:
-                writer.line(f"{to_add}[{token}] = event")
-            else:
-                writer.line(f"token = {token}")
-                writer.line(
-                    f"if {to_add}.pop(token, None) is None: {writer.constant(sink.withdraw)}(token, event)"
-                )
-            return
-        pending = writer.constant(sink.pending)
-        key = writer.key(sink.view.key)
-        sign = 1 if adds else -1
-        if not sink.view.function:
-            writer.line(f"of = {key}")
-            writer.line(f"{pending}[of] = {pending}.get(of, 0) + {sign}")
-            return
-        assert isinstance(sink.view.condition, Aggregate)
-        expression = sink.view.condition.expression
-        if sink.compute is not None:
-            arguments = ", ".join(writer.local[n] for n in sink.names)
-            writer.line(f"value = {writer.constant(sink.compute)}({arguments})")
-            writer.block("if value is not None:")
-            value = "value"
-        elif isinstance(expression, Var):
-            value = writer.local[expression.name]
-        else:
-            value = "0" if expression is None else writer.constant(expression)
-        writer.line(f"{pending}.append(({key}, {value}, {sign}))")
-
-    def _closing(self, node: Node, writer: Writer) -> list[str]:
-        if isinstance(node.sink, Agenda):
-            if not node.sink.eager:
-                return []
-            waiting = writer.constant(node.sink.to_add), writer.constant(node.sink.to_remove)
-            touched, agenda = writer.constant(self.touched), writer.constant(node.sink)
-            return [f"if {waiting[0]} or {waiting[1]}: {touched}.append({agenda})"]
-        pending, dirty = writer.constant(node.sink.pending), writer.constant(self._dirty)
-        return [f"if {pending}: {dirty}.append({writer.constant(node.sink)})"]
-
-    def _opening(self, node: Node, writer: Writer, *, adds: bool) -> None:
-        """A production without tokens has none to lose."""
-        if not adds and isinstance(node.sink, Agenda):
-            names = writer.constant(node.sink.to_add), writer.constant(node.sink.committed)
-            writer.line(f"if not ({names[0]} or {names[1]}): return")
-
-    def fact_code(self, node: Node, number: int, order: Plan, *, adds: bool) -> Code:
-        """Write the function for a fact that fits one pattern of a query."""
-        query = node.query
-        changed = query.patterns[number]
-        writer = self._writer(node)
-        writer.begin("f0, f1, f2, event")
-        self._opening(node, writer, adds=adds)
-        writer.changed_fact(changed)
-        writer.steps(order.steps, {id(p): changed for p in query.patterns[:number]})
-        self._sink(node, writer, adds=adds)
-        return writer.finish(self._closing(node, writer))
-
-    def fact_plan(self, node: Node, number: int) -> Plan:
-        """Order the steps after a change of a fact that fits one pattern."""
-        changed = node.query.patterns[number]
-        bound = {t.name for t in changed.terms if isinstance(t, Var)}
-        if changed.fact is not None:
-            bound.add(changed.fact)
-        return self._plan(node, bound, without=changed)
-
-    def view_plan(self, node: Node, table: Table) -> Plan:
-        """Order the steps after a change of a view."""
-        view = table.view
-        return self._plan(node, view.key, **({"last": view} if view.function else {"without": view}))
-
-    def view_code(self, node: Node, table: Table, order: Plan, name: str) -> Code:
-        """Write the function for a key of a view that appears, vanishes, or changes its value."""
-        view = table.view
-        writer = self._writer(node)
-        if name == "change":
-            writer.begin("key, old, new, event")
-            _unpack(writer, view)
-            at = order.steps.index(view)
-            writer.steps(order.steps[:at])
-            writer.both(
-                view,
-                order.steps[at + 1 :],
-                lambda: self._sink(node, writer, adds=False),
-                lambda: self._sink(node, writer, adds=True),
-            )
-        else:
-            adds = (name == "appear") is isinstance(view.condition, Existence)
-            writer.begin("key, event")
-            self._opening(node, writer, adds=adds)
-            _unpack(writer, view)
-            writer.steps(order.steps)
-            self._sink(node, writer, adds=adds)
-        return writer.finish(self._closing(node, writer))
-
     def _fill(self, node: Node, limit: int | None = None) -> None:
-        """Join everything there is, once; raise _Enough when there are as many tokens as asked for."""
-        writer = self._writer(node)
-        writer.begin("event")
-        writer.steps(self._plan(node, ()).steps)
-        self._sink(node, writer, adds=True)
-        if limit is not None and isinstance(node.sink, Agenda):
-            to_add, enough = writer.constant(node.sink.to_add), writer.constant(_Enough)
-            writer.line(f"if len({to_add}) >= {limit}: raise {enough}")
-        writer.finish().compiled()(self.event)
+        """Join everything there is, once; raise Enough when there are as many tokens as asked for."""
+        self._joins.whole_code(node, limit).compiled()(self.event)
 
     def _replan(self) -> None:
         """Order the joins anew, now that there are many more facts."""
@@ -392,21 +257,3 @@ class Network:
 def _constants(shape: Shape) -> Any:
     values = tuple(shape.constants.values())
     return values[0] if len(values) == 1 else values
-
-
-def _variable(pattern: Pattern, place: int) -> str:
-    term = pattern.terms[place]
-    assert isinstance(term, Var)
-    return term.name
-
-
-def _unpack(writer: Writer, view: View) -> None:
-    if len(view.key) == 1:
-        writer.local[view.key[0]] = "key"
-    elif view.key:
-        names = [writer.name(variable) for variable in view.key]
-        writer.line(f"{', '.join(names)} = key")
-
-
-class _Enough(Exception):
-    """As many tokens as were asked for."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from metatree_routers.records import Records
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
@@ -19,6 +17,26 @@ SHORT = 40
 
 _IN_SEQUENCE = frozenset({"page", "document", "conversation", "session"})
 """Kinds whose parts follow each other: what stands before and after a part belongs to it."""
+
+
+class Nodes(Protocol):
+    """What must be known of all nodes to place them, as arrays; `Records` is it."""
+
+    parent: Ints
+    home: Ints
+    alive: npt.NDArray[np.bool_]
+    lengths: Floats
+
+    @property
+    def is_leaf(self) -> npt.NDArray[np.bool_]:
+        """(n,) whether nothing hangs on the node."""
+        ...
+
+    def of_kind(self, kinds: Iterable[str]) -> npt.NDArray[np.bool_]:
+        """Give a mask of the nodes of these kinds."""
+        ...
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +68,7 @@ class Levels:
         return sums
 
 
-def levels_of(records: Records) -> Levels:
+def levels_of(records: Nodes) -> Levels:
     """Compute the places of all nodes."""
     n = len(records)
     parent = np.where(records.alive & (records.parent > 0), records.parent, np.int32(-1))
@@ -87,7 +105,7 @@ def levels_of(records: Records) -> Levels:
     )
 
 
-def _neighbours(records: Records, live: npt.NDArray[np.intp]) -> tuple[Ints, Ints]:
+def _neighbours(records: Nodes, live: npt.NDArray[np.intp]) -> tuple[Ints, Ints]:
     """Give the leaves before and after each leaf under the same parent, in the order in which they were numbered."""
     n = len(records)
     before, after = np.full(n, -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli import shapes
+from metatree_agents.cli import memory_shapes
 from metatree_agents.cli.app import run
 from metatree_memory_tools import build_tree
 
@@ -409,8 +409,8 @@ def die(name, number):
 if sys.argv[1] == "export":
     export_memory(Tree.open(sys.argv[2]), sys.argv[3], progress=die)
 else:
-    import metatree.archive.merging as merging
-    merging._Merge.boards = lambda self: die("journal", 0)
+    from metatree.archive.board_merge import BoardMerge
+    BoardMerge.all = lambda self: die("journal", 0)
     import_memory(Tree.open(sys.argv[2]), sys.argv[3])
 """
 
@@ -479,10 +479,10 @@ def test_on_the_command_line(
     assert "added 5 nodes" in said and "1 permissions were left out" in said
     assert run(["import", file, "--source", there, "--json", "--permissions"]) == 0
     told = json.loads(capsys.readouterr().out)
-    conforms(told, shapes.ImportShape)
+    conforms(told, memory_shapes.ImportShape)
     assert told["added"] == {"permissions": 1} and told["conflicts"] == []
     assert run(["export", file, "--source", there, "--json"]) == 0
-    conforms(json.loads(capsys.readouterr().out), shapes.ExportShape)
+    conforms(json.loads(capsys.readouterr().out), memory_shapes.ExportShape)
     assert run(["ask", "Where is the kettle?", "--source", there]) == 0
     assert "cellar" in capsys.readouterr().out
     for arguments, message in (

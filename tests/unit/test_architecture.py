@@ -7,8 +7,10 @@ import json
 import os
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +51,17 @@ def test_imports_point_one_way() -> None:
         cwd=ROOT,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.integration
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Also not for a type alone or inside a function: what several need lies below them, or a protocol says it."""
+    graph = grimp.build_graph(
+        "metatree", "metatree_agents", "metatree_memory_tools", "metatree_routers", cache_dir=None
+    )
+    below = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert len(below) > 400
+    TopologicalSorter(below).prepare()  # raises CycleError, which names the modules
 
 
 @pytest.mark.parametrize("folder", ["agents", "memory_tools", "routers"])

@@ -9,7 +9,7 @@ import typer
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND
 from metatree_agents.cli.service_data import DatabasePath, ServiceSource, ServiceTree, on_database
-from metatree_agents.cli.shapes import KeyAddedShape, KeyShape, KeysShape
+from metatree_agents.cli.service_shapes import KeyAddedShape, KeyShape, KeysShape
 
 if TYPE_CHECKING:
     from metatree_agents.service.database import Database

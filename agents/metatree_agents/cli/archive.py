@@ -14,7 +14,7 @@ import typer
 from metatree.errors import UserError
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND
-from metatree_agents.cli.shapes import ConflictShape, ExportShape, ImportShape
+from metatree_agents.cli.memory_shapes import ConflictShape, ExportShape, ImportShape
 
 _WORDS = {
     "nodes": "node",

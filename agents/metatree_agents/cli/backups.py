@@ -17,7 +17,7 @@ from metatree_agents.cli.service_data import (
     memory_file,
     on_database,
 )
-from metatree_agents.cli.shapes import BackupShape
+from metatree_agents.cli.service_shapes import BackupShape
 
 if TYPE_CHECKING:
     from metatree_agents.service.backup import Backup

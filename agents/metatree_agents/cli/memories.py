@@ -15,7 +15,7 @@ from metatree_agents.cli.exits import FOUND, NOTHING
 
 if TYPE_CHECKING:
     from metatree import Node, Tree
-    from metatree_agents.cli.shapes import MemoryShape
+    from metatree_agents.cli.memory_shapes import MemoryShape
 
 _LISTED = 20
 Who = Annotated[
@@ -67,7 +67,7 @@ def remember(
     """
     from metatree import remember as keep
     from metatree_agents.cli.inputs import plain, text_of
-    from metatree_agents.cli.shapes import RememberShape
+    from metatree_agents.cli.memory_shapes import RememberShape
     from metatree_agents.cli.trees import node_named, ready_tree
 
     said = text_of(text, what="text")
@@ -127,7 +127,7 @@ def memories(
     if flags:
         return _flags(source, tree, who, json=json)
     from metatree.remembering import memories as listed
-    from metatree_agents.cli.shapes import MemoriesShape
+    from metatree_agents.cli.memory_shapes import MemoriesShape
     from metatree_agents.cli.trees import existing_tree, node_named
 
     with existing_tree(source, tree) as opened:
@@ -166,7 +166,7 @@ def forget(
     if node.startswith(FLAG):
         return _unflag(node, source, tree, json=json)
     from metatree import forget as take_back
-    from metatree_agents.cli.shapes import ForgetShape
+    from metatree_agents.cli.memory_shapes import ForgetShape
     from metatree_agents.cli.trees import existing_tree
 
     with existing_tree(source, tree) as opened:
@@ -181,7 +181,7 @@ def forget(
 
 def _flags(source: list[str] | None, tree: Path | None, who: str | None, *, json: bool) -> int:
     from metatree.flags import flags as kept
-    from metatree_agents.cli.shapes import FlagShape, FlagsShape
+    from metatree_agents.cli.memory_shapes import FlagShape, FlagsShape
     from metatree_agents.cli.trees import existing_tree
 
     with existing_tree(source, tree) as opened:
@@ -214,7 +214,7 @@ def _flags(source: list[str] | None, tree: Path | None, who: str | None, *, json
 
 def _unflag(flag_id: str, source: list[str] | None, tree: Path | None, *, json: bool) -> int:
     from metatree.flags import take_back
-    from metatree_agents.cli.shapes import ForgetShape
+    from metatree_agents.cli.memory_shapes import ForgetShape
     from metatree_agents.cli.trees import existing_tree
 
     with existing_tree(source, tree) as opened:
@@ -245,7 +245,7 @@ def _nothing(kept: Sequence[Node], *, who: str | None, under: str | None) -> str
 def memory_shape(tree: Tree, node: Node) -> MemoryShape:
     """Return a memory as JSON."""
     from metatree.remembering import sayings
-    from metatree_agents.cli.shapes import MemoryShape, SayingShape
+    from metatree_agents.cli.memory_shapes import MemoryShape, SayingShape
 
     said = [SayingShape(who=s["who"], at=s["at"], source=s["source"]) for s in sayings(node)]
     parent = tree.parent(node) or "."

@@ -13,7 +13,7 @@ from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND
 from metatree_agents.cli.service_data import DatabasePath, ServiceSource, ServiceTree, on_database
 from metatree_agents.cli.service_data import again as named
-from metatree_agents.cli.shapes import UserAddedShape, UserLoginShape, UserShape, UsersShape
+from metatree_agents.cli.service_shapes import UserAddedShape, UserLoginShape, UserShape, UsersShape
 
 if TYPE_CHECKING:
     from metatree_agents.service.users import Users

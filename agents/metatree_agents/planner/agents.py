@@ -138,9 +138,9 @@ class Agents:
         if isinstance(place, Store):
             return SqliteJournal(place, lease_s=lease_s), place
         if str(place).startswith(("postgresql:", "postgres:")):
-            from metatree_agents.planner.postgres import open_journal
+            from metatree.kernel.postgres_journal import PostgresJournal
 
-            journal = open_journal(str(place), lease_s=lease_s)
+            journal = PostgresJournal(str(place), lease_s=lease_s)
             self._opened.callback(journal.close)
             return journal, None
         if synchronous not in ("NORMAL", "FULL"):

@@ -12,6 +12,7 @@ from metatree_agents.planner.candidates import Candidate
 from metatree_agents.planner.conditions import TRUE, Condition, condition_of, group_of, is_variable
 from metatree_agents.planner.effects import effects_of
 from metatree_agents.planner.facts import Facts, Reader
+from metatree_agents.planner.files import fill, read_file
 from metatree_agents.planner.model import (
     RESULT,
     Action,
@@ -92,8 +93,6 @@ class Domain:
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
         """Read a domain from a TOML or YAML file; raises BadDefinition, PlannerSyntaxError, UserError."""
-        from metatree_agents.planner.files import fill, read_file
-
         domain = cls(Path(path).stem)
         fill(domain, read_file(path), str(path))
         return domain
@@ -101,8 +100,6 @@ class Domain:
     @classmethod
     def from_data(cls, data: Mapping[str, Any], *, source: str = "") -> Self:
         """Make a domain of what a TOML or YAML file holds; raises BadDefinition, PlannerSyntaxError."""
-        from metatree_agents.planner.files import fill
-
         domain = cls(str(data.get("name", "domain")))
         fill(domain, data, source)
         return domain

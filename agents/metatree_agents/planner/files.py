@@ -26,19 +26,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from metatree.errors import MissingExtra, UserError
 from metatree_agents.planner.conditions import condition_of, group_of
-from metatree_agents.planner.model import BadDefinition, Relation, checked_name
-
-if TYPE_CHECKING:
-    from metatree_agents.planner.domain import Domain
+from metatree_agents.planner.model import BadDefinition, Library, Relation, checked_name
 
 _BOTH = frozenset({"goal", "name", "when", "cost", "title", "description"})
 _TASK = _BOTH | {"effect", "does", "repeatable", "attempts", "backoff_s", "timeout_s"}
 _RULE = _BOTH | {"subgoals", "order"}
 _TOP = frozenset({"name", "relations", "goals", "tasks", "rules", "facts", "goal"})
+
+
+class Declarations(Protocol):
+    """What a file is read into; `Domain` is one, whose methods take the keys of a table as their arguments."""
+
+    library: Library
+
+    def relation(self, name: str, arity: int, *, dynamic: bool = False) -> object:
+        """Declare a relation."""
+        ...
+
+    def goal(self, name: str, *, again: bool) -> None:
+        """Say whether a goal is done each time that it is asked for."""
+        ...
+
+    def task(self, goal: str, *args: Any, **said: Any) -> object:
+        """Declare a task; raises BadDefinition, PlannerSyntaxError."""
+        ...
+
+    def rule(self, goal: str, *args: Any, **said: Any) -> object:
+        """Declare a rule; raises BadDefinition, PlannerSyntaxError."""
+        ...
+
+    def check(self) -> None:
+        """Check that everything fits together; raises BadDefinition."""
+        ...
 
 
 def read_file(path: str | Path) -> dict[str, Any]:
@@ -85,7 +108,7 @@ def _yaml(text: str) -> Any:
         raise ValueError(" ".join(str(exc).split())) from exc
 
 
-def fill(domain: Domain, data: Mapping[str, Any], source: str = "") -> None:
+def fill(domain: Declarations, data: Mapping[str, Any], source: str = "") -> None:
     """Add what a file holds to a domain, and check it.
 
     Raises:
@@ -116,7 +139,7 @@ def fill(domain: Domain, data: Mapping[str, Any], source: str = "") -> None:
     domain.check()
 
 
-def _action(domain: Domain, kind: str, said: dict[str, Any]) -> None:
+def _action(domain: Declarations, kind: str, said: dict[str, Any]) -> None:
     goal = said.pop("goal")
     if kind == "tasks":
         domain.task(goal, **said)
@@ -136,7 +159,7 @@ def facts_of(data: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     return found
 
 
-def _relation(domain: Domain, name: str, said: Any, where: str) -> None:
+def _relation(domain: Declarations, name: str, said: Any, where: str) -> None:
     what = f"{where}: relation {name!r}"
     if isinstance(said, int) and not isinstance(said, bool):
         domain.relation(name, said)

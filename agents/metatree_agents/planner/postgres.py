@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import Any, Final
 
 from metatree.errors import LeaseLost, MissingExtra, TransientError, UserError
-from metatree.kernel.postgres_journal import PostgresJournal
 from metatree_agents.planner.agents import LEASE_S, Agents
 from metatree_agents.planner.machine import MACHINE
 
@@ -22,11 +21,6 @@ _log = logging.getLogger("metatree")
 
 QUEUE: Final = "metatree-agents"
 _TASK: Final = "metatree.drive_agent"
-
-
-def open_journal(address: str, *, lease_s: float = LEASE_S) -> PostgresJournal:
-    """Open the journal of a database; raises as `PostgresJournal` does."""
-    return PostgresJournal(address, lease_s=lease_s)
 
 
 class PostgresWorker:

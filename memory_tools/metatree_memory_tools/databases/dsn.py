@@ -47,6 +47,11 @@ class Address:
         return text
 
 
+def is_address(location: str) -> bool:
+    """Whether a location is the address of a PostgreSQL database; anything else is the path of a file."""
+    return urlsplit(location).scheme in SCHEMES
+
+
 def without_password(location: str) -> str:
     """Return a location without its password, which this process keeps in mind.
 

@@ -6,21 +6,20 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
 from metatree.errors import UserError
 from metatree.memory_type import Progress, SourceRef
 from metatree.node import Node, Source
-from metatree_memory_tools.databases.dsn import SCHEMES, address_of, without_password
+from metatree_memory_tools.databases.dsn import is_address, without_password
 from metatree_memory_tools.databases.nodes import database_nodes, rows_content
-from metatree_memory_tools.databases.sqlite import MAGIC, SQLite
+from metatree_memory_tools.databases.opening import open_database, open_postgres
+from metatree_memory_tools.databases.sqlite import MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from metatree.tool import Tool, ToolGroup
-    from metatree_memory_tools.databases.postgres import Postgres
 
 
 class DatabaseSource:
@@ -43,7 +42,7 @@ class DatabaseSource:
 
     def recognises(self, location: str) -> bool:
         """Whether it is the address of a PostgreSQL database or a SQLite file."""
-        if urlsplit(location).scheme in SCHEMES:
+        if is_address(location):
             return True
         try:
             with Path(location).expanduser().open("rb") as stream:
@@ -57,7 +56,7 @@ class DatabaseSource:
 
     def fingerprint(self, source: SourceRef) -> str | None:
         """Return size and time of a file with its log, or the server's own figures on its tables."""
-        if not _is_address(source.location):
+        if not is_address(source.location):
             return file_fingerprint(Path(source.location))
         with closing(open_postgres(source)) as database:
             return database.fingerprint()
@@ -78,29 +77,6 @@ class DatabaseSource:
             return rows_content(database, ref.path)
 
 
-def open_database(source: SourceRef) -> SQLite | Postgres:
-    """Open the database of a source for reading.
-
-    Raises:
-        MetatreeError: it cannot be read.
-    """
-    if _is_address(source.location):
-        return open_postgres(source)
-    return SQLite.open_file(Path(source.location), secrets=shows_secrets(source.options))
-
-
-def open_postgres(source: SourceRef) -> Postgres:
-    """Connect to the PostgreSQL database of a source; raises as `open_database`."""
-    from metatree_memory_tools.databases.postgres import Postgres
-
-    return Postgres.open(address_of(source.location), secrets=shows_secrets(source.options))
-
-
-def shows_secrets(options: Any) -> bool:
-    """Whether a source's options say that the values of secret columns may be shown."""
-    return bool(options.get("secrets") or options.get("include_secrets"))
-
-
 def file_fingerprint(path: Path) -> str:
     """Return size and time of a SQLite file and of the log beside it.
 
@@ -117,7 +93,3 @@ def file_fingerprint(path: Path) -> str:
             continue
         said.append(f"{state.st_size}:{state.st_mtime_ns}")
     return " ".join(said)
-
-
-def _is_address(location: str) -> bool:
-    return urlsplit(location).scheme in SCHEMES

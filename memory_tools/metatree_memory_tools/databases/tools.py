@@ -18,8 +18,8 @@ from metatree.tool import ToolGroup, tool
 from metatree.tree import Tree
 from metatree_memory_tools.databases.model import Connection, Rows
 from metatree_memory_tools.databases.nodes import KINDS
+from metatree_memory_tools.databases.opening import open_database, shows_secrets
 from metatree_memory_tools.databases.show import rows_text
-from metatree_memory_tools.databases.source import open_database, shows_secrets
 from metatree_memory_tools.databases.sqlite import SQLite
 
 MAX_ROWS = 200

@@ -297,7 +297,8 @@ class _Reading:
             ):
                 pending += child.named_children
                 continue
-            rows = range(child.start_point[0] + 1, last_row(child) + 2)
+            # In broken code a node may end below the last line.
+            rows = range(child.start_point[0] + 1, min(last_row(child) + 1, len(self.lines)) + 1)
             if any(not self.owned[row] and self.lines[row - 1].strip(" \t{}();") for row in rows):
                 return True
         return False

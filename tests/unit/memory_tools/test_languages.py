@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from metatree_memory_tools.languages import code
 from metatree_memory_tools.languages.code import Code, language_of
@@ -431,6 +431,7 @@ def test_a_syntax_error_does_not_lose_the_file(name: str, cut: float) -> None:
     st.sampled_from(sorted(SAMPLES)),
     st.lists(st.tuples(st.integers(0, 900), st.sampled_from("{}()\"'/*\n#<x")), max_size=8),
 )
+@example("a.scala", [(9, "{")])
 def test_no_line_has_two_leaves_whatever_the_text(name: str, edits: list[tuple[int, str]]) -> None:
     text = SAMPLES[name][0]
     for at, char in edits:

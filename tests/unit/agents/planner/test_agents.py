@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from metatree_agents.planner import Agents, Domain, Done, TaskContext, postgres
+from metatree_agents.planner import Agents, Domain, Done, TaskContext
 from metatree_agents.planner.agents import AgentInfo
 from metatree_agents.planner.machine import PlannerMachine
 from metatree_agents.planner.model import Action
@@ -16,7 +16,7 @@ from metatree_agents.planner.model import Action
 from metatree import Node, Tree, UserError, postgres_calls, tool
 from metatree.calls import CallRecords
 from metatree.errors import RunExists, UnknownRun
-from metatree.kernel import Attempt, Record, fold
+from metatree.kernel import Attempt, Record, fold, postgres_journal
 from metatree.store import Store
 from metatree.testing import ScriptedRouter
 
@@ -462,7 +462,7 @@ def test_a_process_without_the_functions_leaves_an_agent_alone() -> None:
 
 def test_a_journal_is_closed_when_the_tool_calls_cannot_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     journal = MagicMock(spec_set=["close"])
-    monkeypatch.setattr(postgres, "open_journal", lambda *_, **__: journal)
+    monkeypatch.setattr(postgres_journal, "PostgresJournal", lambda *_, **__: journal)
     monkeypatch.setattr(postgres_calls, "PostgresCalls", MagicMock(side_effect=UserError("cannot use it")))
     with pytest.raises(UserError, match="cannot use it"):
         Agents("postgresql://nobody@localhost:1/none")
