@@ -80,13 +80,11 @@ class CloseLook:
         texts: gives what is in the files.
         embedder: gives what compares meanings; None for words alone.
         history: the store with the history of the tree; None to look at no commits.
-        slow: gives what compares the meanings of the best files again; None to leave them as they are.
     """
 
     texts: Texts
     embedder: Callable[[], Embedder | None] | None = None
     history: Store | None = None
-    slow: Callable[[], Embedder | None] | None = None
 
     def __call__(self, reader: Reader, parts: Sections, sums: Floats, factors: Floats) -> Seen:
         """Look at the files that most speaks for.
@@ -125,8 +123,7 @@ class CloseLook:
             seen.phrases = dict(zip(files, found.said, strict=True))
         embedder = self.embedder() if self.embedder is not None else None
         if embedder is not None:
-            slow = self.slow() if self.slow is not None else None
-            near = nearness(parts.title, [[said for _, said in each] for each in told], embedder, slow)
+            near = nearness(parts.title, [[said for _, said in each] for each in told], embedder)
             seen.parts["nearness"] = _spread(NEARNESS_WEIGHT * near.scores, rows, count)
             for row, file in enumerate(files):
                 if near.scores[row] > 1:

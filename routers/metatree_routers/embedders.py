@@ -10,7 +10,7 @@ from metatree_routers.embedding import Embedder, static_embedder
 
 NAMES = ("static", "minilm", "none")
 SLOW = frozenset({"minilm"})
-"""Their vectors are made while a tree is indexed, and of files they compare the best alone: no question should wait."""
+"""Their vectors are made while a tree is indexed, and files are compared without them: no question should wait."""
 
 
 def embedding_set() -> str:

@@ -339,9 +339,9 @@ class TextEvidence:
                         similar = self.commits.similar(parts.term_weights())
                         named = named_commits(self.commits, names_of_commits(parts))
                 history = self._tree.index if token and isinstance(self._tree.index, Store) else None
-                is_slow = self._embedding in SLOW
-                embedder, slow = (static_embedder, self._embedder) if is_slow else (self._embedder, None)
-                look = CloseLook(_Texts(self._tree, reader), embedder, history, slow)
+                # A slow embedder gained nothing on files, for a second and more (docs/benchmarks/retrieval-code.md).
+                embedder = static_embedder if self._embedding in SLOW else self._embedder
+                look = CloseLook(_Texts(self._tree, reader), embedder, history)
                 ranking = rank(reader, issue, similar=similar, named=named, look=look)
                 with self._lock:
                     self._file_rankings[key] = ranking
@@ -353,7 +353,7 @@ class TextEvidence:
 
     def query(self, query: Callable[[Reader], T]) -> T:
         """Bring the index up to date and run a query over one moment of it."""
-        self.refresh()
+        self._follow()
         return self.index.query(query)
 
     def _lines(self, questions: tuple[str, ...], ids: Collection[str]) -> dict[str, str]:
@@ -374,10 +374,15 @@ class TextEvidence:
         return known
 
     def refresh(self) -> int:
-        """Bring the index up to date; return how many nodes were indexed or removed."""
-        changed = self.index.refresh(self._progress)
+        """Bring the index up to date, with vectors that take long; return how many nodes were indexed or removed."""
+        changed = self._follow()
         if self._embedding in SLOW and len(self._tree) <= MOST_VECTORS:
             self.index.vectors.refresh(self._progress)
+        return changed
+
+    def _follow(self) -> int:
+        """Bring the index of words, and that of commits, up to date."""
+        changed = self.index.refresh(self._progress)
         words = self.index.take_vocabulary()
         if self.commits is not None:
             self.commits.refresh(words)  # what people say of code is mostly said in it

@@ -6,12 +6,13 @@ import importlib.util
 
 import numpy as np
 import pytest
-from metatree_routers import minilm
+from metatree_routers import minilm, rank_files
 from metatree_routers.embedders import embedder_of, embedding_set
 from metatree_routers.embedding import static_embedder
 from metatree_routers.evidence import TextEvidence
 
 from metatree.errors import MissingExtra, UserError
+from metatree.node import Node
 from metatree.tree import Tree
 
 
@@ -32,6 +33,16 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, note_tree: 
     monkeypatch.setattr(minilm, "_loaded", [])
     with pytest.raises(MissingExtra, match=r"metatree\[minilm\]"):
         TextEvidence(note_tree).score(["tokens"])
+
+
+def test_files_are_ranked_without_a_slow_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Tree.create() as tree:
+        tree.add(Node("a.py", "a.py", "Follow a bridge.", kind="file", content="def bridge(): pass"))
+        plain = rank_files(TextEvidence(tree), tree, "The bridge is not followed")
+        monkeypatch.setenv("METATREE_EMBEDDING", "minilm")
+        monkeypatch.setattr(minilm, "PACKAGE", "a_package_that_nobody_has")
+        monkeypatch.setattr(minilm, "_loaded", [])
+        assert rank_files(TextEvidence(tree), tree, "The bridge is not followed") == plain != []
 
 
 @pytest.mark.skipif(
