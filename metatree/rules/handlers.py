@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from metatree.rules.plan import Plan
 from metatree.rules.views import Node, Table
 
 
-class Handler:
+class Handler(ABC):
     """A function for one kind of change of one query: written ahead, compiled when first called."""
 
     __slots__ = ("code", "joins", "node", "order")
@@ -35,15 +36,16 @@ class Handler:
         self._put(made)
         made(*arguments)
 
-    def _order(self) -> Plan:
-        raise NotImplementedError
+    @abstractmethod
+    def _order(self) -> Plan: ...
 
-    def _code(self) -> Code:
-        raise NotImplementedError
+    @abstractmethod
+    def _code(self) -> Code: ...
 
-    def _put(self, function: Callable[..., None]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _put(self, function: Callable[..., None]) -> None: ...
 
+    @abstractmethod
     def remove(self) -> None:
         """Take the function out of use."""
 
@@ -94,3 +96,6 @@ class ViewHandler(Handler):
 
     def _put(self, function: Callable[..., None]) -> None:
         setattr(self.table, self.name, function)
+
+    def remove(self) -> None:
+        """Do nothing: the table, which alone calls the function, goes with its query."""

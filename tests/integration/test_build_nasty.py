@@ -13,6 +13,7 @@ from metatree_memory_tools import build_tree
 
 from metatree.errors import StaleSource, UserError
 from metatree.node import Node, Source
+from metatree.source import read_inside
 from metatree.tree import Tree
 
 pytestmark = pytest.mark.integration
@@ -383,6 +384,20 @@ def test_nothing_outside_of_the_source_is_ever_read(source: Path, tmp_path: Path
             tree.add(Node(f"n{number}", "x", source=Source(path=path)))
             with pytest.raises((UserError, StaleSource)):
                 tree.content(f"n{number}")
+
+
+def test_links_of_folders_are_followed_inside_and_never_out(tmp_path: Path) -> None:
+    for folder in ("root/docs", "away"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "a.md").write_text(folder)
+    (tmp_path / "root/inside").symlink_to(tmp_path / "root/docs")
+    (tmp_path / "root/out").symlink_to(tmp_path / "away")
+    (tmp_path / "link").symlink_to(tmp_path / "root")
+    for root in (tmp_path / "root", tmp_path / "link"):
+        assert read_inside(root, "docs/a.md")[0] == read_inside(root, "inside/a.md")[0] == b"root/docs"
+        for path in ("out/a.md", "docs/../../away/a.md", "../away/a.md", str(tmp_path / "away/a.md"), ""):
+            with pytest.raises(UserError, match="lies outside"):
+                read_inside(root, path)
 
 
 def test_a_file_that_became_a_link_is_not_followed_out(source: Path, tmp_path: Path) -> None:
