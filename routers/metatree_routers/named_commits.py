@@ -39,11 +39,15 @@ class Name:
 def names_of_commits(parts: Sections) -> list[Name]:
     """List the hashes and numbers in a report, each once.
 
+    The beginning of a hash may be digits alone, or spell a word, as any number and some words do: such names come
+    last, so that they take the place of no other.
+
     Example:
         >>> [name.text for name in names_of_commits(Sections(title="Wrong since 3543129d226 (see #2844, numpy#123)"))]
         ['3543129d226', '#2844']
     """
-    return list(dict.fromkeys(_names(parts)))[:MOST_NAMES]
+    names = dict.fromkeys(_names(parts))
+    return sorted(names, key=lambda name: name.text.isdigit() or name.text.isalpha())[:MOST_NAMES]
 
 
 def _names(parts: Sections) -> Iterator[Name]:
@@ -54,8 +58,7 @@ def _names(parts: Sections) -> Iterator[Name]:
             yield Name(f"#{number}", project.lower())
     for text in parts.texts().values():
         for found in _HASH.findall(text):
-            if not found.isdigit() and not found.isalpha():
-                yield Name(found)
+            yield Name(found)
         for number in _NUMBER.findall(text):
             yield Name(f"#{number}")
 

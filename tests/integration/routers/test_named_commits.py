@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
 from metatree_agents import files_to_edit
 from metatree_memory_tools import build_tree
 from metatree_routers.commit_index import CommitIndex
-from metatree_routers.named_commits import Name, named_commits, names_of_commits
+from metatree_routers.named_commits import MOST_NAMES, Name, named_commits, names_of_commits
 from metatree_routers.sections import sections
 
 from metatree.store import Store
@@ -87,8 +90,42 @@ def test_a_later_commit_is_not_found(shop: Path, tmp_path: Path) -> None:
 
 
 def test_numbers_of_other_projects_and_what_is_no_hash_are_no_names() -> None:
-    report = "Since 1234567 and 0xabcdef12, defaced, see numpy#6461, numpy/numpy#6461 and #12"
+    report = "Since 0xabcdef12 and 3543129.2, see numpy#6461, numpy/numpy#6461 and #12"
     assert names_of_commits(sections(report)) == []
+
+
+@pytest.mark.parametrize(
+    "looks", [pytest.param(str.isdigit, id="a number"), pytest.param(str.isalpha, id="a word")]
+)
+def test_a_hash_may_begin_like_a_number_or_a_word(
+    shop: Path, tmp_path: Path, looks: Callable[[str], bool]
+) -> None:
+    _commit(shop, "Round sums again", shop__beta="x = 1\n")
+    commit = _with_hash(_git(shop, "cat-file", "commit", "HEAD"), looks)
+    (tmp_path / "commit").write_text(commit)
+    hash_ = _git(shop, "hash-object", "-t", "commit", "-w", str(tmp_path / "commit"))
+    assert looks(hash_[:7])
+    _git(shop, "update-ref", "HEAD", hash_)
+    path, reason = _best(shop, tmp_path, f"{ISSUE} since {hash_[:7]}")
+    assert path == "shop/beta.py"
+    assert f"{hash_[:9]} “Round sums again”" in reason
+
+
+def _with_hash(commit: str, looks: Callable[[str], bool]) -> str:
+    """Write numbers below a commit's message until the first seven characters of its hash look so."""
+    numbered = (f"{commit}\n\n{number}\n" for number in count())
+    return next(each for each in numbered if looks(_hash(each.encode())[:7]))
+
+
+def _hash(commit: bytes) -> str:
+    return hashlib.sha1(b"commit %d\0%s" % (len(commit), commit)).hexdigest()
+
+
+def test_what_may_be_a_number_or_a_word_takes_the_place_of_no_other_name() -> None:
+    report = f"Since {' '.join(str(1_000_000 + n) for n in range(MOST_NAMES))}, defaced by 3543129d226"
+    names = [name.text for name in names_of_commits(sections(report))]
+    assert names[0] == "3543129d226"
+    assert len(names) == MOST_NAMES
 
 
 def test_a_number_that_many_commits_name_says_nothing(shop: Path, tmp_path: Path) -> None:
