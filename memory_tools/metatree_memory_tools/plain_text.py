@@ -33,7 +33,7 @@ class PlainText:
 
     name = "text"
     source_type = "text"
-    version = "1"
+    version = "2"
 
     @property
     def tools(self) -> tuple[ToolGroup, ...]:

@@ -38,7 +38,7 @@ class PythonCode:
 
     name = "python"
     source_type = "text"
-    version = "1"
+    version = "2"
 
     @property
     def tools(self) -> tuple[ToolGroup, ...]:

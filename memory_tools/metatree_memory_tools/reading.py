@@ -16,6 +16,7 @@ from metatree.memory_type import MemoryType, Outline, Part, SourceFile
 from metatree.node import Node, Source
 from metatree.source import digest_bytes, read_inside
 from metatree.text import is_binary
+from metatree_memory_tools.generated import is_generated
 from metatree_memory_tools.scan import Found
 
 _log = logging.getLogger("metatree")
@@ -190,6 +191,9 @@ def _nodes(
 ) -> list[tuple[Node, str]]:
     attributes = dict(outline.attributes)
     attributes["size_bytes"] = len(file.data)
+    generated = source_type == "text" and is_generated(file.text)
+    if generated:
+        attributes["generated"] = True
     source = None
     held = bool(file.data) if source_type != "text" else bool(file.text.strip())
     if not outline.parts and held and not outline.empty:
@@ -199,7 +203,8 @@ def _nodes(
     node = Node(
         path, _title(file.name), outline.description, kind="file", source=source, attributes=attributes
     )
-    found = [(_digested(node, digest if source else ""), _folder(path))]
+    held_here = digest if source else ""
+    found = [(_digested(node, f"{held_here} generated" if generated else held_here), _folder(path))]
     _add_parts(found, path, file, outline.parts, path, source_type)
     return found
 

@@ -13,18 +13,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from metatree_routers.frames import CODE_SUFFIXES, frames
 from metatree_routers.index import Reader
 from metatree_routers.node_text import path_ends
 from metatree_routers.postings import Postings
 from metatree_routers.sections import CODE, PROSE, TITLE, TRACEBACK, Sections
 
-_PATH = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[\w.~+-]*(?:[/\\][\w.+-]+)*[\w-]\.pyi?\b(?!\.\w)")
-_FRAME = re.compile(r'File "([^"\n]+\.py)", line (\d+)(?:, in (\w+))?|^\s*(\S+\.py):(\d+): ', re.MULTILINE)
-_LINKED = re.compile(r"https?://[^/\s]+/([^\s?#()<>\"']+\.pyi?)(?![\w.-])")
-_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_TICKED = re.compile(r"`+([^`\n]{2,120})`+")
-_IMPORT_FROM = re.compile(r"^\W*from\s+([\w.]+)\s+import\s+\(?([^#\n]*(?:\n\s+[\w, ]+)*)", re.MULTILINE)
-_IMPORT = re.compile(r"^\W*import\s+([\w., ]+)", re.MULTILINE)
+_PATH = re.compile(rf"(?<![\w.~+/\\-])(?:[A-Za-z]:)?[\w.~+/\\-]*[\w-]\.(?:{CODE_SUFFIXES})\b(?!\.\w)")
+_LINKED = re.compile(rf"https?://[^/\s]+/([^\s?#()<>\"']+\.(?:{CODE_SUFFIXES}))(?![\w.-])")
+_NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->|(?<=\w)#(?=[a-z]))[A-Za-z_]\w*){0,9}")
+_MEMBER = re.compile(r"::|->|#")
+"""What stands between the names of a thing and of what is in it, in C++, Rust, PHP, Java and Ruby."""
+_TICKED = re.compile(r"(?<!`)`+([^`\n]{2,120})`+")
+_IMPORT_FROM = re.compile(r"^[^\w\n]*from\s+([\w.]+)\s+import\s+\(?([^#\n]*(?:\n\s+[\w, ]+)*)", re.MULTILINE)
+_IMPORT = re.compile(r"^[^\w\n]*import\s+([\w., ]+)", re.MULTILINE)
 _MAX_CLUES = 400
 
 SECTION_WEIGHT = {TITLE: 1.5, PROSE: 1.0, CODE: 0.6, TRACEBACK: 0.3}
@@ -44,8 +46,6 @@ class Clue:
     text: str
     """A path, or a name with dots."""
     weight: float
-    order: int = 0
-    """For a frame: 0 is the last of its traceback."""
 
 
 def find_clues(parts: Sections) -> list[Clue]:
@@ -67,9 +67,8 @@ def _all_clues(parts: Sections) -> Iterator[Clue]:
             yield Clue("link", linked.group(1), LINK_WEIGHT)
     for section, text in parts.texts().items():
         weight = SECTION_WEIGHT[section]
-        frames = list(_FRAME.finditer(text))
-        for order, frame in enumerate(reversed(frames)):
-            yield Clue("frame", _clean_path(frame.group(1) or frame.group(4)), FRAME_WEIGHT, order)
+        for frame in frames(text):
+            yield Clue("frame", _clean_path(frame), FRAME_WEIGHT)
         if section != TRACEBACK:
             for match in _PATH.finditer(text):
                 yield Clue("path", _clean_path(match.group()), weight)
@@ -83,9 +82,11 @@ def _all_clues(parts: Sections) -> Iterator[Clue]:
                 words = name.split()
                 if words and "." in words[0]:
                     yield Clue("import", words[0], weight)
-        ticked = {name for span in _TICKED.finditer(text) for name in _NAME.findall(span.group(1))}
+        ticked = {
+            _MEMBER.sub(".", name) for span in _TICKED.finditer(text) for name in _NAME.findall(span.group(1))
+        }
         for match in _NAME.finditer(text):
-            name = match.group()
+            name = _MEMBER.sub(".", match.group())
             called = text[match.end() : match.end() + 1] == "("
             if len(name) > 2 and (name in ticked or called or _looks_like_code(name)):
                 yield Clue("name", name, weight)

@@ -11,6 +11,8 @@ from metatree_routers.titles import title_term
 from metatree_routers.toolsets import TOOL_KINDS
 
 _ASSIGNED = re.compile(r"^(?: {4}|\t)?([A-Za-z_]\w{2,})[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
+_OVERLOAD = re.compile(r"@\d+$|<.*>|[?!=]$")
+"""What tells definitions of one name apart, and what a name has that nobody says: `read@2`, `List<T>`, `empty?`."""
 _MAX_SUFFIX = 6
 _JOINED = re.compile(r"[_\-/{}.]+|(?<=[a-z0-9])(?=[A-Z])")
 
@@ -75,7 +77,7 @@ def _exact(node: Node, path: str, content: str) -> Iterator[str]:
     if node.kind == "file":
         yield from path_ends(path)
     elif node.kind in ("definition", "class", "function", "method"):
-        name = node.id.rpartition("::")[2] or node.title
+        name = _OVERLOAD.sub("", node.id.rpartition("::")[2]) or node.title
         yield "=" + name
         if "." in name:
             yield "=" + name.rpartition(".")[2]

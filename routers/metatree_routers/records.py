@@ -48,8 +48,6 @@ class Records:
         self.parent: Ints = np.ascontiguousarray(data["parent"])
         self.segment: Ints = np.ascontiguousarray(data["segment"])
         self.kind: npt.NDArray[np.uint8] = np.ascontiguousarray(data["kind"])
-        self.role: npt.NDArray[np.uint8] = np.ascontiguousarray(data["role"])
-        """(n,) the `Role` of the file that each node is of."""
         self.figures: npt.NDArray[np.uint8] = np.ascontiguousarray(data["figures"])
         """(n,) how much of each content is digits; see `figures`."""
         self.lengths: npt.NDArray[np.float32] = np.stack(
@@ -62,6 +60,8 @@ class Records:
         """How many nodes have words of their own: all but the root."""
         self.home: Ints = self._homes()
         """(n,) the nearest node, itself or above, that is read as one text; the node itself when there is none."""
+        self.role: npt.NDArray[np.uint8] = data["role"][self.home]
+        """(n,) the `Role` of the file that each node is of."""
         self.homes: Ints = np.flatnonzero(self.of_kind(HOME_KINDS) & self.alive).astype(np.int32)
         """(h,) the nodes that are read as one text."""
         self.home_row: Ints = self._home_rows()

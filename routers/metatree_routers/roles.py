@@ -7,6 +7,7 @@ speaks of them. The factors know no project.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from enum import IntEnum
 from functools import lru_cache
@@ -28,9 +29,29 @@ class Role(IntEnum):
     """Change logs, news, lists of authors, licences; catalogues of translations."""
     VENDORED = 5
     """Copies of other projects."""
+    GENERATED = 6
+    """What a tool made from other files: bundles, lock files, parsers."""
+    SETTINGS = 7
+    """What a project is built from and by: manifests of packages, settings of tools and of continuous integration."""
 
 
-_TEST_FOLDERS = frozenset({"test", "tests", "testing", "__tests__", "spec", "specs", "testdata", "fixtures"})
+_TEST_FOLDERS = frozenset(
+    {
+        "test",
+        "tests",
+        "testing",
+        "__tests__",
+        "__mocks__",
+        "spec",
+        "specs",
+        "testdata",
+        "fixtures",
+        "e2e",
+        "cypress",
+        "unittest",
+        "unittests",
+    }
+)
 _SIDE_FOLDERS = frozenset(
     {
         "example",
@@ -47,9 +68,24 @@ _SIDE_FOLDERS = frozenset(
 )
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs"})
 _VENDOR_FOLDERS = frozenset(
-    {"vendor", "_vendor", "vendored", "third_party", "thirdparty", "extern", "externals"}
+    {
+        "vendor",
+        "_vendor",
+        "vendored",
+        "third_party",
+        "third-party",
+        "thirdparty",
+        "3rdparty",
+        "deps",
+        "extern",
+        "externals",
+    }
 )
-_DOCUMENT_SUFFIXES = frozenset({".md", ".rst", ".txt", ".html", ".adoc", ".tex", ".ipynb"})
+_GENERATED_FOLDERS = frozenset({"dist", "node_modules", "bower_components", "__snapshots__", "__generated__"})
+_DOCUMENT_SUFFIXES = frozenset(
+    {".md", ".mdx", ".markdown", ".rst", ".txt", ".html", ".adoc", ".tex", ".ipynb", ".pdf"}
+)
+_GENERATED_SUFFIXES = frozenset({".lock", ".map", ".snap", ".prebuilt"})
 _LOGS = frozenset(
     {
         "changelog",
@@ -64,10 +100,60 @@ _LOGS = frozenset(
         "copying",
     }
 )
+_TEST_NAME = re.compile(
+    r"""
+    (?: ^ test_ .*                                       # test_api.py
+      | .* [_.-] (?: test | tests | spec | test-d )      # api_test.go, api.test.js, api.spec.ts
+      | .* \.feature
+    ) (?: \. \w+ )?
+    """,
+    re.VERBOSE,
+)
+_TEST_CLASS = re.compile(
+    r"(?:[a-z0-9]Tests?|[a-z0-9]TestCase|[a-z]Spec|^Test[A-Z]\w*)\.(?:java|kt|scala|groovy|cs|php|swift)$"
+)
+"""A class of tests, by the capital that begins the word."""
+_GENERATED_NAME = re.compile(
+    r"""
+    .* [.-] min \. (?: js | css | mjs | cjs )
+    | (?: package-lock | npm-shrinkwrap | composer\.lock ) (?: \.json )? | pnpm-lock\.yaml | go\.sum
+    | .* _pb2 (?: _grpc )? \. pyi? | .* \.pb (?: \.gw )? \. (?: go | cc | h )
+    | .* \. (?: g | freezed ) \.dart | .* \.designer\.cs | .* \.generated\. \w+ | zz_generated .*
+    """,
+    re.VERBOSE,
+)
+_SETTINGS_NAME = re.compile(
+    r"""
+    setup\.(?:py|cfg) | pyproject\.toml | tox\.ini | noxfile\.py | manifest\.in | pipfile | requirements .* \.txt
+    | package\.json | tsconfig .* \.json | deno\.jsonc? | lerna\.json | bower\.json | composer\.json
+    | .* \.config\.[cm]?[jt]s | \..* rc (?:\.\w+)? | karma\.conf\.\w+ | (?: grunt | gulp | jake ) file .*
+    | cargo\.toml | go\.mod | go\.work | pom\.xml | .* \.gradle (?:\.kts)? | .* \.(?: cs | fs | vcx ) proj | .* \.sln
+    | build\.(?: sbt | xml | zig\.zon ) | gemfile | .* \.gemspec | rakefile | mix\.exs | package\.swift | .* \.podspec
+    | makefile (?:\..*)? | .* \.mk | cmakelists\.txt | .* \.cmake | configure\.ac | meson\.build | .* \.bazel
+    | dockerfile .* | docker-compose .* | vagrantfile | jenkinsfile | appveyor\.yml | codecov\.yml
+    """,
+    re.VERBOSE,
+)
 
 # Of the score in a long report, which is about a file to change, and in a question, which a document may answer best.
-_IN_REPORT = {Role.TEST: 0.4, Role.DOCUMENT: 0.5, Role.SIDE: 0.7, Role.LOG: 0.3, Role.VENDORED: 0.8}
-_IN_QUESTION = {Role.TEST: 0.5, Role.DOCUMENT: 1.0, Role.SIDE: 0.8, Role.LOG: 0.4, Role.VENDORED: 0.8}
+_IN_REPORT = {
+    Role.TEST: 0.4,
+    Role.DOCUMENT: 0.5,
+    Role.SIDE: 0.7,
+    Role.LOG: 0.3,
+    Role.VENDORED: 0.8,
+    Role.GENERATED: 0.3,
+    Role.SETTINGS: 0.6,
+}
+_IN_QUESTION = {
+    Role.TEST: 0.5,
+    Role.DOCUMENT: 1.0,
+    Role.SIDE: 0.8,
+    Role.LOG: 0.4,
+    Role.VENDORED: 0.8,
+    Role.GENERATED: 0.4,
+    Role.SETTINGS: 0.8,
+}
 
 _SPEAKS_OF = {
     Role.TEST: {"test", "pytest", "unittest", "fixtur"},
@@ -75,6 +161,18 @@ _SPEAKS_OF = {
     Role.SIDE: {"exampl", "benchmark", "script", "tutori", "demo"},
     Role.LOG: {"changelog", "histori", "releas", "licens", "author", "news", "version", "who"},
     Role.VENDORED: {"vendor"},
+    Role.GENERATED: {"generat", "bundl", "dist", "lock", "lockfil", "snapshot"},
+    Role.SETTINGS: {
+        "build",
+        "bump",
+        "ci",
+        "depend",
+        "instal",
+        "makefil",
+        "packag",
+        "setup",
+        "workflow",
+    },
 }
 
 
@@ -83,15 +181,18 @@ def role_of(path: str) -> Role:
     """Tell the role of a file by its path.
 
     Example:
-        >>> role_of("src/app.py").name, role_of("tests/test_app.py").name, role_of("CHANGES.rst").name
-        ('SOURCE', 'TEST', 'LOG')
+        >>> [role_of(path).name for path in ("src/app.py", "tests/test_app.py", "CHANGES.rst", "dist/app.min.js")]
+        ['SOURCE', 'TEST', 'LOG', 'GENERATED']
     """
+    spelled = path.rstrip("/").rpartition("/")[2]
     *above, name = path.lower().rstrip("/").split("/")
     folders, suffix = set(above), splitext(name)[1]
     stem = name.partition(".")[0]
-    if folders & _TEST_FOLDERS or stem in ("conftest", "test", "tests") or stem.startswith("test_"):
+    if folders & _GENERATED_FOLDERS or suffix in _GENERATED_SUFFIXES or _GENERATED_NAME.fullmatch(name):
+        return Role.GENERATED
+    if folders & _TEST_FOLDERS or stem in ("conftest", "test", "tests"):
         return Role.TEST
-    if stem.endswith(("_test", "-test", "_spec")):
+    if _TEST_NAME.fullmatch(name) or _TEST_CLASS.search(spelled):
         return Role.TEST
     if folders & _VENDOR_FOLDERS:
         return Role.VENDORED
@@ -101,10 +202,14 @@ def role_of(path: str) -> Role:
         or folders & {"whatsnew", "changelog", "changes", "newsfragments"}
     ):
         return Role.LOG
-    if folders & _SIDE_FOLDERS or name == "setup.py":
+    if folders & _SIDE_FOLDERS:
         return Role.SIDE
+    if _SETTINGS_NAME.fullmatch(name):
+        return Role.SETTINGS
     if suffix in _DOCUMENT_SUFFIXES or folders & _DOCUMENT_FOLDERS:
         return Role.DOCUMENT
+    if any(part.startswith(".") and part.strip(".") for part in (*above, name)):  # .github/, .gitignore
+        return Role.SETTINGS
     return Role.SOURCE
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from metatree.text import encodable
+from metatree_routers.frames import is_frame, is_python_frame
 from metatree_routers.text import expand, raw_tokens, spelled_terms, term_counts
 
 TITLE, PROSE, CODE, TRACEBACK = "title", "prose", "code", "traceback"
@@ -29,7 +30,6 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,200}>")
 _URL = re.compile(r"https?://\S+")
 _FENCE = re.compile(r"^\s{0,3}(```+|~~~+)")
 _TRACEBACK_START = re.compile(r"^\W*Traceback \(most recent call last\)|^=+ (?:FAILURES|ERRORS) =+$")
-_FRAME = re.compile(r'^\W*File "[^"]+", line \d+|^\S+\.py:\d+: ')
 _RAISED = re.compile(r"^(?:E\s+)?(?:\w+\.)*\w*(?:Error|Exception|Warning|Exit|Interrupt)\b")
 _PROMPT = re.compile(r"^\s*(?:>>>|\.\.\. |In \[\d+\]:|Out\[\d+\]:|\$ )")
 _INDENTED = re.compile(r"^(?: {4,}|\t)\S")
@@ -38,6 +38,7 @@ _CHECKBOX = re.compile(r"^\s*[-*]\s*\[[ xX]\]")
 _VERSION = re.compile(
     r"^\W*[\w .()/-]{1,40}\s*(?:[:=@]+|\s)\s*v?\d+(?:\.\d+)+\S*\s*$|^[\w.-]+(?:==|\s{2,})[\w.]+$"
 )
+_MOST_VERSION_CHARS = 100
 _NOISE_HEADING = re.compile(
     r"^\W*(?:versions?|environment|system details|system info\w*|output of|your environment|package versions?"
     r"|operating system|python version|os version|mvce? confirmation)\b.{0,60}$",
@@ -166,13 +167,15 @@ def _sections(question: str) -> Sections:
             noise = False
         if _NOISE_HEADING.match(line):
             noise = True
-        if _TRACEBACK_START.match(line) or _FRAME.match(line):
+        if _TRACEBACK_START.match(line) or is_python_frame(line):
             tracing = True
         if tracing:
             raised = _RAISED.match(line)
             lines.add(PROSE if raised else TRACEBACK, line)
             tracing = not raised and (bool(line.strip()) or bool(fence))
-        elif noise or _CHECKBOX.match(line) or _VERSION.match(line):
+        elif is_frame(line):
+            lines.add(TRACEBACK, line)
+        elif noise or _CHECKBOX.match(line) or _is_version(line):
             pass
         elif fence or _PROMPT.match(line) or (_INDENTED.match(line) and _starts_code(before)):
             lines.add(CODE, line)
@@ -182,6 +185,11 @@ def _sections(question: str) -> Sections:
     return Sections(
         title, lines.text(PROSE), lines.text(CODE), lines.text(TRACEBACK), is_long=True, links=links
     )
+
+
+def _is_version(line: str) -> bool:
+    """Whether a line of a list of versions: a name and a number, and nothing else."""
+    return len(line) <= _MOST_VERSION_CHARS and bool(_VERSION.match(line))
 
 
 def _starts_code(line_before: str) -> bool:

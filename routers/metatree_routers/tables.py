@@ -24,7 +24,7 @@ from metatree_routers.blocks import found_in, pack, places, unpack
 from metatree_routers.postings import Postings, Segment, decode
 from metatree_routers.records import CHUNK, RECORD, Records
 
-VERSION = 7
+VERSION = 8
 """Of the tables and of what is written to them; another version is dropped and built again."""
 
 MAX_SEGMENTS = 8

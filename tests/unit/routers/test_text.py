@@ -8,8 +8,9 @@ from itertools import accumulate
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from metatree_routers.clues import find_clues
 from metatree_routers.roles import Role, factors, role_of
-from metatree_routers.sections import sections
+from metatree_routers.sections import MAX_CHARS, sections
 from metatree_routers.sentences import sentences
 from metatree_routers.text import (
     STOP_WORDS,
@@ -167,7 +168,14 @@ def test_a_question_without_end_is_cut() -> None:
         ("tests/app.py", Role.TEST),
         ("pkg/test_app.py", Role.TEST),
         ("pkg/app_test.go", Role.TEST),
-        ("web/app.spec.ts", Role.SOURCE),
+        ("web/app.spec.ts", Role.TEST),
+        ("web/app.test-d.tsx", Role.TEST),
+        ("src/test/java/com/acme/Till.java", Role.TEST),
+        ("core/TillTest.java", Role.TEST),
+        ("core/TestTill.kt", Role.TEST),
+        ("core/Latest.java", Role.SOURCE),
+        ("src/latest.rs", Role.SOURCE),
+        ("features/till.feature", Role.TEST),
         ("conftest.py", Role.TEST),
         ("docs/api.rst", Role.DOCUMENT),
         ("README.md", Role.DOCUMENT),
@@ -175,8 +183,26 @@ def test_a_question_without_end_is_cut() -> None:
         ("CHANGES.rst", Role.LOG),
         ("docs/releases/1.2.txt", Role.DOCUMENT),
         ("examples/run.py", Role.SIDE),
-        ("setup.py", Role.SIDE),
+        ("scripts/package.json", Role.SIDE),
+        ("setup.py", Role.SETTINGS),
+        ("Cargo.toml", Role.SETTINGS),
+        ("web/vite.config.mjs", Role.SETTINGS),
+        ("gson/pom.xml", Role.SETTINGS),
+        ("CMakeLists.txt", Role.SETTINGS),
+        (".github/workflows/ci.yml", Role.SETTINGS),
+        (".github/CONTRIBUTING.md", Role.DOCUMENT),
+        ("./app.py", Role.SOURCE),
+        ("src/config.py", Role.SOURCE),
         ("pkg/_vendor/six.py", Role.VENDORED),
+        ("deps/lua/src/lgc.c", Role.VENDORED),
+        ("dist/axios.js", Role.GENERATED),
+        ("web/jquery.min.js", Role.GENERATED),
+        ("Cargo.lock", Role.GENERATED),
+        ("package-lock.json", Role.GENERATED),
+        ("api/till.pb.go", Role.GENERATED),
+        ("api/till_pb2.py", Role.GENERATED),
+        ("src/distance.py", Role.SOURCE),
+        ("src/admin.js", Role.SOURCE),
     ],
 )
 def test_a_path_tells_the_role_of_a_file(path: str, role: Role) -> None:
@@ -187,3 +213,32 @@ def test_a_role_that_is_asked_for_is_not_held_back() -> None:
     assert factors(["redirect"], is_report=True)[Role.TEST] < 1
     assert factors(["redirect", "test"], is_report=True)[Role.TEST] == 1
     assert factors([], is_report=False)[Role.SOURCE] == 1
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "-",
+        "a/",
+        "a.",
+        "at a.",
+        "a::",
+        "`",
+        "=\n",
+        "\n",
+        "\t",
+        "E ",
+        "import a, ",
+        "from a import ",
+        "#1 ",
+        "1-1-",
+    ],
+)
+def test_a_question_that_is_made_to_be_slow_is_cut_like_any_other(piece: str) -> None:
+    """Each took seconds to minutes while the time grew with the square of the length, or faster."""
+    hostile = (piece * MAX_CHARS)[: MAX_CHARS - 600]
+    report = f"Title\n\n{'Words before. ' * 30}\n{hostile}x\n"
+    for text in (hostile, report):
+        parts = sections(text)
+        assert len(find_clues(parts)) <= 400
+    assert "Words before." in parts.prose

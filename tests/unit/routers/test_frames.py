@@ -1,0 +1,185 @@
+"""Stack traces as the runtimes of many languages print them: which files they name, and which lines are theirs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from metatree_routers.clues import find_clues
+from metatree_routers.frames import frames, is_frame
+from metatree_routers.sections import sections
+
+JAVA = """\
+Exception in thread "main" java.lang.IllegalStateException: Expected BEGIN_OBJECT but was STRING
+\tat com.google.gson.stream.JsonReader.beginObject(JsonReader.java:393)
+\tat com.google.gson.Gson.fromJson(Gson.java:879)
+\tat java.base/java.lang.reflect.Method.invoke(Method.java:580)
+\tat com.acme.Main$Inner.lambda$main$0(Main.java:12)
+\tat sun.reflect.NativeMethodAccessorImpl.invoke0(Native Method)
+\t... 17 more"""
+NODE = """\
+TypeError: Cannot read properties of undefined (reading 'status')
+    at settle (/app/node_modules/axios/lib/core/settle.js:19:12)
+    at IncomingMessage.handleStreamEnd (file:///app/node_modules/axios/lib/adapters/http.js:599:11)
+    at async Axios.request [as get] (/app/node_modules/axios/lib/core/Axios.js:45:41)
+    at /app/src/index.ts:7:3
+    at process.processTicksAndRejections (node:internal/process/task_queues:95:5)"""
+GO = """\
+panic: runtime error: invalid memory address or nil pointer dereference
+goroutine 19 [running]:
+github.com/gin-gonic/gin.(*Context).Next(0xc0003a2000)
+\t/root/go/pkg/mod/github.com/gin-gonic/gin@v1.9.1/context.go:174 +0x2b
+created by net/http.(*Server).Serve
+\t/usr/local/go/src/net/http/server.go:3086 +0x5cb"""
+RUST = """\
+thread 'main' panicked at src/printer.rs:412:29:
+index out of bounds: the len is 3 but the index is 7
+stack backtrace:
+   0: rust_begin_unwind
+             at /rustc/9fc6b4312/library/std/src/panicking.rs:645:5
+   3: bat::printer::InteractivePrinter::print_line
+             at ./src/printer.rs:412:29"""
+RUBY = """\
+/usr/lib/ruby/gems/3.2.0/gems/jekyll-4.3.2/lib/jekyll/reader.rb:106:in `get_entries': undefined method (NoMethodError)
+\tfrom /usr/lib/ruby/gems/3.2.0/gems/jekyll-4.3.2/lib/jekyll/site.rb:178:in 'Jekyll::Site#read'"""
+PHP = """\
+PHP Fatal error:  Uncaught TypeError: bad in /app/vendor/nesbot/carbon/src/Carbon/Traits/Units.php:263
+#0 /app/vendor/nesbot/carbon/src/Carbon/CarbonPeriod.php(512): Carbon\\Carbon->addUnit('day', 1)
+#1 {main}
+  thrown in /app/index.php on line 9"""
+CSHARP = """\
+Unhandled exception. System.NullReferenceException: Object reference not set
+   at Acme.Tills.Till.Pay(String amount) in C:\\work\\src\\Tills\\Till.cs:line 42
+   at System.Threading.Tasks.Task.Execute()"""
+C = """\
+==1==ERROR: AddressSanitizer: heap-buffer-overflow
+    #0 0x55d0c1 in jv_string_append /src/jq/src/jv.c:1201:5
+#1  0x00005555 in main (argc=2) at src/main.c:310"""
+DART = "#0      Till.pay (package:acme/src/till.dart:12:5)"
+ELIXIR = "    (acme 0.1.0) lib/acme/till.ex:12: Acme.Till.pay/2"
+
+
+@pytest.mark.parametrize(
+    ("trace", "paths", "others"),
+    [
+        pytest.param(
+            JAVA,
+            [
+                "com/google/gson/stream/JsonReader.java",
+                "com/google/gson/Gson.java",
+                "java/lang/reflect/Method.java",
+                "com/acme/Main.java",
+            ],
+            1,
+            id="Java",
+        ),
+        pytest.param(
+            NODE,
+            [
+                "/app/node_modules/axios/lib/core/settle.js",
+                "///app/node_modules/axios/lib/adapters/http.js",
+                "/app/node_modules/axios/lib/core/Axios.js",
+                "/app/src/index.ts",
+            ],
+            1,
+            id="JavaScript",
+        ),
+        pytest.param(
+            GO,
+            [
+                "/root/go/pkg/mod/github.com/gin-gonic/gin@v1.9.1/context.go",
+                "/usr/local/go/src/net/http/server.go",
+            ],
+            2,
+            id="Go",
+        ),
+        pytest.param(
+            RUST,
+            ["src/printer.rs", "/rustc/9fc6b4312/library/std/src/panicking.rs", "./src/printer.rs"],
+            4,
+            id="Rust",
+        ),
+        pytest.param(
+            RUBY,
+            [
+                "/usr/lib/ruby/gems/3.2.0/gems/jekyll-4.3.2/lib/jekyll/reader.rb",
+                "/usr/lib/ruby/gems/3.2.0/gems/jekyll-4.3.2/lib/jekyll/site.rb",
+            ],
+            1,
+            id="Ruby",
+        ),
+        pytest.param(
+            PHP,
+            [
+                "/app/vendor/nesbot/carbon/src/Carbon/Traits/Units.php",
+                "/app/vendor/nesbot/carbon/src/Carbon/CarbonPeriod.php",
+                "/app/index.php",
+            ],
+            2,
+            id="PHP",
+        ),
+        pytest.param(CSHARP, ["C:\\work\\src\\Tills\\Till.cs"], 1, id="C#"),
+        pytest.param(C, ["/src/jq/src/jv.c", "src/main.c"], 1, id="C"),
+        pytest.param(DART, ["acme/src/till.dart"], 0, id="Dart"),
+        pytest.param(ELIXIR, ["lib/acme/till.ex"], 0, id="Elixir"),
+    ],
+)
+def test_a_stack_trace_names_its_files(trace: str, paths: list[str], others: int) -> None:
+    assert list(frames(trace)) == paths
+    assert sum(not is_frame(line) for line in trace.split("\n")) == others
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "at noon (or later) it fails: see below",
+        "at least once (see #12) it works",
+        "#12 is the same",
+        "# 1. Installation",
+        "1: install it",
+        "created by me",
+        "see lib/core/settle.js:19",
+        "It fails at settle (in lib/core/settle.js:19)",
+        "from lib/a.rb, line 3",
+        "",
+    ],
+)
+def test_prose_is_no_frame(line: str) -> None:
+    assert not is_frame(line)
+
+
+def test_frames_are_apart_from_the_prose_around_them() -> None:
+    report = (
+        f"Requests fail\n\nAfter an upgrade nothing works:\n\n{NODE}\n\nIt worked before. {'Really. ' * 30}"
+    )
+    parts = sections(report)
+    assert "settle.js" in parts.traceback
+    assert "settle.js" not in parts.prose
+    assert "Cannot read properties of undefined" in parts.prose
+    assert "It worked before." in parts.prose
+    kinds = [clue.text for clue in find_clues(parts) if clue.kind == "frame"]
+    assert kinds[0] == "app/node_modules/axios/lib/core/settle.js"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("`handler::any` takes too much", "handler.any"),
+        ("Gson#toJson(Object) drops nulls", "Gson.toJson"),
+        ("$period->addUnit() is wrong", "period.addUnit"),
+    ],
+)
+def test_members_are_named_in_many_ways(text: str, name: str) -> None:
+    assert name in [clue.text for clue in find_clues(sections(text)) if clue.kind == "name"]
+
+
+@pytest.mark.parametrize("path", ["lib/core/settle.js", "src/Carbon/Units.php", "jv.c", "src\\Till.cs"])
+def test_files_of_any_language_are_named(path: str) -> None:
+    clues = [clue.text for clue in find_clues(sections(f"The fault is in {path}, I think"))]
+    assert path.replace("\\", "/") in clues
+
+
+@given(st.text(alphabet="at #0(:1.)/\\x-jsrb<>[]_\n", max_size=400))
+def test_any_text_has_frames_or_none(text: str) -> None:
+    assert all(path in text or path.rpartition("/")[2] in text for path in frames(text))
+    assert all(isinstance(is_frame(line), bool) for line in text.split("\n"))
