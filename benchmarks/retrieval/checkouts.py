@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +23,11 @@ def is_test(path: str) -> bool:
         or name.startswith("test_")
         or name.endswith("_test.py")
     )
+
+
+def is_python_source(path: str) -> bool:
+    """Say whether a path is that of a Python file that is no test."""
+    return path.endswith(".py") and not is_test(path)
 
 
 class Checkout:
@@ -53,8 +58,8 @@ class Checkout:
         )
         return os.fsdecode(done.stdout)
 
-    def move_to(self, commit: str) -> dict[str, str]:
-        """Write the files of a commit; return the blob id of each Python file that is no test."""
+    def move_to(self, commit: str, is_candidate: Callable[[str], bool]) -> dict[str, str]:
+        """Write the files of a commit; return the blob id of each file whose path is a candidate's."""
         (self._git_folder / "HEAD").write_text(f"{commit}\n")
         before = self.git("ls-files", "-z").split("\0")
         self.git("read-tree", "--reset", commit)
@@ -67,7 +72,7 @@ class Checkout:
         for entry in self.git("ls-tree", "-r", "-z", commit).split("\0"):
             if entry:
                 (mode, kind, blob), path = entry.partition("\t")[0].split(), entry.partition("\t")[2]
-                if kind == "blob" and mode != "120000" and path.endswith(".py") and not is_test(path):
+                if kind == "blob" and mode != "120000" and is_candidate(path):
                     blobs[path] = blob
         return blobs
 

@@ -25,14 +25,15 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.retrieval.baseline import BM25
-from benchmarks.retrieval.checkouts import Checkout
+from benchmarks.retrieval.checkouts import Checkout, is_python_source
 from benchmarks.retrieval.dataset import BASELINE, OURS, Notes, Options, Outcome, first_words, rows
 from benchmarks.retrieval.fixes import Fixes, spans
 from benchmarks.retrieval.wrong import WrongRouter
 from metatree import Limits, Node
 
 K = 10
-PLAIN, HISTORY = "plain", "history"
+PLAIN, HISTORY, OPEN = "plain", "history", "open"
+"""Ranked without and with history among the files that may be gold, and without history among all files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class Issue:
     query: str
     gold: frozenset[str]
     subsets: frozenset[str]
+    is_candidate: Callable[[str], bool] = is_python_source
+    """Says which paths BM25 and metatree rank."""
 
     @property
     def names_gold(self) -> bool:
@@ -59,9 +62,9 @@ class Run:
     """What was ranked for one issue."""
 
     ranked: dict[str, list[str]]
-    """`BM25`, `plain`, `history` -> files, best first."""
+    """`BM25`, `plain`, `history`, `open` -> files, best first."""
     seconds: dict[str, float]
-    """`build`, `index`, `plain`, `history`."""
+    """`build`, `index`, `plain`, `history`, `open`."""
     calls: int = 0
     definitions: dict[str, list[str]] = field(default_factory=dict)
     """`BM25`, `plain`, `history` -> definitions in the gold files as `path::name`, best first."""
@@ -84,7 +87,7 @@ class Issues:
     def outcomes(self, options: Options) -> Iterator[Outcome]:
         """Rank the files for each issue; what another set of this run or an earlier run in `--work` ranked is kept."""
         issues = [issue for issue in _read(options) if self.keep(issue)]
-        for issue, run in _runs(options, issues):
+        for issue, run in ranked_issues(options, issues):
             ranked = {BASELINE: run.ranked[BASELINE], OURS: run.ranked[self.system]}
             yield Outcome(issue.id, issue.gold, ranked, run.seconds[self.system], run.calls)
 
@@ -102,7 +105,7 @@ class Definitions:
 
     def outcomes(self, options: Options) -> Iterator[Outcome]:
         """Rank the definitions of the gold files, for the issues whose fix is known and changed any."""
-        for issue, run in _runs(options, _read(options)):
+        for issue, run in ranked_issues(options, _read(options)):
             if run.changed:
                 ranked = {
                     BASELINE: run.definitions[BASELINE],
@@ -137,7 +140,12 @@ _DONE: dict[tuple[float, int | None], dict[str, Run]] = {}
 """What this process has ranked, by the share of wrong choices and the words of descriptions."""
 
 
-def _runs(options: Options, issues: Sequence[Issue]) -> Iterator[tuple[Issue, Run]]:
+def ranked_issues(options: Options, issues: Sequence[Issue]) -> Iterator[tuple[Issue, Run]]:
+    """Yield each issue with what was ranked for it, one repository after the other.
+
+    Raises:
+        FileNotFoundError: a mirror is not there.
+    """
     if options.mirrors is None or not options.mirrors.is_dir():
         raise FileNotFoundError(0, "no mirrors", str(options.mirrors or "--mirrors"))
     by_repo: dict[str, list[Issue]] = {}
@@ -194,7 +202,7 @@ def _run(
     from metatree_memory_tools import build_tree
     from metatree_routers import EmbeddedRouter, FileEvidence, TextEvidence, rank_files
 
-    blobs = checkout.move_to(issue.base_commit)
+    blobs = checkout.move_to(issue.base_commit, issue.is_candidate)
 
     def accept(node: Node) -> bool:
         return node.id in blobs
@@ -215,17 +223,19 @@ def _run(
         if evidence.commits is not None:
             evidence.commits.refresh()
         times.append(time.perf_counter())
-        for system, with_history in ((PLAIN, False), (HISTORY, True)):
+        ways: Sequence[tuple[str, bool, Callable[[Node], bool] | None]]
+        ways = ((PLAIN, False, accept), (HISTORY, True, accept), (OPEN, False, None))
+        for system, with_history, listed in ways:
             evidence = TextEvidence(tree, history=with_history)
             router = WrongRouter(EmbeddedRouter(), options.wrong, issue.id) if options.wrong else None
             files, search = locate(
                 issue.query,
                 tree,
                 K,
-                accept=accept,
+                accept=listed,
                 router=router,
                 # With a router of its own, a search has the evidence that it is given, and not that of whole files.
-                evidence=FileEvidence(evidence, tree, accept=accept) if router is not None else evidence,
+                evidence=FileEvidence(evidence, tree, accept=listed) if router is not None else evidence,
                 limits=Limits(router_calls=200),
             )
             times.append(time.perf_counter())
@@ -235,7 +245,7 @@ def _run(
             definitions[system] = [f"{file.path}::{d.name}" for file in gold for d in file.definitions]
     if options.keep and tree_place != kept:
         shutil.copytree(tree_place, kept)
-    names = ("build", "index", PLAIN, HISTORY)
+    names = ("build", "index", PLAIN, HISTORY, OPEN)
     seconds = {name: b - a for name, (a, b) in zip(names, pairwise(times), strict=True)}
     changed = sorted(f"{path}::{name}" for path, name in fixes.definitions(issue.base_commit, issue.gold))
     return Run(ranked, seconds, calls, definitions, changed)
@@ -330,6 +340,7 @@ def _sets() -> Iterable[Issues | Definitions]:
     yield Issues("code-named", "a gold file is named", lambda issue: issue.names_gold)
     yield Issues("code-several", "several gold files", lambda issue: len(issue.gold) > 1)
     yield Issues("code-history", "with history", everything, HISTORY, goals=_goals(0.60, 0.79, 0.85, 0.91))
+    yield Issues("code-open", "without history, of all files", everything, OPEN)
     yield Issues("code-lite-history", "lite, with history", lite, HISTORY, goals=_goals(0.70, 0.90, 0.94))
     yield Definitions("code-definitions", "definitions in the gold files")
 

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from benchmarks.retrieval.checkouts import is_test
+from benchmarks.retrieval.checkouts import is_python_source
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@", re.MULTILINE)
 
@@ -79,7 +79,7 @@ class Fixes:
     def _others(self, commit: str) -> set[str]:
         """Return the Python files that are no tests which a commit changed."""
         listed = self._git("log", "-1", "--name-only", "--diff-merges=first-parent", "--format=", commit)
-        return {path for path in listed.splitlines() if path.endswith(".py") and not is_test(path)}
+        return set(filter(is_python_source, listed.splitlines()))
 
 
 def changed_lines(diff: str) -> list[range]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.retrieval import code, documents, memory, multihop, tools
+from benchmarks.retrieval import code, documents, languages, memory, multihop, tools
 from benchmarks.retrieval.dataset import Benchmark
 
 _ALL: tuple[Benchmark, ...] = (
@@ -18,5 +18,6 @@ _ALL: tuple[Benchmark, ...] = (
     tools.LIVEMCPBENCH,
     tools.TMDB,
     *code.SETS,
+    *languages.SETS,
 )
 SETS = {benchmark.name: benchmark for benchmark in _ALL}

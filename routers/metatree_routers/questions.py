@@ -129,7 +129,7 @@ def rank_question(
         inputs = add_finders(reader, matches.parts, question, texts.signatures, candidates, competing)
     np.maximum(matches.parts, 0, out=matches.parts)
     pointers = by_home(reader, Resolver(reader, find_clues(parts)).pointers())
-    role_factors = factors(term_counts(parts.title), is_report=False)[records.role]
+    role_factors = factors(term_counts(parts.heading), is_report=False)[records.role]
     scores = _combined(records, matches, combine(records, matches, pointers, role_factors, by_whole=False))
     scores[~inside] = 0
     scores *= np.float32(_confidence(records, matches, scores, said))

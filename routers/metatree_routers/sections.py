@@ -60,6 +60,11 @@ class Sections:
     links: tuple[str, ...] = ()
     """The addresses in it, each once; what they are made of are no words of the prose."""
 
+    @property
+    def heading(self) -> str:
+        """The first line: a short question is all title, and may go on below it."""
+        return self.title.partition("\n")[0]
+
     def texts(self) -> dict[str, str]:
         """Return the text of each section."""
         return {TITLE: self.title, PROSE: self.prose, CODE: self.code, TRACEBACK: self.traceback}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.retrieval.fixes import Fixes
+from benchmarks.retrieval.languages import past_fixes
 
 ROOT = Path(__file__).parents[3]
 
@@ -108,3 +109,27 @@ def test_a_fix_is_the_commit_that_changes_the_gold_files_alone(tmp_path: Path) -
     fixes = Fixes(tmp_path / ".git")
     assert fixes.definitions(base, {"cart.py"}) == {("cart.py", "Cart.clear")}
     assert fixes.definitions(base, {"web.py"}) == set()
+
+
+@pytest.mark.integration
+def test_past_fixes_are_asked_for_by_what_they_say(tmp_path: Path) -> None:
+    _git(tmp_path, "init", "-q")
+
+    def commit(message: str, **files: str) -> str:
+        for name, text in files.items():
+            path = tmp_path / name.replace("__", "/").replace("_", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        _git(tmp_path, "add", ".")
+        _git(tmp_path, "commit", "-qm", message)
+        return _git(tmp_path, "rev-parse", "HEAD")
+
+    base = commit("Begin", lib__till_js="1", lib__till_test_js="1", dist__till_js="1", README_md="1")
+    said = "Fix the till, which takes the amount of each refund twice"
+    commit(f"{said} (#12)\n\nFixes #11\nSigned-off-by: me", lib__till_js="2", lib__till_test_js="2")
+    commit("Fix a typo in the words of the till that nobody sees", lib__till_js="3")
+    commit("Fix the page and nothing else in the whole of this shop", README_md="2")
+    commit("Fix nothing, and write a new file that pays what is owed", lib__new_js="1", lib__till_js="4")
+    commit("Take the amount of each refund once more, as was wanted", lib__till_js="5")
+    found = list(past_fixes(tmp_path / ".git", frozenset({"js"})))
+    assert found == [(base, said, frozenset({"lib/till.js"}))]
