@@ -160,7 +160,7 @@ def test_the_last_frame_inside_the_tree_counts_most(code_tree: Tree) -> None:
     found = rank_files(TextEvidence(code_tree), code_tree, TRACEBACK, 5)
     reasons = {file.path: file.reason for file in found}
     assert found[0].path == "shop/cart/models.py"
-    assert "last frame of the traceback" in reasons["shop/cart/models.py"]
+    assert "innermost frame of the traceback" in reasons["shop/cart/models.py"]
     assert "named in the traceback" in reasons["shop/http.py"]
     assert "traceback" not in reasons.get("shop/text.py", "")  # json/text.py is a file of another package
 
