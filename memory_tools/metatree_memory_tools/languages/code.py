@@ -19,7 +19,7 @@ from metatree.memory_type import Outline, SourceFile
 from metatree.node import Source
 from metatree.text import cut
 from metatree_memory_tools.languages.outline import outline_of
-from metatree_memory_tools.languages.syntax import ABOVE
+from metatree_memory_tools.languages.syntax import ABOVE, is_wreck
 from metatree_memory_tools.languages.table import LANGUAGES, Language
 from metatree_memory_tools.plain_text import PlainText
 
@@ -80,9 +80,12 @@ class Code:
             data = _noise(language).sub(lambda line: b" " * len(line[0]), data)
         try:
             parsed = _parse(language, data)
-            if parsed is not None:
+            if parsed is not None and is_wreck(parsed.root_node):
+                problem = "read as plain text: it does not parse, or is nested without end"
+            elif parsed is not None:
                 return outline_of(file, language, shown, parsed, *_queries(language))
-            problem = f"read as plain text: it takes more than {PARSE_S:.0f} seconds to parse"
+            else:
+                problem = f"read as plain text: it takes more than {PARSE_S:.0f} seconds to parse"
         except (RecursionError, MemoryError, ValueError) as exc:
             problem = f"read as plain text: {type(exc).__name__} while it was parsed"
         return _with_language(plain.outline(file), shown, problem)

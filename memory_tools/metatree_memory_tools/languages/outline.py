@@ -356,9 +356,9 @@ class _Reading:
     def _is_trivial(self, root: tree_sitter.Node, line: int) -> bool:
         """Whether what begins on a line says nothing of its own: a package, an import, a directive."""
         column = len(self.lines[line - 1]) - len(self.lines[line - 1].lstrip())
-        node = root.named_descendant_for_point_range((line - 1, column), (line - 1, column))
-        while node is not None and node.parent is not None and node.parent.parent is not None:
-            node = node.parent
+        inner = root.named_descendant_for_point_range((line - 1, column), (line - 1, column))
+        # Downwards: to climb to the parent costs the depth of a node each time.
+        node = root.child_with_descendant(inner) if inner is not None else None
         kind = "" if node is None else node.type
         return (
             kind in self.language.trivial

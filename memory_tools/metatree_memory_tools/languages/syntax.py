@@ -26,6 +26,10 @@ _WAY_NODES = (
     "variable_declarator assignment_expression struct_specifier union_specifier enum_specifier type_spec"
 )
 _ON_THE_WAY = frozenset(_WAY_NODES.split())
+_MOST_DEPTH = 1_000
+"""Real code, generated code among it, is some hundred deep at most."""
+_MOST_WIDTH = 20_000
+_SAMPLES = 16
 _MOST_ROWS = 500
 _MOST_CHARS = 1_000
 _SIGN = re.compile(r"^\s*(?:/\*+!?|\*+/|\*(?!/)|//[/!]?<?|#+!?|--+|;+|<!--)\s?|\s*(?:\*+/|-->)\s*$")
@@ -125,3 +129,20 @@ def prose(rows: Iterable[str]) -> str:
             continue
         said.append(_MARKUP.sub(lambda m: m[1] or m[2] or "", text))
     return "\n".join(said).strip()
+
+
+def is_wreck(root: tree_sitter.Node) -> bool:
+    """Say whether a syntax tree is so deep, or has so wide an error, that nothing can be told from it in good time.
+
+    Queries take time that grows with the square of either. The depth is looked at in a few places: only many deep
+    nodes cost much.
+    """
+    cursor, count = root.walk(), root.descendant_count
+    for sample in range(_SAMPLES):
+        cursor.goto_descendant((2 * sample + 1) * count // (2 * _SAMPLES))
+        if cursor.depth > _MOST_DEPTH:
+            return True
+    if not root.has_error:
+        return False
+    errors = [root, *root.children[:_SAMPLES]] if root.child_count < _MOST_WIDTH else [root]
+    return any(node.is_error and node.child_count > _MOST_WIDTH for node in errors)

@@ -496,3 +496,18 @@ def test_without_grammars_no_file_is_recognised(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.undo()
         for cached in (code.installed, code._by_suffix, code._by_name, code._by_file):
             cached.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("wide.js", "~~~\n" * 75_000),
+        ("deep.rb", ".. a::\n" * 20_000),
+        ("climbed.java", "a::\n\n  b\n" * 15_000),
+    ],
+)
+def test_what_is_no_code_is_read_as_text_in_good_time(name: str, text: str) -> None:
+    """Each took one to three minutes: queries take the square of how wide an error is, or how deep a tree."""
+    outline = Code().outline(SourceFile(name, text.encode()))
+    assert outline.parts
+    assert ("read as plain text" in outline.problem) == (name != "climbed.java")
