@@ -37,8 +37,8 @@ _IS_OTHER = re.compile(
       | (?: \d+: [ ] )? (?: from [ ] )? \S+ \.rb : \d+ :in [ ] [`'] [^`']* '  # Ruby
       | \S+ \.go : \d+ (?: [ ] \+0x[0-9a-f]+ )? \s* | goroutine [ ] \d+ [ ] \[ .*  # Go
       | created [ ] by [ ] \S+ \. \S+ .*
-      | \d+: \s+ (?: 0x[0-9a-f]+ [ ] - [ ] )? [\w<>{}$&, ]+ :: \S.*  # Rust
-      | \# \d+ \s+ (?: 0x[0-9a-f]+ [ ] in [ ] | \S+ \(\d+\): | \{main\} | .* \b at [ ] \S+ : \d+
+      | \d+: \s++ (?: 0x[0-9a-f]+ [ ] - [ ] )? [\w<>{}$&, ]+ :: \S.*  # Rust
+      | \# \d+ \s++ (?: 0x[0-9a-f]+ [ ] in [ ] | \S+ \(\d+\): | \{main\} | .* \b at [ ] \S+ : \d+
             | \S+ [ ]+ \( (?: package | file | dart ) : ) .*  # gdb, PHP, Dart
       | \( \w+ (?: [ ] [\d.]+ )? \) [ ] \S+ \.exs? : \d+ : .*  # Elixir
     )

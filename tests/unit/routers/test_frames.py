@@ -183,3 +183,10 @@ def test_files_of_any_language_are_named(path: str) -> None:
 def test_any_text_has_frames_or_none(text: str) -> None:
     assert all(path in text or path.rpartition("/")[2] in text for path in frames(text))
     assert all(isinstance(is_frame(line), bool) for line in text.split("\n"))
+
+
+@pytest.mark.parametrize("start", ["#0 ", "0: ", "at ", "(a ", ""])
+@pytest.mark.parametrize("blank", [" ", "\t", "\r"])
+def test_a_line_of_blanks_is_read_once(start: str, blank: str) -> None:
+    """Took minutes while the time grew with the square of the length."""
+    assert not is_frame(f"{start}{blank * 200_000}!")
