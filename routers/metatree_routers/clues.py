@@ -20,7 +20,8 @@ from metatree_routers.postings import Postings
 from metatree_routers.sections import CODE, PROSE, TITLE, TRACEBACK, Sections
 
 _PATH = re.compile(rf"(?<![\w.~+/\\-])(?:[A-Za-z]:)?[\w.~+/\\-]*[\w-]\.(?:{CODE_SUFFIXES})\b(?!\.\w)")
-_LINKED = re.compile(rf"https?://[^/\s]+/([^\s?#()<>\"']+\.(?:{CODE_SUFFIXES}))(?![\w.-])")
+_LINKED = re.compile(rf"https?://[^/\s]+/([^\s?#()<>\"']+\.(?:{CODE_SUFFIXES}))(?![\w.-]|(?:\?[^\s:]*)?:\d)")
+"""A page, and not the place in a script that a browser was at: those are frames."""
 _NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->|(?<=\w)#(?=[a-z]))[A-Za-z_]\w*){0,9}")
 _MEMBER = re.compile(r"::|->|#")
 """What stands between the names of a thing and of what is in it, in C++, Rust, PHP, Java and Ruby."""

@@ -23,7 +23,7 @@ _JAVA = re.compile(
 )
 _OTHER = re.compile(
     rf"(?<![\w@$.~+/\\-])((?:[A-Za-z]:)?[\w@$.~+/\\-]*[\w-]\.(?!py)(?:{CODE_SUFFIXES}))"
-    r"(?::(?:line )?\d|\(\d+[,)]|,? (?:on )?line \d)"
+    r"(?:(?:\?[\w=&.%-]{1,200})?:(?:line )?\d|\(\d+[,)]|\"?,? (?:on )?line \d)"
 )
 _IS_PYTHON = re.compile(r'^\W*File "[^"]+", line \d+|^\S+\.py:\d+: ')
 _IS_OTHER = re.compile(

@@ -173,6 +173,22 @@ def test_members_are_named_in_many_ways(text: str, name: str) -> None:
     assert name in [clue.text for clue in find_clues(sections(text)) if clue.kind == "name"]
 
 
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("https://github.com/axios/axios/blob/v1.x/lib/core/settle.js", "link"),
+        ("https://github.com/axios/axios/blob/v1.x/lib/core/settle.js#L12-L20", "link"),
+        ("https://example.org/settle.js?raw=true", "link"),
+        ("at settle (http://localhost:5173/lib/core/settle.js:19:12)", "frame"),
+        ("at settle (http://localhost:5173/lib/core/settle.js?t=16983:19:12)", "frame"),
+    ],
+)
+def test_the_scripts_of_a_browser_are_no_links(address: str, kind: str) -> None:
+    kinds = {clue.kind for clue in find_clues(sections(f"It stops\n{address}")) if "settle.js" in clue.text}
+    assert kind in kinds
+    assert len(kinds & {"link", "frame"}) == 1
+
+
 @pytest.mark.parametrize("path", ["lib/core/settle.js", "src/Carbon/Units.php", "jv.c", "src\\Till.cs"])
 def test_files_of_any_language_are_named(path: str) -> None:
     clues = [clue.text for clue in find_clues(sections(f"The fault is in {path}, I think"))]
