@@ -146,7 +146,9 @@ class Resolver:
                 if pointers:
                     strength = 0.5**frame_seen
                     frame_seen += 1
-                    label = "innermost frame of the traceback" if frame_seen == 1 else "named in the traceback"
+                    label = (
+                        "innermost frame of the traceback" if frame_seen == 1 else "named in the traceback"
+                    )
                     pointers = [Pointer(p.node, p.strength * strength, label, clue) for p in pointers]
             elif clue.kind == "path":
                 pointers = self._path(clue, f"names `{clue.text}`")
