@@ -215,6 +215,11 @@ def test_a_role_that_is_asked_for_is_not_held_back() -> None:
     assert factors([], is_report=False)[Role.SOURCE] == 1
 
 
+def test_comments_are_left_out_and_what_only_begins_like_one_is_kept() -> None:
+    parts = sections(f"Title\n\n<!-- one --> A <!-- two\n\nthree --> B <!-- never ends. {'More. ' * 60}")
+    assert " ".join(parts.prose.split()).startswith("A B <!-- never ends. More.")
+
+
 @pytest.mark.parametrize(
     "piece",
     [
@@ -232,6 +237,7 @@ def test_a_role_that_is_asked_for_is_not_held_back() -> None:
         "from a import ",
         "#1 ",
         "1-1-",
+        "<!--",
     ],
 )
 def test_a_question_that_is_made_to_be_slow_is_cut_like_any_other(piece: str) -> None:
