@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from metatree_routers.frames import CODE_SUFFIXES, frames
+from metatree_routers.frames import CODE_SUFFIXES, frames, is_frame, is_python_frame
 from metatree_routers.index import Reader
 from metatree_routers.node_text import path_ends
 from metatree_routers.postings import Postings
@@ -47,6 +47,8 @@ class Clue:
     text: str
     """A path, or a name with dots."""
     weight: float
+    traced: bool = False
+    """Whether it stands in a stack trace, and not in a sentence or a message that names a line of a file."""
 
 
 def find_clues(parts: Sections) -> list[Clue]:
@@ -54,7 +56,7 @@ def find_clues(parts: Sections) -> list[Clue]:
     best: dict[tuple[str, str], Clue] = {}
     for clue in _all_clues(parts):
         key = (clue.kind, clue.text)
-        if key not in best or clue.weight > best[key].weight:
+        if key not in best or (clue.weight, clue.traced) > (best[key].weight, best[key].traced):
             best[key] = clue
         if len(best) >= _MAX_CLUES:
             break
@@ -68,8 +70,11 @@ def _all_clues(parts: Sections) -> Iterator[Clue]:
             yield Clue("link", linked.group(1), LINK_WEIGHT)
     for section, text in parts.texts().items():
         weight = SECTION_WEIGHT[section]
+        traced = section == TRACEBACK or any(
+            is_frame(line) or is_python_frame(line) for line in text.split("\n")
+        )
         for frame in frames(text):
-            yield Clue("frame", _clean_path(frame), FRAME_WEIGHT)
+            yield Clue("frame", _clean_path(frame), FRAME_WEIGHT, traced)
         if section != TRACEBACK:
             for match in _PATH.finditer(text):
                 yield Clue("path", _clean_path(match.group()), weight)
@@ -139,16 +144,19 @@ class Resolver:
     def pointers(self) -> list[Pointer]:
         """Return what the clues point to, nothing for clues that say nothing about this tree."""
         found: list[Pointer] = []
-        frame_seen = 0
+        frame_seen = traced_seen = 0
         for clue in self._clues:
             if clue.kind == "frame":
-                pointers = self._path(clue, "in the traceback")
+                pointers = self._path(clue, "")
                 if pointers:
                     strength = 0.5**frame_seen
                     frame_seen += 1
-                    label = (
-                        "innermost frame of the traceback" if frame_seen == 1 else "named in the traceback"
-                    )
+                    label = "named with a line"
+                    if clue.traced:
+                        label = (
+                            "named in the traceback" if traced_seen else "innermost frame of the traceback"
+                        )
+                        traced_seen += 1
                     pointers = [Pointer(p.node, p.strength * strength, label, clue) for p in pointers]
             elif clue.kind == "path":
                 pointers = self._path(clue, f"names `{clue.text}`")
