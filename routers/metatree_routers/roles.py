@@ -16,6 +16,8 @@ from posixpath import splitext
 import numpy as np
 import numpy.typing as npt
 
+from metatree_routers.frames import CODE_SUFFIXES
+
 
 class Role(IntEnum):
     """The part that a file plays."""
@@ -86,20 +88,13 @@ _DOCUMENT_SUFFIXES = frozenset(
     {".md", ".mdx", ".markdown", ".rst", ".txt", ".html", ".adoc", ".tex", ".ipynb", ".pdf"}
 )
 _GENERATED_SUFFIXES = frozenset({".lock", ".map", ".snap", ".prebuilt"})
-_LOGS = frozenset(
-    {
-        "changelog",
-        "changes",
-        "history",
-        "news",
-        "release",
-        "releases",
-        "authors",
-        "contributors",
-        "license",
-        "copying",
-    }
+_CODE = rf"\.(?:{CODE_SUFFIXES})"
+_NO_LOG = re.compile(rf".*(?:{_CODE}|\.(?:ya?ml|json|toml|xml|ini|cfg))")
+"""`history.py` is about what has been, and is not a log of it."""
+_LOG_STEM = re.compile(
+    r"changelog|changes|history|news|releases?|relnotes|authors|contributors|(?:un)?licen[cs]e(?:[_-].*)?|copying|notice"
 )
+_LOG_FOLDERS = frozenset({"whatsnew", "changelog", "changes", "newsfragments"})
 _TEST_NAME = re.compile(
     r"""
     (?: ^ test_ .*                                       # test_api.py
@@ -196,11 +191,9 @@ def role_of(path: str) -> Role:
         return Role.TEST
     if folders & _VENDOR_FOLDERS:
         return Role.VENDORED
-    if (
-        suffix in (".po", ".pot")
-        or stem in _LOGS
-        or folders & {"whatsnew", "changelog", "changes", "newsfragments"}
-    ):
+    if suffix in (".po", ".pot"):
+        return Role.LOG
+    if (_LOG_STEM.fullmatch(stem) or folders & _LOG_FOLDERS) and not _NO_LOG.fullmatch(name):
         return Role.LOG
     if folders & _SIDE_FOLDERS:
         return Role.SIDE

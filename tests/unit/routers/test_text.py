@@ -203,6 +203,15 @@ def test_a_question_without_end_is_cut() -> None:
         ("api/till_pb2.py", Role.GENERATED),
         ("src/distance.py", Role.SOURCE),
         ("src/admin.js", Role.SOURCE),
+        ("src/release.c", Role.SOURCE),
+        ("shop/builders/changes.py", Role.SOURCE),
+        ("src/changes/Change.java", Role.SOURCE),
+        ("web/history.ts", Role.SOURCE),
+        (".github/workflows/release.yml", Role.SETTINGS),
+        ("LICENSE-MIT", Role.LOG),
+        ("LICENCE.txt", Role.LOG),
+        ("docs/changes/123.bugfix.rst", Role.LOG),
+        ("HISTORY", Role.LOG),
     ],
 )
 def test_a_path_tells_the_role_of_a_file(path: str, role: Role) -> None:
