@@ -96,18 +96,23 @@ _LOG_STEM = re.compile(
 )
 _LOG_FOLDERS = frozenset({"whatsnew", "changelog", "changes", "newsfragments"})
 _TEST_NAME = re.compile(
-    r"""
-    (?: ^ test_ .*                                       # test_api.py
-      | .* [_.-] (?: test | tests | spec | test-d )      # api_test.go, api.test.js, api.spec.ts
-      | .* \.feature
-    ) (?: \. \w+ )?
+    rf"""
+    test_ .*                                                  # test_api.py
+    | .* [_.-] (?: tests? | test-d ) (?: \. \w+ )?             # api_test.go, api.test.js, api.test-d.ts
+    | (?: test- .* | .* [_.-] (?: spec | unittests? | cy ) ) {_CODE}  # api_spec.rb, api.spec.ts, api_unittest.cc
+    | .* \. (?: feature | phpt | bats | t )
     """,
     re.VERBOSE,
 )
 _TEST_CLASS = re.compile(
-    r"(?:[a-z0-9]Tests?|[a-z0-9]TestCase|[a-z]Spec|^Test[A-Z]\w*)\.(?:java|kt|scala|groovy|cs|php|swift)$"
+    r"(?:[a-z0-9]Tests?|[a-z0-9]TestCase|^Test[A-Z]\w*)\.(?:java|kt|scala|groovy|cs|php|swift)$"
+    r"|[a-z]Spec\.(?:scala|groovy)$"
 )
-"""A class of tests, by the capital that begins the word."""
+"""A class of tests, by the capital that begins the word; `TypeSpec.java` is none."""
+_TEST_FOLDER = re.compile(
+    r".*[._-][Tt]ests|.*\.Test|.*[a-z]Tests|(?:android|common|integration|jvm|js|native|unit)Test"
+)
+"""`Acme.Till.Tests`, `TillTests`, `integration-tests`, `androidTest`; `tokio-test` is a library."""
 _GENERATED_NAME = re.compile(
     r"""
     .* [.-] min \. (?: js | css | mjs | cjs )
@@ -179,7 +184,7 @@ def role_of(path: str) -> Role:
         >>> [role_of(path).name for path in ("src/app.py", "tests/test_app.py", "CHANGES.rst", "dist/app.min.js")]
         ['SOURCE', 'TEST', 'LOG', 'GENERATED']
     """
-    spelled = path.rstrip("/").rpartition("/")[2]
+    spelled = path.rstrip("/").split("/")
     *above, name = path.lower().rstrip("/").split("/")
     folders, suffix = set(above), splitext(name)[1]
     stem = name.partition(".")[0]
@@ -187,7 +192,9 @@ def role_of(path: str) -> Role:
         return Role.GENERATED
     if folders & _TEST_FOLDERS or stem in ("conftest", "test", "tests"):
         return Role.TEST
-    if _TEST_NAME.fullmatch(name) or _TEST_CLASS.search(spelled):
+    if _TEST_NAME.fullmatch(name) or _TEST_CLASS.search(spelled[-1]):
+        return Role.TEST
+    if any(map(_TEST_FOLDER.fullmatch, spelled[:-1])):
         return Role.TEST
     if folders & _VENDOR_FOLDERS:
         return Role.VENDORED
