@@ -87,7 +87,7 @@ _GENERATED_FOLDERS = frozenset({"dist", "node_modules", "bower_components", "__s
 _DOCUMENT_SUFFIXES = frozenset(
     {".md", ".mdx", ".markdown", ".rst", ".txt", ".html", ".adoc", ".tex", ".ipynb", ".pdf"}
 )
-_GENERATED_SUFFIXES = frozenset({".lock", ".map", ".snap", ".prebuilt"})
+_GENERATED_SUFFIXES = frozenset({".lock", ".snap", ".prebuilt"})
 _CODE = rf"\.(?:{CODE_SUFFIXES})"
 _NO_LOG = re.compile(rf".*(?:{_CODE}|\.(?:ya?ml|json|toml|xml|ini|cfg))")
 """`history.py` is about what has been, and is not a log of it."""
@@ -116,9 +116,12 @@ _TEST_FOLDER = re.compile(
 _GENERATED_NAME = re.compile(
     r"""
     .* [.-] min \. (?: js | css | mjs | cjs )
-    | (?: package-lock | npm-shrinkwrap | composer\.lock ) (?: \.json )? | pnpm-lock\.yaml | go\.sum
-    | .* _pb2 (?: _grpc )? \. pyi? | .* \.pb (?: \.gw )? \. (?: go | cc | h )
-    | .* \. (?: g | freezed ) \.dart | .* \.designer\.cs | .* \.generated\. \w+ | zz_generated .*
+    | (?: package-lock | npm-shrinkwrap | composer\.lock ) (?: \.json )? | pnpm-lock\.yaml | go (?:\.work)? \.sum
+    | gradle\.lockfile | package\.resolved | .* \. (?: js | css | mjs | cjs | ts ) \.map
+    | .* _pb2 (?: _grpc )? \. pyi? | .* \.pb (?: \.gw )? \. (?: go | cc | h | swift | dart )
+    | .* _pb (?: \.d )? \. (?: js | ts | rb )
+    | .* \. (?: g | gr | freezed | mocks ) \.dart | .* \. (?: designer | g | g\.i ) \.cs | .* \.tab \. [ch]
+    | .* \.generated\. \w+ | zz_generated .*
     """,
     re.VERBOSE,
 )
@@ -129,11 +132,18 @@ _SETTINGS_NAME = re.compile(
     | .* \.config\.[cm]?[jt]s | \..* rc (?:\.\w+)? | karma\.conf\.\w+ | (?: grunt | gulp | jake ) file .*
     | cargo\.toml | go\.mod | go\.work | pom\.xml | .* \.gradle (?:\.kts)? | .* \.(?: cs | fs | vcx ) proj | .* \.sln
     | build\.(?: sbt | xml | zig\.zon ) | gemfile | .* \.gemspec | rakefile | mix\.exs | package\.swift | .* \.podspec
-    | makefile (?:\..*)? | .* \.mk | cmakelists\.txt | .* \.cmake | configure\.ac | meson\.build | .* \.bazel
-    | dockerfile .* | docker-compose .* | vagrantfile | jenkinsfile | appveyor\.yml | codecov\.yml
+    | (?: gnu )? makefile (?:\..*)? | .* \.mk | cmakelists\.txt | .* \.cmake | configure\.ac | meson\.build | .* \.bazel
+    | (?: .* \.)? (?: dockerfile | containerfile ) | (?: dockerfile | containerfile ) [.-] .*
+    | docker-compose .* | vagrantfile | jenkinsfile | (?: appveyor | codecov | azure-pipelines | mkdocs ) \.yml
+    | (?: netlify | clippy | rustfmt | deny ) \.toml
+    | rust-toolchain (?:\.toml)? | gradle (?:-wrapper)? \.properties | (?: jsconfig | tslint | turbo ) \.json
+    | pnpm-workspace\.yaml | pubspec\.yaml | (?: phpunit | psalm ) \.xml (?:\.dist)? | phpstan\.neon (?:\.dist)?
+    | directory\.build\.(?: props | targets ) | .* \.cabal | .* \.bzl | .* \.spec | flake\.nix | podfile | justfile
     """,
     re.VERBOSE,
 )
+_READS_SETTINGS = re.compile(rf"(?:dockerfile|containerfile|docker-compose|makefile).*{_CODE}")
+"""`dockerfile.go` is about such a file, and is none."""
 
 # Of the score in a long report, which is about a file to change, and in a question, which a document may answer best.
 _IN_REPORT = {
@@ -204,7 +214,7 @@ def role_of(path: str) -> Role:
         return Role.LOG
     if folders & _SIDE_FOLDERS:
         return Role.SIDE
-    if _SETTINGS_NAME.fullmatch(name):
+    if _SETTINGS_NAME.fullmatch(name) and not _READS_SETTINGS.fullmatch(name):
         return Role.SETTINGS
     if suffix in _DOCUMENT_SUFFIXES or folders & _DOCUMENT_FOLDERS:
         return Role.DOCUMENT
