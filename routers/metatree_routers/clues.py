@@ -25,6 +25,8 @@ _LINKED = re.compile(rf"https?://[^/\s]+/([^\s?#()<>\"']+\.(?:{CODE_SUFFIXES}))(
 _NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->|(?<=\w)#(?=[a-z]))[A-Za-z_]\w*){0,9}")
 _MEMBER = re.compile(r"::|->|#")
 """What stands between the names of a thing and of what is in it, in C++, Rust, PHP, Java and Ruby."""
+_VERSIONED = re.compile(r"(?<=[^/])[-@]v?\d{1,9}(?:\.\d{1,9}){1,3}[^/]{0,40}(?=/)")
+"""What a folder of an installed package has that the folder of its source has not: `axum-0.7.4/src/`, `gin@v1.9.1/`."""
 _TICKED = re.compile(r"(?<!`)`+([^`\n]{2,120})`+")
 _IMPORT_FROM = re.compile(r"^[^\w\n]*from\s+([\w.]+)\s+import\s+\(?([^#\n]*(?:\n\s+[\w, ]+)*)", re.MULTILINE)
 _IMPORT = re.compile(r"^[^\w\n]*import\s+([\w., ]+)", re.MULTILINE)
@@ -102,6 +104,12 @@ def _looks_like_code(name: str) -> bool:
     return "." in name or "_" in name.strip("_") or bool(re.search(r"[a-z][A-Z]|[A-Z]{2}[a-z]", name))
 
 
+def _ends(path: str) -> list[str]:
+    """The ends of a path, also without the version that a folder in it has; the longest first."""
+    ends = dict.fromkeys(end for spelled in (path, _VERSIONED.sub("", path)) for end in path_ends(spelled))
+    return sorted(ends, key=lambda end: -end.count("/"))
+
+
 def _clean_path(path: str) -> str:
     return path.replace("\\", "/").lstrip("./~")
 
@@ -129,7 +137,7 @@ class Resolver:
 
     def _terms(self, clue: Clue) -> Iterator[str]:
         if clue.kind in ("path", "frame", "link"):
-            yield from path_ends(clue.text)
+            yield from _ends(clue.text)
             return
         parts = clue.text.split(".")
         for start in range(len(parts)):
@@ -173,7 +181,7 @@ class Resolver:
 
     def _path(self, clue: Clue, reason: str) -> list[Pointer]:
         """The longest end of the path that a file has; a bare file name counts less, `__init__.py` not at all."""
-        for end in reversed(list(path_ends(clue.text))):
+        for end in _ends(clue.text):
             nodes = self._nodes(end)
             bare = end.count("/") == 1
             if nodes and len(nodes) <= MAX_DEFINERS and not (bare and end == "/__init__.py"):
