@@ -27,6 +27,7 @@ _MEMBER = re.compile(r"::|->|#")
 """What stands between the names of a thing and of what is in it, in C++, Rust, PHP, Java and Ruby."""
 _VERSIONED = re.compile(r"(?<=[^/])[-@]v?\d{1,9}(?:\.\d{1,9}){1,3}[^/]{0,40}(?=/)")
 """What a folder of an installed package has that the folder of its source has not: `axum-0.7.4/src/`, `gin@v1.9.1/`."""
+_ABOVE = re.compile(r"^(?:(?:~|\.*)/+)+")
 _TICKED = re.compile(r"(?<!`)`+([^`\n]{2,120})`+")
 _IMPORT_FROM = re.compile(r"^[^\w\n]*from\s+([\w.]+)\s+import\s+\(?([^#\n]*(?:\n\s+[\w, ]+)*)", re.MULTILINE)
 _IMPORT = re.compile(r"^[^\w\n]*import\s+([\w., ]+)", re.MULTILINE)
@@ -111,7 +112,7 @@ def _ends(path: str) -> list[str]:
 
 
 def _clean_path(path: str) -> str:
-    return path.replace("\\", "/").lstrip("./~")
+    return _ABOVE.sub("", path.replace("\\", "/"))
 
 
 @dataclass(frozen=True, slots=True)

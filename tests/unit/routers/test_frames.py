@@ -238,6 +238,22 @@ def test_files_of_any_language_are_named(path: str) -> None:
     assert path.replace("\\", "/") in clues
 
 
+@pytest.mark.parametrize(
+    ("named", "path"),
+    [
+        (".github/scripts/pay.js", ".github/scripts/pay.js"),
+        (".eslintrc.cjs", ".eslintrc.cjs"),
+        ("./src/till.rs", "src/till.rs"),
+        ("../../src/till.rs", "src/till.rs"),
+        (".../src/till.rs", "src/till.rs"),
+        ("~/src/till.rs", "src/till.rs"),
+        ("/src/till.rs", "src/till.rs"),
+    ],
+)
+def test_a_path_keeps_the_dot_of_a_hidden_file(named: str, path: str) -> None:
+    assert path in [clue.text for clue in find_clues(sections(f"Wrong in {named}")) if clue.kind == "path"]
+
+
 @given(st.text(alphabet="at #0(:1.)/\\x-jsrb<>[]_\n", max_size=400))
 def test_any_text_has_frames_or_none(text: str) -> None:
     assert all(path in text or path.rpartition("/")[2] in text for path in frames(text))
