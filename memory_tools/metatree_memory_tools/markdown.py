@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from metatree.memory_type import Outline, Part, SourceFile
 from metatree.node import Source
 from metatree.text import cut
+from metatree_memory_tools.unique import UniqueNames
 from metatree_memory_tools.wording import first_sentence, shorten, with_names
 
 if TYPE_CHECKING:
@@ -129,17 +130,9 @@ def _headings(text: str, lines: Sequence[str]) -> list[_Heading]:
         if token.type == "heading_open" and token.level == 0 and token.map:
             title = shorten(plain(inline.content), 120)
             found.append(_Heading(int(token.tag[1]), title or "(untitled)", token.map[0] + 1))
-    slugs: set[str] = set()
-    used: dict[str, int] = {}
+    slugs = UniqueNames("-", first=1)
     for heading in found:
-        base = slug(heading.title)
-        number = used.get(base, 0)
-        heading.slug = f"{base}-{number}" if number else base
-        while heading.slug in slugs:
-            number += 1
-            heading.slug = f"{base}-{number}"
-        used[base] = number + 1
-        slugs.add(heading.slug)
+        heading.slug = slugs.take(slug(heading.title))
     return found
 
 

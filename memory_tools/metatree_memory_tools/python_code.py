@@ -12,12 +12,14 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from metatree.memory_type import Outline, Part, SourceFile
 from metatree.node import Source
 from metatree.text import cut
 from metatree_memory_tools.plain_text import PlainText
+from metatree_memory_tools.unique import UniqueNames
 from metatree_memory_tools.wording import docstring_prose, first_sentence, is_whole, shorten, with_names
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ class _Reading:
     """One file while it is read."""
 
     file: SourceFile
-    names: set[str] = field(default_factory=set)
+    names: UniqueNames = field(default_factory=partial(UniqueNames, "@"))
     owned: bytearray = field(default_factory=bytearray)
     """One byte for each line: whether a definition below the one at hand has it."""
 
@@ -135,7 +137,7 @@ class _Reading:
         return (start if top == 1 else top), max(start, node.end_lineno or start)
 
     def _part(self, node: _Definition, prefix: str, start: int, end: int) -> Part:
-        qualified = self._unique(f"{prefix}{node.name}")
+        qualified = self.names.take(f"{prefix}{node.name}")
         docstring = _docstring(node.body)
         summary = first_sentence(docstring_prose(docstring))
         signature = self._signature(node)
@@ -171,15 +173,6 @@ class _Reading:
             parts=parts,
             attributes=attributes,
         )
-
-    def _unique(self, name: str) -> str:
-        """Return a name that no other definition of the file has: a setter follows its property as `name@2`."""
-        result, number = name, 1
-        while result in self.names:
-            number += 1
-            result = f"{name}@{number}"
-        self.names.add(result)
-        return result
 
     def _left(self, first: int, last: int) -> list[int]:
         """Return the lines from first to last that are not blank and that no definition owns."""

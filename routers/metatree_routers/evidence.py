@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree.errors import UnknownNode
-from metatree.node import Node
 from metatree.protocols import Scored
 from metatree.store import Store
 from metatree.tree import Tree
@@ -31,13 +30,13 @@ from metatree_routers.flagged import Flags, flagged_for, lowered, said_against
 from metatree_routers.index import IndexedTree, Reader, TextIndex
 from metatree_routers.lines import best_line
 from metatree_routers.named_commits import named_commits, names_of_commits
-from metatree_routers.node_text import NodeText
 from metatree_routers.questions import rank_question
 from metatree_routers.ranking import Ranking, rank, readable, together
 from metatree_routers.records import Ints
 from metatree_routers.router import DOUBTFUL
 from metatree_routers.sections import MAX_CHARS, sections
 from metatree_routers.tables import is_indexed
+from metatree_routers.texts import NodeTexts
 from metatree_routers.vectors import MOST_VECTORS, Progress
 from metatree_routers.why import reason
 
@@ -220,7 +219,7 @@ class TextEvidence:
             if number is None:
                 return ""
             ranking = self.ranking(reader, asked, _number(reader, under))
-            texts = _Texts(self._tree, reader)
+            texts = NodeTexts(self._tree, reader)
             why = reason(reader, ranking, asked, number, lambda n: dict(zip(n, texts.titles(n), strict=True)))
             against = said_against(flagged_for(self._flags, asked).get(node))
             return "; ".join(filter(None, (why, against)))
@@ -309,7 +308,7 @@ class TextEvidence:
         elif sections(questions[0]).is_long:
             ranking = rank(reader, questions[0])
         else:
-            ranking = rank_question(reader, questions[0], embedder, _Texts(self._tree, reader), scope)
+            ranking = rank_question(reader, questions[0], embedder, NodeTexts(self._tree, reader), scope)
         if len(questions) == 1 and self._flags is not None and flagged:
             ranking = lowered(reader, ranking, self._flags.of(questions[0]))
         with self._lock:
@@ -341,7 +340,7 @@ class TextEvidence:
                 history = self._tree.index if token and isinstance(self._tree.index, Store) else None
                 # A slow embedder gained nothing on files, for a second and more (docs/benchmarks/retrieval-code.md).
                 embedder = static_embedder if self._embedding in SLOW else self._embedder
-                look = CloseLook(_Texts(self._tree, reader), embedder, history)
+                look = CloseLook(NodeTexts(self._tree, reader), embedder, history)
                 ranking = rank(reader, issue, similar=similar, named=named, look=look)
                 with self._lock:
                     self._file_rankings[key] = ranking
@@ -390,41 +389,6 @@ class TextEvidence:
             with self._lock:
                 self._known_lines.clear()
         return changed
-
-
-class _Texts:
-    """The texts of nodes by number; implements `questions.Texts` and `close_look.Texts`."""
-
-    def __init__(self, tree: IndexedTree, reader: Reader) -> None:
-        self._tree = tree
-        self._reader = reader
-
-    def _of(self, numbers: Sequence[int], take: Callable[[Node, str], str]) -> list[str]:
-        ids = self._reader.ids(numbers)
-        found = {node.id: take(node, content) for node, _, content in self._tree.texts(sorted(ids.values()))}
-        return [found.get(ids[number], "") for number in numbers]
-
-    def nodes(self, numbers: Sequence[int]) -> dict[int, tuple[Node, str]]:
-        """Return (node, content) of those of the nodes that are there."""
-        ids = self._reader.ids(numbers)
-        of = {id_: number for number, id_ in ids.items()}
-        return {of[node.id]: (node, content) for node, _, content in self._tree.texts(sorted(of))}
-
-    def heads(self, numbers: Sequence[int]) -> list[str]:
-        """Return the beginnings that vectors are made of."""
-        return self._of(numbers, lambda node, content: NodeText.of(node, content).head())
-
-    def titles(self, numbers: Sequence[int]) -> list[str]:
-        """Return the titles."""
-        return self._of(numbers, lambda node, content: node.title)
-
-    def contents(self, numbers: Sequence[int]) -> list[str]:
-        """Return the contents, or the descriptions of nodes without any."""
-        return self._of(numbers, lambda node, content: content or node.description)
-
-    def signatures(self, numbers: Sequence[int]) -> list[str]:
-        """Return the titles, descriptions and contents."""
-        return self._of(numbers, lambda node, content: f"{node.title}\n{node.description}\n{content}")
 
 
 def _cleaned(questions: Sequence[str]) -> tuple[str, ...]:

@@ -22,18 +22,9 @@ from metatree_routers.embedding import Embedder, cosines
 from metatree_routers.figures import add_figures
 from metatree_routers.index import Reader
 from metatree_routers.inputs import add_finders
+from metatree_routers.matching import Matches, best_of, match, share_of_best
 from metatree_routers.phrasing import asking_terms, steps_asked, wants_amount, without_asking, words_asked
-from metatree_routers.ranking import (
-    Matches,
-    Ranking,
-    best_of,
-    combine,
-    confidence,
-    in_order,
-    match,
-    readable_mask,
-    share_of_best,
-)
+from metatree_routers.ranking import Ranking, combine, confidence, in_order, readable_mask
 from metatree_routers.records import Records
 from metatree_routers.roles import factors
 from metatree_routers.sections import Sections, sections

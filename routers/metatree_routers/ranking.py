@@ -10,37 +10,26 @@ the nodes that share words with the question.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from metatree_routers.bm25 import BM25
 from metatree_routers.close_look import CloseLook, Seen
 from metatree_routers.clues import Pointer, Resolver, by_home, find_clues
-from metatree_routers.commit_index import MOST_FILES, SimilarCommit, nearest, votes
+from metatree_routers.commit_index import SimilarCommit
+from metatree_routers.commit_scores import by_file, commit_scores, named_scores, nearest_scores
 from metatree_routers.index import Reader
-from metatree_routers.named_commits import shares
+from metatree_routers.matching import Matches, best_of, best_parts, match, share_of_best
 from metatree_routers.paths import path_scores
-from metatree_routers.postings import Postings
 from metatree_routers.records import Ints, Records
-from metatree_routers.roles import Role, factors
+from metatree_routers.roles import factors
 from metatree_routers.sections import sections
 from metatree_routers.text import term_counts
 
 Floats = npt.NDArray[np.float32]
 
-MAX_TERMS = 1_000
-"""Of a question, those of the greatest weight."""
-
-WHOLE = BM25(k1=2.0, b=0.85)
-PART = BM25(k1=1.5, b=0.75)
-
-WHOLE_TITLE_WEIGHT = 1.0
-PART_WEIGHTS = (2.0, 1.0, 1.0)
-"""Of title, about and content of a part."""
-BEST_PARTS = 3
 CLUE_WEIGHT = 0.2
 PATH_WEIGHT = 0.5
 """Of the words of a report in the path of a file."""
@@ -99,120 +88,6 @@ class Ranking:
         return [int(self._speakers[node]) for node in nodes]
 
 
-@dataclass(slots=True)
-class Matches:
-    """What the posting lists say about all nodes."""
-
-    whole: Floats
-    """(h,) BM25 of each home."""
-    parts: Floats
-    """(n,) BM25 of each node's own text."""
-    covered: Floats
-    """(n,) summed weight of the question's terms that the node itself has."""
-    covered_whole: Floats
-    """(h,) the same for each home."""
-    total: float
-    """Summed weight of all terms of the question."""
-    weights: dict[str, float]
-    """Weight of each term that some node has: its own, times its inverse document frequency."""
-
-
-def match(reader: Reader, weights: dict[str, float], postings: dict[str, Postings] | None = None) -> Matches:
-    """Score every node and every home for weighted terms by BM25."""
-    records = reader.records
-    if len(weights) > MAX_TERMS:
-        weights = dict(sorted(weights.items(), key=lambda item: -item[1])[:MAX_TERMS])
-    if postings is None:
-        postings = reader.postings(weights)
-    n, n_homes = len(records), len(records.homes)
-    out = Matches(
-        np.zeros(n_homes, np.float32),
-        np.zeros(n, np.float32),
-        np.zeros(n, np.float32),
-        np.zeros(n_homes, np.float32),
-        0.0,
-        {},
-    )
-    part_norms = _part_norms(records)
-    home_norms, is_home = _home_norms(records), np.zeros(n, dtype=bool)
-    is_home[records.homes] = True
-    title, about, content = (np.float32(weight) for weight in PART_WEIGHTS)
-    for term, weight in weights.items():
-        found = postings.get(term)
-        if found is None:
-            out.total += weight * PART.idf(0, records.n_texts)
-            continue
-        nodes = found["node"]
-        idf = PART.idf(len(nodes), records.n_texts)
-        out.total += weight * idf
-        out.weights[term] = weight * idf
-        tf = np.asarray(
-            title * found["title"] + about * found["about"] + content * found["content"], dtype=np.float32
-        )
-        out.parts[nodes] += np.float32(weight * idf) * PART.saturate(tf, part_norms[nodes])
-        out.covered[nodes] += np.float32(weight * idf)
-        if n_homes:
-            _match_homes(out, records, found, is_home, home_norms, weight, idf)
-    return out
-
-
-def _match_homes(
-    out: Matches,
-    records: Records,
-    found: Postings,
-    is_home: npt.NDArray[np.bool_],
-    norms: Floats,
-    weight: float,
-    idf: float,
-) -> None:
-    nodes = found["node"]
-    rows = records.home_row[nodes]
-    tf = found["content"] + np.where(
-        is_home[nodes], np.float32(WHOLE_TITLE_WEIGHT) * found["title"], np.float32(0)
-    )
-    inside = (rows >= 0) & (tf > 0)
-    if not inside.any():
-        return
-    sums = np.bincount(rows[inside], weights=tf[inside], minlength=len(records.homes)).astype(np.float32)
-    holding = np.flatnonzero(sums)
-    whole_idf = WHOLE.idf(len(holding), len(records.homes))
-    out.whole[holding] += np.float32(weight * whole_idf) * WHOLE.saturate(sums[holding], norms[holding])
-    out.covered_whole[holding] += np.float32(weight * idf)
-
-
-def _part_norms(records: Records) -> Floats:
-    lengths = np.asarray(records.lengths @ np.array(PART_WEIGHTS, dtype=np.float32), dtype=np.float32)
-    with_content = records.alive & (records.lengths[:, 2] > 0)
-    counted = lengths[with_content] if with_content.any() else lengths[records.alive]
-    return PART.norms(lengths, float(counted.mean()) if len(counted) else 0.0)
-
-
-def _home_norms(records: Records) -> Floats:
-    inside = records.home_row >= 0
-    lengths = np.bincount(
-        records.home_row[inside], weights=records.lengths[inside, 2], minlength=len(records.homes)
-    ).astype(np.float32)
-    lengths += np.float32(WHOLE_TITLE_WEIGHT) * records.lengths[records.homes, 0]
-    return WHOLE.norms(lengths, float(lengths.mean()) if len(lengths) else 0.0)
-
-
-def best_parts(records: Records, parts: Floats) -> Floats:
-    """Sum the best parts of each home: (h,)."""
-    nodes = np.flatnonzero((parts > 0) & (records.home_row >= 0))
-    nodes = nodes[np.argsort(-parts[nodes], kind="stable")]
-    rows = records.home_row[nodes]
-    by_row = np.argsort(rows, kind="stable")
-    sorted_rows = rows[by_row]
-    first = np.ones(len(rows), dtype=bool)
-    first[1:] = sorted_rows[1:] != sorted_rows[:-1]
-    position = np.arange(len(rows))
-    rank = position - np.maximum.accumulate(np.where(first, position, 0)) if len(rows) else position
-    kept = nodes[by_row[rank < BEST_PARTS]]
-    return np.bincount(records.home_row[kept], weights=parts[kept], minlength=len(records.homes)).astype(
-        np.float32
-    )
-
-
 def clue_scores(records: Records, pointers: dict[int, list[Pointer]]) -> Floats:
     """Score each home by what the question names in it: (h,); each thing counts once."""
     scores = np.zeros(len(records.homes), dtype=np.float32)
@@ -256,11 +131,11 @@ def rank(
     if parts.is_long:
         title = {term: 1.0 + math.log(times) for term, times in term_counts(parts.title).items()}
         extra = extra + np.float32(TITLE_WEIGHT) * share_of_best(match(reader, title, postings).whole)
-    commits = _by_file(reader, similar)
+    commits = by_file(reader, similar)
     if commits:
         extra = extra + np.float32(HISTORY_WEIGHT) * share_of_best(commit_scores(reader, similar, commits))
         extra = extra + np.float32(NEAREST_WEIGHT) * nearest_scores(reader, similar, commits)
-    by_name = _by_file(reader, named)
+    by_name = by_file(reader, named)
     if by_name:
         extra = extra + np.float32(NAMED_WEIGHT) * named_scores(reader, named, by_name)
     seen = None
@@ -282,60 +157,6 @@ def rank(
         named_commits=by_name,
         seen=seen,
     )
-
-
-def _by_file(reader: Reader, similar: Sequence[SimilarCommit]) -> dict[int, list[SimilarCommit]]:
-    """Sort commits by the files of the tree that they touched."""
-    found: dict[int, list[SimilarCommit]] = {}
-    numbers = reader.numbers({file for commit in similar for file in commit.files})
-    for commit in similar:
-        if len(commit.files) <= MOST_FILES:
-            for file in commit.files:
-                if file in numbers:
-                    found.setdefault(numbers[file], []).append(commit)
-    return found
-
-
-def nearest_scores(reader: Reader, similar: Sequence[SimilarCommit], commits: Collection[int]) -> Floats:
-    """Score each home by the one past commit most like the question that touched it: (h,)."""
-    return _for_source(reader, commits, lambda ids: nearest(similar, ids))
-
-
-def named_scores(reader: Reader, named: Sequence[SimilarCommit], files: Collection[int]) -> Floats:
-    """Score each home by the past commits that the question names: (h,)."""
-    return _for_source(reader, files, lambda ids: shares(named, ids))
-
-
-def _for_source(
-    reader: Reader, files: Collection[int], say: Callable[[Collection[str]], Mapping[str, float]]
-) -> Floats:
-    """Give homes the scores that are said for the ids of these files, if they are source: (h,)."""
-    records = reader.records
-    source = [file for file in files if records.role[file] == Role.SOURCE and records.home_row[file] >= 0]
-    ids = reader.ids(source)
-    said = say(ids.values())
-    scores = np.zeros(len(records.homes), dtype=np.float32)
-    for number in source:
-        scores[records.home_row[number]] = said.get(ids[number], 0.0)
-    return scores
-
-
-def commit_scores(
-    reader: Reader, similar: Sequence[SimilarCommit], commits: dict[int, list[SimilarCommit]]
-) -> Floats:
-    """Score each home by the past commits like the question that touched it: (h,), not normalised.
-
-    Tests and change logs are touched by every commit, so they take no share of its votes.
-    """
-    records = reader.records
-    ids = reader.ids(commits)
-    source = [ids[number] for number in commits if records.role[number] == Role.SOURCE]
-    said = votes(similar, source)
-    scores = np.zeros(len(records.homes), dtype=np.float32)
-    for number in commits:
-        if records.home_row[number] >= 0:
-            scores[records.home_row[number]] = said.get(ids[number], 0.0)
-    return scores
 
 
 def together(rankings: Sequence[Ranking]) -> Ranking:
@@ -429,19 +250,6 @@ def combine(
         scores[inside] = np.float32(0.5) * own[inside] + np.float32(0.5) * whole[rows] * share
         scores[records.homes] = best_of(rows, scores[inside], len(records.homes))
     return share_of_best(scores)
-
-
-def best_of(rows: Ints, values: Floats, count: int) -> Floats:
-    """Give the greatest value of each row: (count,)."""
-    best = np.zeros(count, dtype=np.float32)
-    np.maximum.at(best, rows, values)
-    return best
-
-
-def share_of_best(scores: Floats) -> Floats:
-    """Divide by the greatest score; zeros stay zeros."""
-    best = float(scores.max()) if len(scores) else 0.0
-    return scores / np.float32(best) if best > 0 else np.zeros_like(scores)
 
 
 def confidence(records: Records, matches: Matches, scores: Floats) -> float:

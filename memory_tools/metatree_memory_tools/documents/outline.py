@@ -15,6 +15,7 @@ from typing import Any
 from metatree.memory_type import Outline, Part
 from metatree_memory_tools.documents.extracted import Extracted, Heading
 from metatree_memory_tools.markdown import slug
+from metatree_memory_tools.unique import UniqueNames
 from metatree_memory_tools.wording import first_sentence, shorten, with_names
 
 SECTION_CHARS = 6_000
@@ -61,7 +62,7 @@ class _Outlining:
         self.name = name
         self.what = what
         self.prose = prose
-        self.used: set[str] = set()
+        self.used = UniqueNames(".")
         self.running = _running_heads(found)
         self.heading_lines = {line for h in found.headings for line in range(h.line, h.line + h.span)}
 
@@ -341,12 +342,7 @@ class _Outlining:
 
     def _id(self, name: str) -> str:
         """Return an id for a part that no other part of the document has."""
-        result, number = name, 1
-        while result in self.used:
-            number += 1
-            result = f"{name}.{number}"
-        self.used.add(result)
-        return f"#{result}"
+        return f"#{self.used.take(name)}"
 
 
 def _nested(headings: Sequence[Heading], last: int) -> list[_Section]:

@@ -22,6 +22,7 @@ from metatree_memory_tools.languages.syntax import (
 )
 from metatree_memory_tools.languages.table import Language
 from metatree_memory_tools.plain_text import PIECE_LINES, PlainText, describe
+from metatree_memory_tools.unique import UniqueNames
 from metatree_memory_tools.wording import first_sentence, is_whole, shorten, with_names
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class _Reading:
         self.shown = shown
         self.lines = file.lines
         self.owned = bytearray(len(self.lines) + 2)
-        self.names: set[str] = set()
+        self.names = UniqueNames("@")
         self.comments = bytearray(len(self.lines) + 2)
         """One byte for each line: whether it is nothing but a comment or an attribute."""
 
@@ -204,7 +205,7 @@ class _Reading:
 
     def _part(self, found: _Found, prefix: str) -> Part:
         name = found.name if not found.scope or found.type == "impl" else f"{found.scope}.{found.name}"
-        qualified = self._unique(("impl " if found.type == "impl" else "") + prefix + name)
+        qualified = self.names.take(("impl " if found.type == "impl" else "") + prefix + name)
         inside = prefix + (found.scope if found.type == "impl" else name)
         comment = self._comment_above(found)
         summary = first_sentence(comment)
@@ -239,14 +240,6 @@ class _Reading:
             parts=parts,
             attributes=attributes,
         )
-
-    def _unique(self, name: str) -> str:
-        result, number = name, 1
-        while result in self.names:
-            number += 1
-            result = f"{name}@{number}"
-        self.names.add(result)
-        return result
 
     def _remainder(
         self,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metatree_routers.blocks import unpack
 from metatree_routers.index import Reader, TextIndex
-from metatree_routers.ranking import PART, match
+from metatree_routers.matching import PART, match
 from metatree_routers.tables import MAX_SEGMENTS
 from metatree_routers.text import terms
 

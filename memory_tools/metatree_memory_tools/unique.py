@@ -1,0 +1,34 @@
+"""Names that no two parts of a file share: the second of a name is numbered, in the same time as the first."""
+
+from __future__ import annotations
+
+
+class UniqueNames:
+    """Hands out names, each once.
+
+    Args:
+        mark: stands between a name and its number.
+        first: number of the second part of a name.
+
+    Example:
+        >>> names = UniqueNames("@")
+        >>> names.take("read"), names.take("read"), names.take("read@2"), names.take("read")
+        ('read', 'read@2', 'read@2@2', 'read@3')
+    """
+
+    def __init__(self, mark: str, first: int = 2) -> None:
+        self._mark = mark
+        self._first = first
+        self._taken: set[str] = set()
+        self._next: dict[str, int] = {}
+
+    def take(self, name: str) -> str:
+        """Return the name, or the name with the first number that nobody has."""
+        result = name
+        if name in self._taken:
+            number = self._next.get(name, self._first)
+            while (result := f"{name}{self._mark}{number}") in self._taken:
+                number += 1
+            self._next[name] = number + 1
+        self._taken.add(result)
+        return result
