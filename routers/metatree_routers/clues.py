@@ -13,17 +13,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from metatree_routers.frames import CODE_SUFFIXES, frames
+from metatree_routers.frames import CODE_SUFFIXES, frames, is_frame, is_python_frame
 from metatree_routers.index import Reader
 from metatree_routers.node_text import path_ends
 from metatree_routers.postings import Postings
 from metatree_routers.sections import CODE, PROSE, TITLE, TRACEBACK, Sections
 
 _PATH = re.compile(rf"(?<![\w.~+/\\-])(?:[A-Za-z]:)?[\w.~+/\\-]*[\w-]\.(?:{CODE_SUFFIXES})\b(?!\.\w)")
-_LINKED = re.compile(rf"https?://[^/\s]+/([^\s?#()<>\"']+\.(?:{CODE_SUFFIXES}))(?![\w.-])")
+_LINKED = re.compile(rf"https?://[^/\s]+/([^\s?#()<>\"']+\.(?:{CODE_SUFFIXES}))(?![\w.-]|(?:\?[^\s:]*)?:\d)")
+"""A page, and not the place in a script that a browser was at: those are frames."""
 _NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->|(?<=\w)#(?=[a-z]))[A-Za-z_]\w*){0,9}")
 _MEMBER = re.compile(r"::|->|#")
 """What stands between the names of a thing and of what is in it, in C++, Rust, PHP, Java and Ruby."""
+_VERSIONED = re.compile(r"(?<=[^/])[-@]v?\d{1,9}(?:\.\d{1,9}){1,3}[^/]{0,40}(?=/)")
+"""What a folder of an installed package has that the folder of its source has not: `axum-0.7.4/src/`, `gin@v1.9.1/`."""
+_ABOVE = re.compile(r"^(?:(?:~|\.*)/+)+")
 _TICKED = re.compile(r"(?<!`)`+([^`\n]{2,120})`+")
 _IMPORT_FROM = re.compile(r"^[^\w\n]*from\s+([\w.]+)\s+import\s+\(?([^#\n]*(?:\n\s+[\w, ]+)*)", re.MULTILINE)
 _IMPORT = re.compile(r"^[^\w\n]*import\s+([\w., ]+)", re.MULTILINE)
@@ -46,6 +50,8 @@ class Clue:
     text: str
     """A path, or a name with dots."""
     weight: float
+    traced: bool = False
+    """Whether it stands in a stack trace, and not in a sentence or a message that names a line of a file."""
 
 
 def find_clues(parts: Sections) -> list[Clue]:
@@ -53,7 +59,7 @@ def find_clues(parts: Sections) -> list[Clue]:
     best: dict[tuple[str, str], Clue] = {}
     for clue in _all_clues(parts):
         key = (clue.kind, clue.text)
-        if key not in best or clue.weight > best[key].weight:
+        if key not in best or (clue.weight, clue.traced) > (best[key].weight, best[key].traced):
             best[key] = clue
         if len(best) >= _MAX_CLUES:
             break
@@ -67,8 +73,11 @@ def _all_clues(parts: Sections) -> Iterator[Clue]:
             yield Clue("link", linked.group(1), LINK_WEIGHT)
     for section, text in parts.texts().items():
         weight = SECTION_WEIGHT[section]
+        traced = section == TRACEBACK or any(
+            is_frame(line) or is_python_frame(line) for line in text.split("\n")
+        )
         for frame in frames(text):
-            yield Clue("frame", _clean_path(frame), FRAME_WEIGHT)
+            yield Clue("frame", _clean_path(frame), FRAME_WEIGHT, traced)
         if section != TRACEBACK:
             for match in _PATH.finditer(text):
                 yield Clue("path", _clean_path(match.group()), weight)
@@ -96,8 +105,14 @@ def _looks_like_code(name: str) -> bool:
     return "." in name or "_" in name.strip("_") or bool(re.search(r"[a-z][A-Z]|[A-Z]{2}[a-z]", name))
 
 
+def _ends(path: str) -> list[str]:
+    """The ends of a path, also without the version that a folder in it has; the longest first."""
+    ends = dict.fromkeys(end for spelled in (path, _VERSIONED.sub("", path)) for end in path_ends(spelled))
+    return sorted(ends, key=lambda end: -end.count("/"))
+
+
 def _clean_path(path: str) -> str:
-    return path.replace("\\", "/").lstrip("./~")
+    return _ABOVE.sub("", path.replace("\\", "/"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +138,7 @@ class Resolver:
 
     def _terms(self, clue: Clue) -> Iterator[str]:
         if clue.kind in ("path", "frame", "link"):
-            yield from path_ends(clue.text)
+            yield from _ends(clue.text)
             return
         parts = clue.text.split(".")
         for start in range(len(parts)):
@@ -138,16 +153,19 @@ class Resolver:
     def pointers(self) -> list[Pointer]:
         """Return what the clues point to, nothing for clues that say nothing about this tree."""
         found: list[Pointer] = []
-        frame_seen = 0
+        frame_seen = traced_seen = 0
         for clue in self._clues:
             if clue.kind == "frame":
-                pointers = self._path(clue, "in the traceback")
+                pointers = self._path(clue, "")
                 if pointers:
                     strength = 0.5**frame_seen
                     frame_seen += 1
-                    label = (
-                        "innermost frame of the traceback" if frame_seen == 1 else "named in the traceback"
-                    )
+                    label = "named with a line"
+                    if clue.traced:
+                        label = (
+                            "named in the traceback" if traced_seen else "innermost frame of the traceback"
+                        )
+                        traced_seen += 1
                     pointers = [Pointer(p.node, p.strength * strength, label, clue) for p in pointers]
             elif clue.kind == "path":
                 pointers = self._path(clue, f"names `{clue.text}`")
@@ -164,7 +182,7 @@ class Resolver:
 
     def _path(self, clue: Clue, reason: str) -> list[Pointer]:
         """The longest end of the path that a file has; a bare file name counts less, `__init__.py` not at all."""
-        for end in reversed(list(path_ends(clue.text))):
+        for end in _ends(clue.text):
             nodes = self._nodes(end)
             bare = end.count("/") == 1
             if nodes and len(nodes) <= MAX_DEFINERS and not (bare and end == "/__init__.py"):

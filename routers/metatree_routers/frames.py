@@ -19,28 +19,33 @@ CODE_SUFFIXES = (
 
 _PYTHON = re.compile(r'File "([^"\n]+\.py)", line \d+|^[ \t]*(\S+\.py):\d+: ', re.MULTILINE)
 _JAVA = re.compile(
-    r"\bat (?:[\w.-]+(?:@[\w.-]+)?/)*((?:\w+\.)*)[\w$]+\.[\w$<>]+\((\w+\.(?:java|kt|scala|groovy)):\d+\)"
+    r"\bat (?:[\w.-]*(?:@[\w.-]*)?/)*((?:\w+\.)*)[\w$]+\.[\w$<>-]+\((\w+\.(?:java|kt|scala|groovy)):\d+\)"
 )
 _OTHER = re.compile(
     rf"(?<![\w@$.~+/\\-])((?:[A-Za-z]:)?[\w@$.~+/\\-]*[\w-]\.(?!py)(?:{CODE_SUFFIXES}))"
-    r"(?::(?:line )?\d|\(\d+[,)]|,? (?:on )?line \d)"
+    r"(?:(?:\?[\w=&.%-]{1,200})?:(?:line )?\d|\(\d+[,)]|\"?,? (?:on )?line \d)"
 )
 _IS_PYTHON = re.compile(r'^\W*File "[^"]+", line \d+|^\S+\.py:\d+: ')
 _IS_OTHER = re.compile(
     r"""
     \s* (?:
-        at [ ] (?: (?: async | new ) [ ] )? [\w.$<>\[\]@/:~-]+ (?: [ ] \[as [ ] \w+\] )?
-            [ ]? \( [^()]* (?: :\d+ | <anonymous> | native | Native [ ] Method | Unknown [ ] Source ) \) .*  # V8, Java
-      | at [ ] (?: [\w`<>\[\]]+ \. )+ [\w`<>\[\]]+ \( [^()]* \) (?: [ ] in [ ] .+ )?  # C#
-      | at [ ] (?: file:// )? /? [\w./@$~-]+ : \d+ (?: : \d+ )? \s*  # V8, Rust
+        at [ ] (?: (?: async | new | [\w.$]+\.[gs]et | [gs]et ) [ ] )? [\w.$<>\[\]@/:~*-]+ (?: [ ] \[as [ ] \w+\] )?
+            [ ]? \( [^()]* (?: :\d+ | index [ ] \d+ | <anonymous> | native | Native [ ] Method | Unknown [ ] Source )
+            \) .*  # V8, Java
+      | at [ ] (?: [\w`<>\[\]]+ \.{1,2} )+ [\w`<>\[\]]+ \( [^()]* \) (?: [ ] in [ ] .+ )?  # C#
+      | at [ ] (?! \d+:\d+ ) (?: [a-z-]+:// [^\s()]+ | (?: [A-Za-z]: )? [\w./\\@$~-]+ )
+            : \d+ (?: : \d+ )? \s*  # V8, Rust
+      | [\w$./<>*\[\]-]* @ [a-z-]+:// \S+ : \d+ : \d+  # Firefox, Safari
       | \.\.\. [ ] \d+ [ ] (?: more | common [ ] frames ) .*  # Java
-      | (?: \d+: [ ] )? (?: from [ ] )? \S+ \.rb : \d+ :in [ ] [`'] [^`']* '  # Ruby
-      | \S+ \.go : \d+ (?: [ ] \+0x[0-9a-f]+ )? \s* | goroutine [ ] \d+ [ ] \[ .*  # Go
-      | created [ ] by [ ] \S+ \. \S+ .*
-      | \d+: \s+ (?: 0x[0-9a-f]+ [ ] - [ ] )? [\w<>{}$&, ]+ :: \S.*  # Rust
-      | \# \d+ \s+ (?: 0x[0-9a-f]+ [ ] in [ ] | \S+ \(\d+\): | \{main\} | .* \b at [ ] \S+ : \d+
-            | \S+ [ ]+ \( (?: package | file | dart ) : ) .*  # gdb, PHP, Dart
+      | (?: \d+: [ ] )? (?: from [ ] )? \S+ : \d+ :in [ ] [`'] [^`']* '  # Ruby
+      | \S+ \.go : \d+ (?: [ ] \+0x[0-9a-f]+ | [ ] \(0x[0-9a-f]+\) )? \s* | goroutine [ ] \d+ [ ] \[ .*  # Go
+      | created [ ] by [ ] \S+ \. \S+ (?: [ ] in [ ] goroutine [ ] .* )?
+      | \d+: \s++ (?: 0x[0-9a-f]+ [ ] - [ ] )? (?: < .* :: .* | [\w{}$]+ :: (?: \S+ | [^<]* < .* ) )  # Rust
+      | \# \d+ \s++ (?: 0x[0-9a-f]+ [ ] in [ ] | \S+ \(\d+\): | \[internal [ ] function\]: | \{main\}
+            | .* \) [ ] at [ ] \S+ : \d+ | \S+ [ ]+ \( (?: package | file | dart ) : ) .*  # gdb, PHP, Dart
+      | ==\d+== \s++ (?: at | by ) [ ] 0x[0-9A-F]+: [ ] .*  # Valgrind
       | \( \w+ (?: [ ] [\d.]+ )? \) [ ] \S+ \.exs? : \d+ : .*  # Elixir
+      | \S+ \.lua : \d+ : [ ] in [ ] .*  # Lua
     )
     """,
     re.VERBOSE,

@@ -11,7 +11,7 @@ from metatree_routers.titles import title_term
 from metatree_routers.toolsets import TOOL_KINDS
 
 _ASSIGNED = re.compile(r"^(?: {4}|\t)?([A-Za-z_]\w{2,})[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
-_OVERLOAD = re.compile(r"@\d+$|<.*>|[?!=]$")
+_OVERLOAD = re.compile(r"[?!=]?@\d+$|<.*>|[?!=]$")
 """What tells definitions of one name apart, and what a name has that nobody says: `read@2`, `List<T>`, `empty?`."""
 _MAX_SUFFIX = 6
 _JOINED = re.compile(r"[_\-/{}.]+|(?<=[a-z0-9])(?=[A-Z])")

@@ -16,6 +16,8 @@ from posixpath import splitext
 import numpy as np
 import numpy.typing as npt
 
+from metatree_routers.frames import CODE_SUFFIXES
+
 
 class Role(IntEnum):
     """The part that a file plays."""
@@ -85,40 +87,41 @@ _GENERATED_FOLDERS = frozenset({"dist", "node_modules", "bower_components", "__s
 _DOCUMENT_SUFFIXES = frozenset(
     {".md", ".mdx", ".markdown", ".rst", ".txt", ".html", ".adoc", ".tex", ".ipynb", ".pdf"}
 )
-_GENERATED_SUFFIXES = frozenset({".lock", ".map", ".snap", ".prebuilt"})
-_LOGS = frozenset(
-    {
-        "changelog",
-        "changes",
-        "history",
-        "news",
-        "release",
-        "releases",
-        "authors",
-        "contributors",
-        "license",
-        "copying",
-    }
+_GENERATED_SUFFIXES = frozenset({".lock", ".snap", ".prebuilt"})
+_CODE = rf"\.(?:{CODE_SUFFIXES})"
+_NO_LOG = re.compile(rf".*(?:{_CODE}|\.(?:ya?ml|json|toml|xml|ini|cfg))")
+"""`history.py` is about what has been, and is not a log of it."""
+_LOG_STEM = re.compile(
+    r"changelog|changes|history|news|releases?|relnotes|authors|contributors|(?:un)?licen[cs]e(?:[_-].*)?|copying|notice"
 )
+_LOG_FOLDERS = frozenset({"whatsnew", "changelog", "changes", "newsfragments"})
 _TEST_NAME = re.compile(
-    r"""
-    (?: ^ test_ .*                                       # test_api.py
-      | .* [_.-] (?: test | tests | spec | test-d )      # api_test.go, api.test.js, api.spec.ts
-      | .* \.feature
-    ) (?: \. \w+ )?
+    rf"""
+    test_ .*                                                  # test_api.py
+    | .* [_.-] (?: tests? | test-d ) (?: \. \w+ )?             # api_test.go, api.test.js, api.test-d.ts
+    | (?: test- .* | .* [_.-] (?: spec | unittests? | cy ) ) {_CODE}  # api_spec.rb, api.spec.ts, api_unittest.cc
+    | .* \. (?: feature | phpt | bats | t )
     """,
     re.VERBOSE,
 )
 _TEST_CLASS = re.compile(
-    r"(?:[a-z0-9]Tests?|[a-z0-9]TestCase|[a-z]Spec|^Test[A-Z]\w*)\.(?:java|kt|scala|groovy|cs|php|swift)$"
+    r"(?:[a-z0-9]Tests?|[a-z0-9]TestCase|^Test[A-Z]\w*)\.(?:java|kt|scala|groovy|cs|php|swift)$"
+    r"|[a-z]Spec\.(?:scala|groovy)$"
 )
-"""A class of tests, by the capital that begins the word."""
+"""A class of tests, by the capital that begins the word; `TypeSpec.java` is none."""
+_TEST_FOLDER = re.compile(
+    r".*[._-][Tt]ests|.*\.Test|.*[a-z]Tests|(?:android|common|integration|jvm|js|native|unit)Test"
+)
+"""`Acme.Till.Tests`, `TillTests`, `integration-tests`, `androidTest`; `tokio-test` is a library."""
 _GENERATED_NAME = re.compile(
     r"""
     .* [.-] min \. (?: js | css | mjs | cjs )
-    | (?: package-lock | npm-shrinkwrap | composer\.lock ) (?: \.json )? | pnpm-lock\.yaml | go\.sum
-    | .* _pb2 (?: _grpc )? \. pyi? | .* \.pb (?: \.gw )? \. (?: go | cc | h )
-    | .* \. (?: g | freezed ) \.dart | .* \.designer\.cs | .* \.generated\. \w+ | zz_generated .*
+    | (?: package-lock | npm-shrinkwrap | composer\.lock ) (?: \.json )? | pnpm-lock\.yaml | go (?:\.work)? \.sum
+    | gradle\.lockfile | package\.resolved | .* \. (?: js | css | mjs | cjs | ts ) \.map
+    | .* _pb2 (?: _grpc )? \. pyi? | .* \.pb (?: \.gw )? \. (?: go | cc | h | swift | dart )
+    | .* _pb (?: \.d )? \. (?: js | ts | rb )
+    | .* \. (?: g | gr | freezed | mocks ) \.dart | .* \. (?: designer | g | g\.i ) \.cs | .* \.tab \. [ch]
+    | .* \.generated\. \w+ | zz_generated .*
     """,
     re.VERBOSE,
 )
@@ -129,11 +132,18 @@ _SETTINGS_NAME = re.compile(
     | .* \.config\.[cm]?[jt]s | \..* rc (?:\.\w+)? | karma\.conf\.\w+ | (?: grunt | gulp | jake ) file .*
     | cargo\.toml | go\.mod | go\.work | pom\.xml | .* \.gradle (?:\.kts)? | .* \.(?: cs | fs | vcx ) proj | .* \.sln
     | build\.(?: sbt | xml | zig\.zon ) | gemfile | .* \.gemspec | rakefile | mix\.exs | package\.swift | .* \.podspec
-    | makefile (?:\..*)? | .* \.mk | cmakelists\.txt | .* \.cmake | configure\.ac | meson\.build | .* \.bazel
-    | dockerfile .* | docker-compose .* | vagrantfile | jenkinsfile | appveyor\.yml | codecov\.yml
+    | (?: gnu )? makefile (?:\..*)? | .* \.mk | cmakelists\.txt | .* \.cmake | configure\.ac | meson\.build | .* \.bazel
+    | (?: .* \.)? (?: dockerfile | containerfile ) | (?: dockerfile | containerfile ) [.-] .*
+    | docker-compose .* | vagrantfile | jenkinsfile | (?: appveyor | codecov | azure-pipelines | mkdocs ) \.yml
+    | (?: netlify | clippy | rustfmt | deny ) \.toml
+    | rust-toolchain (?:\.toml)? | gradle (?:-wrapper)? \.properties | (?: jsconfig | tslint | turbo ) \.json
+    | pnpm-workspace\.yaml | pubspec\.yaml | (?: phpunit | psalm ) \.xml (?:\.dist)? | phpstan\.neon (?:\.dist)?
+    | directory\.build\.(?: props | targets ) | .* \.cabal | .* \.bzl | .* \.spec | flake\.nix | podfile | justfile
     """,
     re.VERBOSE,
 )
+_READS_SETTINGS = re.compile(rf"(?:dockerfile|containerfile|docker-compose|makefile).*{_CODE}")
+"""`dockerfile.go` is about such a file, and is none."""
 
 # Of the score in a long report, which is about a file to change, and in a question, which a document may answer best.
 _IN_REPORT = {
@@ -184,7 +194,7 @@ def role_of(path: str) -> Role:
         >>> [role_of(path).name for path in ("src/app.py", "tests/test_app.py", "CHANGES.rst", "dist/app.min.js")]
         ['SOURCE', 'TEST', 'LOG', 'GENERATED']
     """
-    spelled = path.rstrip("/").rpartition("/")[2]
+    spelled = path.rstrip("/").split("/")
     *above, name = path.lower().rstrip("/").split("/")
     folders, suffix = set(above), splitext(name)[1]
     stem = name.partition(".")[0]
@@ -192,19 +202,19 @@ def role_of(path: str) -> Role:
         return Role.GENERATED
     if folders & _TEST_FOLDERS or stem in ("conftest", "test", "tests"):
         return Role.TEST
-    if _TEST_NAME.fullmatch(name) or _TEST_CLASS.search(spelled):
+    if _TEST_NAME.fullmatch(name) or _TEST_CLASS.search(spelled[-1]):
+        return Role.TEST
+    if any(map(_TEST_FOLDER.fullmatch, spelled[:-1])):
         return Role.TEST
     if folders & _VENDOR_FOLDERS:
         return Role.VENDORED
-    if (
-        suffix in (".po", ".pot")
-        or stem in _LOGS
-        or folders & {"whatsnew", "changelog", "changes", "newsfragments"}
-    ):
+    if suffix in (".po", ".pot"):
+        return Role.LOG
+    if (_LOG_STEM.fullmatch(stem) or folders & _LOG_FOLDERS) and not _NO_LOG.fullmatch(name):
         return Role.LOG
     if folders & _SIDE_FOLDERS:
         return Role.SIDE
-    if _SETTINGS_NAME.fullmatch(name):
+    if _SETTINGS_NAME.fullmatch(name) and not _READS_SETTINGS.fullmatch(name):
         return Role.SETTINGS
     if suffix in _DOCUMENT_SUFFIXES or folders & _DOCUMENT_FOLDERS:
         return Role.DOCUMENT

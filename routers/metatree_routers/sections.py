@@ -153,7 +153,10 @@ def sections(question: str) -> Sections:
 def _sections(question: str) -> Sections:
     question = question.replace("\r\n", "\n").strip()
     title, _, body = question.partition("\n")
-    title, body = title.strip(), _COMMENT.sub(" ", body)
+    closed, end, rest = body.rpartition(
+        "-->"
+    )  # a comment without an end is none, and is not looked for in vain
+    title, body = title.strip(), _COMMENT.sub(" ", closed + end) + rest
     links = tuple(dict.fromkeys(_URL.findall(f"{title}\n{body}")))
     if not body.strip() or len(question) < _LONG_CHARS:
         return Sections(title=question, links=links)

@@ -165,6 +165,29 @@ def test_the_last_frame_inside_the_tree_counts_most(code_tree: Tree) -> None:
     assert "traceback" not in reasons.get("shop/text.py", "")  # json/text.py is a file of another package
 
 
+def test_a_line_that_a_message_names_is_no_frame_of_a_traceback(code_tree: Tree) -> None:
+    message = (
+        "Warnings\n\nIt compiles, but see shop/text.js:12:5: warning: unused. " + "We do not know why. " * 20
+    )
+    code_tree.add(Node("shop/text.js", "text.js", "", kind="file", content="//"), parent="shop")
+    reasons = {f.path: f.reason for f in rank_files(TextEvidence(code_tree), code_tree, message, 5)}
+    assert "named with a line" in reasons["shop/text.js"]
+    assert "traceback" not in reasons["shop/text.js"]
+
+
+def test_a_package_is_the_folder_that_has_its_name_without_the_version(code_tree: Tree) -> None:
+    for folder in ("axum", "axum-extra"):
+        code_tree.add(Node(folder, folder, "", kind="folder"), parent=".")
+        code_tree.add(Node(f"{folder}/src/mod.rs", "mod.rs", "", kind="file", content="//"), parent=folder)
+    panic = (
+        "It panics\n\nat /me/.cargo/registry/src/index.crates.io-6f17d2/{}/src/mod.rs:27:9\n\n" + "Why? " * 60
+    )
+    for installed, folder in (("axum-0.7.4", "axum"), ("axum-extra-0.9.2-rc.1", "axum-extra")):
+        found = rank_files(TextEvidence(code_tree), code_tree, panic.format(installed), 9)
+        framed = [file.path for file in found if "frame of the traceback" in file.reason]
+        assert framed == [f"{folder}/src/mod.rs"]
+
+
 def test_a_linked_file_is_found_and_one_of_another_project_is_not(code_tree: Tree) -> None:
     issue = "Sums are wrong\n\nSomething is off by one, see {}#L12-L14. " + "We do not know why. " * 20
     link = "https://example.org/me/shop/blob/0a1b2c3/"

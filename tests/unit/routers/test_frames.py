@@ -130,6 +130,43 @@ def test_a_stack_trace_names_its_files(trace: str, paths: list[str], others: int
 
 
 @pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("\tat app//com.acme.Till.pay(Till.java:12)", "com/acme/Till.java"),
+        ("\tat app/app@1.2/com.acme.TillKt.pay-IoAF18A(Till.kt:12)", "com/acme/Till.kt"),
+        ("    at async Promise.all (index 0)", ""),
+        ("    at Till.get open [as open] (/app/till.js:1:2)", "/app/till.js"),
+        ("    at C:\\app\\till.js:1:2", "C:\\app\\till.js"),
+        ("    at http://localhost:80/app/till.js?v=3f:1:2", "80/app/till.js"),
+        ("pay@http://localhost/app/till.js:1:2", "//localhost/app/till.js"),
+        ("@webpack-internal:///./app/till.vue:1:2", "///./app/till.vue"),
+        ("   at Acme.Till..ctor(String amount) in /app/Till.cs:line 42", "/app/Till.cs"),
+        ("\tfrom /gems/acme-1.0/exe/acme:18:in `<top (required)>'", ""),
+        ("#2 [internal function]: Acme\\Till->pay()", ""),
+        ("==42==    by 0x10915F: pay (till.c:310)", "till.c"),
+        (
+            "/go/pkg/mod/acme.org/till@v1.2.3/till.go:174 (0x8c1d2a)",
+            "/go/pkg/mod/acme.org/till@v1.2.3/till.go",
+        ),
+        ("created by net/http.(*Server).Serve in goroutine 1", ""),
+        ("  12: <alloc::boxed::Box<F,A> as core::ops::FnOnce<Args>>::call_once", ""),
+        ("   3: <&F as Fn<A>>::call", ""),
+        ("   4: std::rt::lang_start::{{closure}}", ""),
+        ("\tlib/till.lua:12: in function 'pay'", "lib/till.lua"),
+    ],
+)
+def test_runtimes_write_frames_in_many_ways(line: str, path: str) -> None:
+    assert is_frame(line)
+    assert list(frames(line)) == ([path] if path else [])
+
+
+def test_a_place_is_told_in_words_as_well() -> None:
+    assert list(frames('Called from Till.pay in file "src/till.ml", line 12, characters 3-4')) == [
+        "src/till.ml"
+    ]
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "at noon (or later) it fails: see below",
@@ -141,6 +178,12 @@ def test_a_stack_trace_names_its_files(trace: str, paths: list[str], others: int
         "see lib/core/settle.js:19",
         "It fails at settle (in lib/core/settle.js:19)",
         "from lib/a.rb, line 3",
+        "#3 it happens at startup:3 for me",
+        "2: use foo::bar here",
+        "2: std::vector is what I use",
+        "created by acme.org in spring",
+        "at 10:30",
+        "write to me@acme.org:1:2",
         "",
     ],
 )
@@ -173,13 +216,52 @@ def test_members_are_named_in_many_ways(text: str, name: str) -> None:
     assert name in [clue.text for clue in find_clues(sections(text)) if clue.kind == "name"]
 
 
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("https://github.com/axios/axios/blob/v1.x/lib/core/settle.js", "link"),
+        ("https://github.com/axios/axios/blob/v1.x/lib/core/settle.js#L12-L20", "link"),
+        ("https://example.org/settle.js?raw=true", "link"),
+        ("at settle (http://localhost:5173/lib/core/settle.js:19:12)", "frame"),
+        ("at settle (http://localhost:5173/lib/core/settle.js?t=16983:19:12)", "frame"),
+    ],
+)
+def test_the_scripts_of_a_browser_are_no_links(address: str, kind: str) -> None:
+    kinds = {clue.kind for clue in find_clues(sections(f"It stops\n{address}")) if "settle.js" in clue.text}
+    assert kind in kinds
+    assert len(kinds & {"link", "frame"}) == 1
+
+
 @pytest.mark.parametrize("path", ["lib/core/settle.js", "src/Carbon/Units.php", "jv.c", "src\\Till.cs"])
 def test_files_of_any_language_are_named(path: str) -> None:
     clues = [clue.text for clue in find_clues(sections(f"The fault is in {path}, I think"))]
     assert path.replace("\\", "/") in clues
 
 
+@pytest.mark.parametrize(
+    ("named", "path"),
+    [
+        (".github/scripts/pay.js", ".github/scripts/pay.js"),
+        (".eslintrc.cjs", ".eslintrc.cjs"),
+        ("./src/till.rs", "src/till.rs"),
+        ("../../src/till.rs", "src/till.rs"),
+        (".../src/till.rs", "src/till.rs"),
+        ("~/src/till.rs", "src/till.rs"),
+        ("/src/till.rs", "src/till.rs"),
+    ],
+)
+def test_a_path_keeps_the_dot_of_a_hidden_file(named: str, path: str) -> None:
+    assert path in [clue.text for clue in find_clues(sections(f"Wrong in {named}")) if clue.kind == "path"]
+
+
 @given(st.text(alphabet="at #0(:1.)/\\x-jsrb<>[]_\n", max_size=400))
 def test_any_text_has_frames_or_none(text: str) -> None:
     assert all(path in text or path.rpartition("/")[2] in text for path in frames(text))
     assert all(isinstance(is_frame(line), bool) for line in text.split("\n"))
+
+
+@pytest.mark.parametrize("start", ["#0 ", "0: ", "at ", "(a ", ""])
+@pytest.mark.parametrize("blank", [" ", "\t", "\r"])
+def test_a_line_of_blanks_is_read_once(start: str, blank: str) -> None:
+    """Took minutes while the time grew with the square of the length."""
+    assert not is_frame(f"{start}{blank * 200_000}!")

@@ -247,3 +247,11 @@ def test_a_request_of_one_step_has_no_steps() -> None:
     assert steps_asked("Could you please help me? I want the weather in Oslo.") == []
     assert steps_asked("Show the weather in Oslo and draw a chart of it.") == ["weather Oslo", "draw chart"]
     assert len(steps_asked("Take a walk. " * 50)) == 12
+
+
+@pytest.mark.parametrize("name", ["empty?", "empty?@2", "empty!", "empty=@3", "empty<T>", "empty"])
+def test_a_definition_is_found_by_the_name_that_people_say(name: str) -> None:
+    node = Node(
+        id=f"till.rb::Till.{name}", title=f"Till.{name}", kind="definition", attributes={"path": "till.rb"}
+    )
+    assert set(NodeText.of(node, "").exact) >= {"=Till.empty", "=empty"}

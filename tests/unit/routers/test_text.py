@@ -203,6 +203,48 @@ def test_a_question_without_end_is_cut() -> None:
         ("api/till_pb2.py", Role.GENERATED),
         ("src/distance.py", Role.SOURCE),
         ("src/admin.js", Role.SOURCE),
+        ("docs/changes/123.feature.rst", Role.LOG),
+        ("src/TypeSpec.java", Role.SOURCE),
+        ("src/TillSpec.scala", Role.TEST),
+        ("lib/till_spec.rb", Role.TEST),
+        ("packaging/till.spec", Role.SETTINGS),
+        ("api/till-spec.yaml", Role.SOURCE),
+        ("base/till_unittest.cc", Role.TEST),
+        ("src/test-till.c", Role.TEST),
+        ("web/till.cy.ts", Role.TEST),
+        ("Zend/closure_001.phpt", Role.TEST),
+        ("t/pay.t", Role.TEST),
+        ("src/Acme.Till.Tests/Fakes.cs", Role.TEST),
+        ("TillTests/Fakes.swift", Role.TEST),
+        ("app/src/androidTest/java/Fakes.kt", Role.TEST),
+        ("integration-tests/src/fakes.rs", Role.TEST),
+        ("contests/Entry.java", Role.SOURCE),
+        ("tokio-test/src/io.rs", Role.SOURCE),
+        ("Dockerfile", Role.SETTINGS),
+        ("Dockerfile.dev", Role.SETTINGS),
+        ("build/app.Dockerfile", Role.SETTINGS),
+        ("parser/dockerfile.go", Role.SOURCE),
+        ("parser/dockerfile_parser.py", Role.SOURCE),
+        ("tidy/makefile.rb", Role.SOURCE),
+        ("Makefile.am", Role.SETTINGS),
+        ("gulpfile.js", Role.SETTINGS),
+        ("phpunit.xml.dist", Role.SETTINGS),
+        ("pnpm-workspace.yaml", Role.SETTINGS),
+        ("go.work.sum", Role.GENERATED),
+        ("web/app.js.map", Role.GENERATED),
+        ("src/libtill.map", Role.SOURCE),
+        ("api/till_pb.d.ts", Role.GENERATED),
+        ("src/Till.g.cs", Role.GENERATED),
+        ("src/parser.tab.c", Role.GENERATED),
+        ("src/release.c", Role.SOURCE),
+        ("shop/builders/changes.py", Role.SOURCE),
+        ("src/changes/Change.java", Role.SOURCE),
+        ("web/history.ts", Role.SOURCE),
+        (".github/workflows/release.yml", Role.SETTINGS),
+        ("LICENSE-MIT", Role.LOG),
+        ("LICENCE.txt", Role.LOG),
+        ("docs/changes/123.bugfix.rst", Role.LOG),
+        ("HISTORY", Role.LOG),
     ],
 )
 def test_a_path_tells_the_role_of_a_file(path: str, role: Role) -> None:
@@ -213,6 +255,11 @@ def test_a_role_that_is_asked_for_is_not_held_back() -> None:
     assert factors(["redirect"], is_report=True)[Role.TEST] < 1
     assert factors(["redirect", "test"], is_report=True)[Role.TEST] == 1
     assert factors([], is_report=False)[Role.SOURCE] == 1
+
+
+def test_comments_are_left_out_and_what_only_begins_like_one_is_kept() -> None:
+    parts = sections(f"Title\n\n<!-- one --> A <!-- two\n\nthree --> B <!-- never ends. {'More. ' * 60}")
+    assert " ".join(parts.prose.split()).startswith("A B <!-- never ends. More.")
 
 
 @pytest.mark.parametrize(
@@ -232,6 +279,7 @@ def test_a_role_that_is_asked_for_is_not_held_back() -> None:
         "from a import ",
         "#1 ",
         "1-1-",
+        "<!--",
     ],
 )
 def test_a_question_that_is_made_to_be_slow_is_cut_like_any_other(piece: str) -> None:
