@@ -19,7 +19,7 @@ from benchmarks.retrieval.code import HISTORY, OPEN, PLAIN, Issue, ranked_issues
 from benchmarks.retrieval.dataset import BASELINE, OURS, Notes, Options, Outcome
 
 PER_REPOSITORY = 25
-"""Fixes of each repository, evenly from its history."""
+"""Fixes of each repository, evenly from its history; the newest where there are fewer than twice as many."""
 MOST_GOLD = 3
 MOST_FILES = 12
 LEAST_WORDS = 8
@@ -57,7 +57,7 @@ _NO_SOURCE = re.compile(
 )
 _FIX = r"\b(fix|fixed|fixes|bug|crash|incorrect|wrong|regression)\b"
 _CHORE = re.compile(
-    r"\b(typo|lint|dependabot|bump|changelog|docs?|comment|readme|warning|tests?|ci|release|format)\b",
+    r"\b(typo|lint|dependabot|bump|changelog|docs?|readme|warning|tests?|ci|release)\b",
     re.IGNORECASE,
 )
 _TRAILER = re.compile(
@@ -82,13 +82,12 @@ def asked(message: str) -> str:
     """Return what a commit says, without lines on people and other commits, and without numbers of issues.
 
     Example:
-        >>> asked("Drop the body (#12)\\n\\nFixes #11\\nSigned-off-by: me")
-        'Drop the body'
+        >>> asked("Fix the body (#12)\\n\\nFixes #11\\nSigned-off-by: me")
+        'Fix the body'
     """
-    lines = [
-        line for line in message.split("\n") if len(line.split()) > 6 or not _TRAILER.match(line.strip())
-    ]
-    return _NUMBER.sub("", "\n".join(lines)).strip()
+    subject, _, body = message.strip().partition("\n")
+    lines = [line for line in body.split("\n") if len(line.split()) > 6 or not _TRAILER.match(line.strip())]
+    return _NUMBER.sub("", "\n".join([subject, *lines])).strip()
 
 
 def past_fixes(mirror: Path, suffixes: frozenset[str]) -> Iterator[tuple[str, str, frozenset[str]]]:

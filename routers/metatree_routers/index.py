@@ -22,7 +22,7 @@ from metatree_routers.figures import share_of_figures
 from metatree_routers.node_text import NodeText
 from metatree_routers.postings import Postings, SegmentBuilder
 from metatree_routers.records import Records
-from metatree_routers.roles import Role, role_of
+from metatree_routers.roles import role_of_node
 from metatree_routers.tables import ROOT_NUMBER, Batch, Database, Tables, pages
 from metatree_routers.vectors import NodeVectors, Progress
 from metatree_routers.vocabulary import Vocabulary
@@ -139,10 +139,7 @@ class TextIndex:
                         -1 if number == ROOT_NUMBER or parent is None else numbers.of(parent)
                     )
                     batch.kinds[number] = node.kind
-                    if node.attributes.get("generated"):
-                        batch.roles[number] = Role.GENERATED
-                    elif node.path is not None:
-                        batch.roles[number] = role_of(node.path)
+                    batch.roles[number] = role_of_node(node)
                     # The root stands for everything, so no word of its own speaks for it.
                     if share := share_of_figures(content):
                         batch.figures[number] = share

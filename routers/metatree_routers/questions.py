@@ -30,7 +30,6 @@ from metatree_routers.roles import factors
 from metatree_routers.sections import Sections, sections
 from metatree_routers.statements import WEIGHT as STATEMENT_WEIGHT
 from metatree_routers.statements import related_terms
-from metatree_routers.text import term_counts
 from metatree_routers.toolsets import TOOL_KINDS, put_in_order, take_together
 from metatree_routers.vectors import MOST_VECTORS
 
@@ -120,8 +119,9 @@ def rank_question(
         inputs = add_finders(reader, matches.parts, question, texts.signatures, candidates, competing)
     np.maximum(matches.parts, 0, out=matches.parts)
     pointers = by_home(reader, Resolver(reader, find_clues(parts)).pointers())
-    role_factors = factors(term_counts(parts.heading), is_report=False)[records.role]
-    scores = _combined(records, matches, combine(records, matches, pointers, role_factors, by_whole=False))
+    role_factors = factors(parts.heading, is_report=False)[records.role]
+    scores = combine(records, matches, pointers, role_factors, by_whole=False)
+    scores = _combined(records, matches, role_factors, scores)
     scores[~inside] = 0
     scores *= np.float32(_confidence(records, matches, scores, said))
     weights = {**{term: STATEMENT_WEIGHT * weight for term, weight in related.items()}, **matches.weights}
@@ -155,7 +155,7 @@ def _below(records: Records, under: int) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _combined(records: Records, matches: Matches, scores: Floats) -> Floats:
+def _combined(records: Records, matches: Matches, role_factors: Floats, scores: Floats) -> Floats:
     """Keep files as they are, read as one text; elsewhere the place of a node has been looked at already."""
     if not len(records.homes):
         return scores
@@ -164,7 +164,7 @@ def _combined(records: Records, matches: Matches, scores: Floats) -> Floats:
     plain = (rows >= 0) & ~is_file[rows]
     if not plain.any():
         return scores
-    own = share_of_best(matches.parts)
+    own = share_of_best(matches.parts * role_factors)
     scores = scores.copy()
     scores[plain] = own[plain]
     homes = records.homes[~is_file]

@@ -126,7 +126,7 @@ def rank(
     postings = reader.postings(weights)
     matches = match(reader, weights, postings)
     pointers = by_home(reader, Resolver(reader, find_clues(parts)).pointers())
-    role_factors = factors(term_counts(parts.heading), is_report=True)[records.role]
+    role_factors = factors(parts.heading, is_report=True)[records.role]
     extra = np.float32(PATH_WEIGHT) * share_of_best(path_scores(records, postings, weights))
     if parts.is_long:
         title = {term: 1.0 + math.log(times) for term, times in term_counts(parts.title).items()}

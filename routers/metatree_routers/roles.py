@@ -8,7 +8,6 @@ speaks of them. The factors know no project.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from enum import IntEnum
 from functools import lru_cache
 from posixpath import splitext
@@ -16,7 +15,9 @@ from posixpath import splitext
 import numpy as np
 import numpy.typing as npt
 
+from metatree.node import Node
 from metatree_routers.frames import CODE_SUFFIXES
+from metatree_routers.text import term_counts
 
 
 class Role(IntEnum):
@@ -35,6 +36,8 @@ class Role(IntEnum):
     """What a tool made from other files: bundles, lock files, parsers."""
     SETTINGS = 7
     """What a project is built from and by: manifests of packages, settings of tools and of continuous integration."""
+    HISTORY = 8
+    """What the commits that touched a file say, where a tree has the history of its files."""
 
 
 _TEST_FOLDERS = frozenset(
@@ -163,6 +166,7 @@ _IN_QUESTION = {
     Role.VENDORED: 0.8,
     Role.GENERATED: 0.4,
     Role.SETTINGS: 0.8,
+    Role.HISTORY: 0.7,
 }
 
 _SPEAKS_OF = {
@@ -182,6 +186,23 @@ _SPEAKS_OF = {
         "packag",
         "setup",
         "workflow",
+    },
+    Role.HISTORY: {
+        "ad",
+        "author",
+        "chang",
+        "commit",
+        "drop",
+        "histori",
+        "introduc",
+        "last",
+        "remov",
+        "replac",
+        "sinc",
+        "version",
+        "when",
+        "who",
+        "why",
     },
 }
 
@@ -223,10 +244,24 @@ def role_of(path: str) -> Role:
     return Role.SOURCE
 
 
-def factors(title_terms: Collection[str], *, is_report: bool) -> npt.NDArray[np.float32]:
-    """Give what the score of a file is multiplied with, by its role; 1 for a role that the title speaks of."""
+def role_of_node(node: Node) -> Role:
+    """Tell the role of the file that a node is of, or of what the node itself says of a file."""
+    if node.attributes.get("generated"):
+        return Role.GENERATED
+    if node.kind == "history":
+        return Role.HISTORY
+    return Role.SOURCE if node.path is None else role_of(node.path)
+
+
+def factors(heading: str, *, is_report: bool) -> npt.NDArray[np.float32]:
+    """Give what the score of a file is multiplied with, by its role; 1 for a role that the heading speaks of.
+
+    Args:
+        heading: the first line of a question or a report.
+    """
+    said = {*term_counts(heading), *heading.lower().split()}  # `who` and `why` are no terms
     table = np.ones(256, dtype=np.float32)
     for role, factor in (_IN_REPORT if is_report else _IN_QUESTION).items():
-        if not _SPEAKS_OF[role] & set(title_terms):
+        if not _SPEAKS_OF[role] & said:
             table[role] = factor
     return table
