@@ -25,6 +25,8 @@ _LINKED = re.compile(rf"https?://[^/\s]+/([^\s?#()<>\"']+\.(?:{CODE_SUFFIXES}))(
 _NAME = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->|(?<=\w)#(?=[a-z]))[A-Za-z_]\w*){0,9}")
 _MEMBER = re.compile(r"::|->|#")
 """What stands between the names of a thing and of what is in it, in C++, Rust, PHP, Java and Ruby."""
+_IN_PACKAGE = re.compile(r"@v?\d[\w.+-]*/[^/]+$")
+"""Right below the folder of a package in a version, as Go unpacks it: `gin@v1.9.1/context.go`."""
 _VERSIONED = re.compile(r"(?<=[^/])[-@]v?\d{1,9}(?:\.\d{1,9}){1,3}[^/]{0,40}(?=/)")
 """What a folder of an installed package has that the folder of its source has not: `axum-0.7.4/src/`, `gin@v1.9.1/`."""
 _ABOVE = re.compile(r"^(?:(?:~|\.*)/+)+")
@@ -186,10 +188,11 @@ class Resolver:
             nodes = self._nodes(end)
             bare = end.count("/") == 1
             if nodes and len(nodes) <= MAX_DEFINERS and not (bare and end == "/__init__.py"):
-                strength = (0.7 if bare else 1.0) / len(nodes)
                 if clue.kind != "path" and bare and "/" in clue.text:
-                    return []  # a file of another package that has the same name
-                return [Pointer(node, strength, reason, clue) for node in nodes]
+                    if not _IN_PACKAGE.search(clue.text):
+                        return []  # a file of another package that has the same name
+                    nodes = [node for node, id_ in self._reader.ids(nodes).items() if "/" not in id_]
+                return [Pointer(node, (0.7 if bare else 1.0) / len(nodes), reason, clue) for node in nodes]
         return []
 
     def _name(self, clue: Clue) -> list[Pointer]:

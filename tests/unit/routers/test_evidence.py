@@ -188,6 +188,20 @@ def test_a_package_is_the_folder_that_has_its_name_without_the_version(code_tree
         assert framed == [f"{folder}/src/mod.rs"]
 
 
+def test_a_frame_right_below_a_package_is_a_file_of_the_root(code_tree: Tree) -> None:
+    for place in ("", "shop/"):
+        path = f"{place}context.go"
+        node = Node(
+            id=path, title="context.go", kind="file", attributes={"path": path}, content="package shop\n"
+        )
+        code_tree.add(node, place.strip("/") or code_tree.root)
+    trace = "panic: nil\ngoroutine 1 [running]:\nshop.Next()\n\t/root/go/pkg/mod/example.org/{}/context.go:17 +0x2b\n"
+    for below, expected in (("till@v1.2.3", ["context.go"]), ("other", [])):
+        issue = f"Next fails\n\n{'It worked before. ' * 20}\n\n{trace.format(below)}"
+        found = rank_files(TextEvidence(code_tree), code_tree, issue, 9)
+        assert [file.path for file in found if "frame" in file.reason] == expected
+
+
 def test_a_linked_file_is_found_and_one_of_another_project_is_not(code_tree: Tree) -> None:
     issue = "Sums are wrong\n\nSomething is off by one, see {}#L12-L14. " + "We do not know why. " * 20
     link = "https://example.org/me/shop/blob/0a1b2c3/"
