@@ -113,6 +113,12 @@ def _ends(path: str) -> list[str]:
     return sorted(ends, key=lambda end: -end.count("/"))
 
 
+def _class_files(name: str) -> list[str]:
+    """The ends of the paths that a class has where packages are folders, as in Java."""
+    *_, longest = path_ends(name.replace(".", "/"))
+    return [f"{longest}.{suffix}" for suffix in ("java", "kt", "scala", "groovy")]
+
+
 def _clean_path(path: str) -> str:
     return _ABOVE.sub("", path.replace("\\", "/"))
 
@@ -142,6 +148,8 @@ class Resolver:
         if clue.kind in ("path", "frame", "link"):
             yield from _ends(clue.text)
             return
+        if clue.kind == "import":
+            yield from _class_files(clue.text)
         parts = clue.text.split(".")
         for start in range(len(parts)):
             yield "=" + ".".join(parts[start:])
@@ -207,7 +215,10 @@ class Resolver:
                 for node in inside[:MAX_DEFINERS]
             ]
         if clue.kind == "import":
-            return []
+            nodes = [node for path in _class_files(clue.text) for node in self._nodes(path)]
+            if len(nodes) > MAX_DEFINERS:
+                return []
+            return [Pointer(node, 1.0 / len(nodes), f"is `{clue.text}`", clue) for node in nodes]
         for start in range(len(parts)):
             name = ".".join(parts[start:])
             nodes = self._nodes("=" + name)

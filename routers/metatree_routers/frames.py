@@ -25,6 +25,8 @@ _OTHER = re.compile(
     rf"(?<![\w@$.~+/\\-])((?:[A-Za-z]:)?[\w@$.~+/\\-]*[\w-]\.(?!py)(?:{CODE_SUFFIXES}))"
     r"(?:(?:\?[\w=&.%-]{1,200})?:(?:line )?\d|\(\d+[,)]|\"?,? (?:on )?line \d)"
 )
+_CAUSE = "\nCaused by: "
+"""Java tells what an exception was thrown for behind it: the last of these is where it began."""
 _IS_PYTHON = re.compile(r'^\W*File "[^"]+", line \d+|^\S+\.py:\d+: ')
 _IS_OTHER = re.compile(
     r"""
@@ -78,6 +80,13 @@ def frames(text: str) -> Iterator[str]:
     """
     for found in reversed(list(_PYTHON.finditer(text))):
         yield found.group(1) or found.group(2)
+    outer, caused, inner = text.rpartition(_CAUSE)
+    yield from _others(inner)
+    if caused:
+        yield from _others(outer)
+
+
+def _others(text: str) -> Iterator[str]:
     packaged = {found.start(2): found.group(1).replace(".", "/") for found in _JAVA.finditer(text)}
     for found in _OTHER.finditer(text):
         yield packaged.get(found.start(1), "") + found.group(1)

@@ -61,12 +61,15 @@ _SIDE_FOLDERS = frozenset(
     {
         "example",
         "examples",
+        "benches",
         "benchmark",
         "benchmarks",
         "demo",
         "demos",
         "tutorials",
         "galleries",
+        "playground",
+        "samples",
         "scripts",
         "tools",
     }

@@ -188,6 +188,19 @@ def test_a_package_is_the_folder_that_has_its_name_without_the_version(code_tree
         assert framed == [f"{folder}/src/mod.rs"]
 
 
+def test_an_import_of_java_points_to_the_file_of_the_class(code_tree: Tree) -> None:
+    for folder in ("com/acme/shop", "org/other"):
+        path = f"src/main/java/{folder}/Till.java"
+        node = Node(
+            id=path, title="Till.java", kind="file", attributes={"path": path}, content="class Till {}\n"
+        )
+        code_tree.add(node, code_tree.root)
+    issue = f"Sums are wrong\n\n{'It worked before. ' * 20}\n\n```java\nimport com.acme.shop.Till;\n```\n"
+    found = {file.path: file.reason for file in rank_files(TextEvidence(code_tree), code_tree, issue, 9)}
+    assert "is `com.acme.shop.Till`" in found["src/main/java/com/acme/shop/Till.java"]
+    assert "is `" not in found.get("src/main/java/org/other/Till.java", "")
+
+
 def test_a_frame_right_below_a_package_is_a_file_of_the_root(code_tree: Tree) -> None:
     for place in ("", "shop/"):
         path = f"{place}context.go"

@@ -166,6 +166,11 @@ def test_a_place_is_told_in_words_as_well() -> None:
     ]
 
 
+def test_what_a_java_exception_was_caused_by_comes_first() -> None:
+    trace = "E: a\n\tat x.Outer.run(Outer.java:1)\nCaused by: F: b\n\tat x.Inner.run(Inner.java:2)\n\t... 1 more\n"
+    assert list(frames(trace)) == ["x/Inner.java", "x/Outer.java"]
+
+
 @pytest.mark.parametrize(
     "line",
     [
