@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree_routers.bridges import Hops, add_hops
-from metatree_routers.clues import Resolver, by_home, find_clues
+from metatree_routers.clues import find_clues
 from metatree_routers.context import score_in_context
 from metatree_routers.embedding import Embedder, cosines
 from metatree_routers.figures import add_figures
@@ -26,6 +26,7 @@ from metatree_routers.matching import Matches, best_of, match, share_of_best
 from metatree_routers.phrasing import asking_terms, steps_asked, wants_amount, without_asking, words_asked
 from metatree_routers.ranking import Ranking, combine, confidence, in_order, readable_mask
 from metatree_routers.records import Records
+from metatree_routers.resolver import Resolver, by_home
 from metatree_routers.roles import factors
 from metatree_routers.sections import Sections, sections
 from metatree_routers.statements import WEIGHT as STATEMENT_WEIGHT

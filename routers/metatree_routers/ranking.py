@@ -17,13 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree_routers.close_look import CloseLook, Seen
-from metatree_routers.clues import Pointer, Resolver, by_home, find_clues
+from metatree_routers.clues import find_clues
 from metatree_routers.commit_index import SimilarCommit
 from metatree_routers.commit_scores import by_file, commit_scores, named_scores, nearest_scores
 from metatree_routers.index import Reader
 from metatree_routers.matching import Matches, best_of, best_parts, match, share_of_best
 from metatree_routers.paths import path_scores
 from metatree_routers.records import Ints, Records
+from metatree_routers.resolver import Pointer, Resolver, by_home
 from metatree_routers.roles import factors
 from metatree_routers.sections import sections
 from metatree_routers.text import term_counts
