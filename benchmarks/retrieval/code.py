@@ -167,9 +167,10 @@ def _done(options: Options, work: Path, repo: str) -> dict[str, Run]:
     file = _log(options, work, repo)
     if options.work is not None and file.exists() and not options.again:
         for row in rows(file):
-            done[row["id"]] = Run(
-                row["ranked"], row["seconds"], row["calls"], row["definitions"], row["changed"]
-            )
+            if OPEN in row["ranked"]:  # what was ranked before all files were is ranked again
+                done[row["id"]] = Run(
+                    row["ranked"], row["seconds"], row["calls"], row["definitions"], row["changed"]
+                )
     return done
 
 
