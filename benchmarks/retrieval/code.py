@@ -146,8 +146,6 @@ def ranked_issues(options: Options, issues: Sequence[Issue]) -> Iterator[tuple[I
     Raises:
         FileNotFoundError: a mirror is not there.
     """
-    if options.mirrors is None or not options.mirrors.is_dir():
-        raise FileNotFoundError(0, "no mirrors", str(options.mirrors or "--mirrors"))
     by_repo: dict[str, list[Issue]] = {}
     for issue in issues:
         by_repo.setdefault(issue.repo, []).append(issue)
@@ -160,6 +158,20 @@ def ranked_issues(options: Options, issues: Sequence[Issue]) -> Iterator[tuple[I
             if missing:
                 _run_repository(options, work, missing, done)
             yield from ((issue, done[issue.id]) for issue in mine)
+
+
+def mirror_of(options: Options, repository: str) -> Path:
+    """Return the git directory of a repository.
+
+    Raises:
+        FileNotFoundError: it is not there.
+    """
+    if options.mirrors is None or not options.mirrors.is_dir():
+        raise FileNotFoundError(0, "no mirrors", str(options.mirrors or "--mirrors"))
+    mirror = options.mirrors / repository.replace("/", "+") / "repo"
+    if not (mirror / "objects").is_dir():
+        raise FileNotFoundError(0, "no mirror", str(mirror))
+    return mirror
 
 
 def _done(options: Options, work: Path, repo: str) -> dict[str, Run]:
@@ -182,11 +194,8 @@ def _log(options: Options, work: Path, repo: str) -> Path:
 
 
 def _run_repository(options: Options, work: Path, issues: Sequence[Issue], done: dict[str, Run]) -> None:
-    assert options.mirrors is not None
     place = work / issues[0].repo.replace("/", "+")
-    mirror = options.mirrors / issues[0].mirror.replace("/", "+") / "repo"
-    if not (mirror / "objects").is_dir():
-        raise FileNotFoundError(0, "no mirror", str(mirror))
+    mirror = mirror_of(options, issues[0].mirror)
     checkout, fixes = Checkout(mirror, place), Fixes(mirror)
     dates = checkout.dates(issue.base_commit for issue in issues)
     baseline = CodeBM25()

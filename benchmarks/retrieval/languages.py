@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from benchmarks.retrieval.code import HISTORY, OPEN, PLAIN, Issue, ranked_issues
+from benchmarks.retrieval.code import HISTORY, OPEN, PLAIN, Issue, mirror_of, ranked_issues
 from benchmarks.retrieval.dataset import BASELINE, OURS, Notes, Options, Outcome
 
 PER_REPOSITORY = 25
@@ -116,10 +116,7 @@ def past_fixes(mirror: Path, suffixes: frozenset[str]) -> Iterator[tuple[str, st
 def _issues(options: Options) -> Iterator[Issue]:
     for repository, listed in REPOSITORIES.items():
         suffixes = frozenset(listed.split())
-        mirror = (options.mirrors or Path()) / repository.replace("/", "+") / "repo"
-        if not (mirror / "objects").is_dir():
-            raise FileNotFoundError(0, "no mirror", str(mirror))
-        found = list(past_fixes(mirror, suffixes))
+        found = list(past_fixes(mirror_of(options, repository), suffixes))
         step = max(1, len(found) // PER_REPOSITORY)
         is_candidate: Callable[[str], bool] = partial(is_source, suffixes=suffixes)
         for base, question, gold in found[::step][: min(PER_REPOSITORY, options.limit or PER_REPOSITORY)]:
