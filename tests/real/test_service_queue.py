@@ -15,7 +15,8 @@ import pytest
 from hypothesis import settings
 from metatree_agents.service import at_once
 from metatree_agents.service.at_once import ANSWER
-from metatree_agents.service.database import Change, Database
+from metatree_agents.service.conversations import Conversation, Conversations
+from metatree_agents.service.database import Change, Database, Transaction
 from metatree_agents.service.lookups import Lookups
 from metatree_agents.service.postgres import PostgresDatabase, _Statements
 from metatree_agents.service.postgres_address import address_of
@@ -544,5 +545,57 @@ def test_tables_of_a_newer_version_are_left_alone(place: str) -> None:
         with pytest.raises(BrokenStore, match="has schema 99"):
             async with opened(place):
                 pass
+
+    asyncio.run(run())
+
+
+class Interrupted(PostgresDatabase):
+    """Lets something else happen after so many reads of its first transaction."""
+
+    def __init__(self, place: str, reads: int, meanwhile: Callable[[], Awaitable[Any]]) -> None:
+        super().__init__(address_of(place))
+        self.reads = reads
+        self.meanwhile = meanwhile
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        async with super().transaction() as do:
+            yield Reading(do, self)
+
+
+class Reading:
+    """The transaction that is interrupted."""
+
+    def __init__(self, do: Transaction, database: Interrupted) -> None:
+        self._do = do
+        self._database = database
+        self.execute, self.rows, self.alone = do.execute, do.rows, do.alone
+
+    async def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+        found = await self._do.row(sql, *values)
+        self._database.reads -= 1
+        if self._database.reads == 0:
+            await self._database.meanwhile()
+        return found
+
+
+@pytest.mark.parametrize("reads", [1, 2])
+def test_the_same_chat_request_is_one_query_wherever_the_other_comes_in_between(
+    place: str, reads: int
+) -> None:
+    said = Conversation("Once?")
+
+    async def run() -> None:
+        async with opened(place) as database:
+            other = Conversations(database, Queue(database), content=str)
+            interrupted = Interrupted(place, reads, lambda: other.place("ann", said))
+            await interrupted.start()
+            try:
+                mine = await Conversations(interrupted, Queue(interrupted), content=str).place("ann", said)
+            finally:
+                await interrupted.close()
+            assert interrupted.reads <= 0 and mine.joined
+            assert await database.rows("SELECT id FROM topic") == [(mine.topic,)]
+            assert mine == await other.place("ann", said)
 
     asyncio.run(run())

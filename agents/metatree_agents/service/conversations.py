@@ -128,6 +128,9 @@ class Conversations:
         asked, kept = said.asked(owner), dict(modifiers or {})
         while True:
             async with self._database.transaction() as do:
+                # First, so that the same request, if it comes in between, is seen as the last or has taken the number.
+                found = await do.row("SELECT max(number) FROM chat WHERE asked = ?", asked)
+                number = 1 + int((found and found[0]) or 0)
                 last = await do.row(
                     "SELECT chat.number, chat.topic, chat.seq, chat.retry, chat.delivered_at, query.status,"
                     " query.model, query.modifiers FROM chat"
@@ -138,8 +141,6 @@ class Conversations:
                 same = last is not None and (last[6], json.loads(last[7])) == (said.model, kept)
                 if last is not None and _is_retry(last, retry, again=again, same=same):
                     return Place(last[1], int(last[2]), asked, int(last[0]), joined=True)
-                found = await do.row("SELECT max(number) FROM chat WHERE asked = ?", asked)
-                number = 1 + int((found and found[0]) or 0)
                 topic, replied = await self._going_on(do, owner, said) or (
                     said.topic or "chat-" + secrets.token_urlsafe(12),
                     None,
