@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from metatree_agents import files_to_edit
 from metatree_memory_tools import build_tree
+from metatree_routers import TextEvidence
+from metatree_routers.index import Reader
+from metatree_routers.roles import Role
 
 from metatree import search
 
@@ -59,6 +62,19 @@ def test_what_a_tool_made_comes_behind(shop: Path, tmp_path: Path, made: str, he
         assert [file.path for file in files_to_edit(ISSUE, tree)] == ["lib/refunds.js", made]
         best = search([ISSUE], tree=tree, returns="nodes").nodes[0]
         assert best.id.startswith("lib/refunds.js")
+
+
+def test_what_lies_in_a_generated_file_is_generated(shop: Path, tmp_path: Path) -> None:
+    (shop / "lib" / "all.js").write_text(f"// @generated\n\n{MADE}")
+    with build_tree(shop, out=tmp_path / "tree") as tree:
+        evidence = TextEvidence(tree)
+        evidence.refresh()
+
+        def role(reader: Reader, id_: str) -> int:
+            return int(reader.records.role[reader.numbers([id_])[id_]])
+
+        assert evidence.query(lambda reader: role(reader, "lib/all.js::payRefunds")) == Role.GENERATED
+        assert evidence.query(lambda reader: role(reader, "lib/refunds.js::payRefund")) == Role.SOURCE
 
 
 def test_who_asks_for_what_is_generated_finds_it(shop: Path, tmp_path: Path) -> None:
