@@ -4,6 +4,7 @@
     ├── UserError              fix the input and call again
     │   ├── UnknownNode        no node has this id (`node_id`, `suggestions`)
     │   ├── BrokenStore        a file is not a metatree store, or is damaged (`path`, `reason`)
+    │   ├── UntrustedStore     somebody else made this store: `metatree trust` accepts it (`path`)
     │   ├── RunExists          this `run_id` was used before: resume it (`run_id`)
     │   ├── UnknownRun         no run has this id (`run_id`)
     │   ├── UnknownItem        a blackboard has no such item (`item_id`)
@@ -68,6 +69,15 @@ class BrokenStore(UserError):
 
     def __init__(self, message: str, *, path: str, reason: str = "damaged") -> None:
         super().__init__(message, path=path, reason=reason)
+
+
+class UntrustedStore(UserError):
+    """A store was made by somebody else, or elsewhere, and was not accepted; see `metatree.trust`."""
+
+    path: str
+
+    def __init__(self, message: str, *, path: str) -> None:
+        super().__init__(message, path=path)
 
 
 class RunExists(UserError):

@@ -22,6 +22,9 @@ FILES = ("folder", "file", "")
 FOLDER = ".metatree"
 """Name of the folder that a tree lives in, beside its source."""
 
+OFFERED = "offered_sources"
+"""The fact that keeps what sources an index of somebody else named, when it was built anew in this user's name."""
+
 _ENDS = ("/", "::", "#")
 
 

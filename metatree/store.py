@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from metatree import trust as _trust
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
 from metatree.schema import MIGRATIONS
 
@@ -45,6 +46,7 @@ class Store:
         self.path = path
         self.read_only = False
         """Whether writing is refused, since the file or its folder cannot be written."""
+        self._frozen = ""
         self._advice = f"; {advice}" if advice else ""
         self._connection = connection
         self._lock = threading.RLock()
@@ -60,6 +62,7 @@ class Store:
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         advice: str = "put back a copy of it, or choose another path",
         synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
+        trust: bool = False,
     ) -> Self:
         """Open a store, or make one where there is no file yet.
 
@@ -71,14 +74,18 @@ class Store:
             busy_timeout_s: how long a write waits for another process.
             advice: what to do when the file is damaged, now or when the damage is met; ends the message.
             synchronous: `NORMAL`: what was written survives the end of the process; `FULL`: of the machine, too.
+            trust: whether it is used whoever made it; for files that the caller has from a place that it trusts.
 
         Raises:
             BrokenStore: the file is something else, damaged, or written by a newer version.
+            UntrustedStore: somebody else made it; see `metatree.trust`.
             UserError: the file cannot be opened or made.
         """
         file = None if str(path) == ":memory:" else Path(path)
         if file is not None and not create and not file.exists():
             raise UserError(f"there is no file {str(file)!r}")
+        if file is not None and not trust:
+            _trust.check_files(file)
         read_only = file is not None and file.exists() and not writable(file)
         try:
             connection = sqlite3.connect(
@@ -96,13 +103,14 @@ class Store:
         store = cls(connection, file, advice=advice)
         store.read_only = read_only
         try:
-            store._prepare(synchronous)
+            store._prepare(synchronous, trust)
         except BaseException:
             connection.close()
             raise
         return store
 
-    def _prepare(self, synchronous: str) -> None:
+    def _prepare(self, synchronous: str, trust: bool) -> None:
+        self.execute("PRAGMA trusted_schema=OFF")
         application, version = self._identity()
         if application not in (0, APPLICATION_ID) or (application == 0 and not self._is_empty()):
             raise BrokenStore(
@@ -110,6 +118,8 @@ class Store:
                 path=self._name,
                 reason="foreign",
             )
+        if self.path is not None and not trust:
+            self._check_trust(self.path)
         if version > len(MIGRATIONS):
             raise BrokenStore(
                 f"{self._name} has schema {version}, this version of metatree knows {len(MIGRATIONS)}: upgrade it",
@@ -137,6 +147,12 @@ class Store:
         application = self.rows("PRAGMA application_id")[0][0]
         return application, self.rows("PRAGMA user_version")[0][0]
 
+    def _check_trust(self, file: Path) -> None:
+        try:
+            _trust.check(self._connection, file)
+        except sqlite3.Error as exc:
+            raise self._translated(exc) from exc
+
     def _is_empty(self) -> bool:
         return not self.rows("SELECT 1 FROM sqlite_master LIMIT 1")
 
@@ -160,6 +176,8 @@ class Store:
                     self.execute(statement)
                 self.execute(f"PRAGMA user_version={number}")
             self.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            if version == 0:
+                _trust.sign(self)
 
     @property
     def _name(self) -> str:
@@ -247,10 +265,11 @@ class Store:
                 raise self._translated(exc) from exc
             return number
 
-    def freeze(self) -> None:
-        """Refuse to write from now on."""
+    def freeze(self, why: str = "") -> None:
+        """Refuse to write from now on; `why` is what a writer is told."""
         self.execute("PRAGMA query_only=ON")
         self.read_only = True
+        self._frozen = why
 
     def check(self) -> None:
         """Read the whole file and raise `BrokenStore` when it is damaged anywhere; about 1 s for 500 MB."""
@@ -297,6 +316,8 @@ class Store:
         damaged = ("malformed", "corrupt", "disk I/O", "Could not decode")
         if type(exc) is sqlite3.DatabaseError or any(word in text for word in damaged):
             return BrokenStore(f"{self._name} is damaged ({text}){self._advice}", path=self._name)
+        if self._frozen and "readonly" in text:
+            return UserError(self._frozen)
         if self.read_only and "readonly" in text:
             return UserError(
                 f"{self._name} can only be read, since its folder cannot be written: change its permissions, or"

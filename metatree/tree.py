@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import posixpath
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -13,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from metatree.contents import Contents, file_of
 from metatree.editing import Editor, plant, unknown
-from metatree.errors import BrokenStore, UserError
+from metatree.errors import BrokenStore, UntrustedStore, UserError
 from metatree.layer import ROOT, Layer
 from metatree.memory_type import SourceRef, load_builder
 from metatree.node import Node
 from metatree.overlay import Overlay
 from metatree.sources import FOLDER, is_path, source_of, source_record, sources_of, tree_path
 from metatree.store import Store, writable
+from metatree.trust import sign
 
 if TYPE_CHECKING:
     import networkx
@@ -33,6 +35,7 @@ __all__ = ["ROOT", "Tree"]
 INDEX = "index.db"
 MEMORY = "memory.db"
 
+_log = logging.getLogger("metatree")
 _PURGE_ROWS = 10_000
 _TEXTS_PAGE = 500
 
@@ -104,17 +107,25 @@ class Tree:
         plant(layer, Node(ROOT, title, description, kind="folder"))
         if source_root is not None:
             source = SourceRef(str(Path(source_root).expanduser()))
-            layer.set_fact("sources", [source_record(source, None)])
+            with store.transaction():
+                layer.set_fact("sources", [source_record(source, None)])
+                sign(store)
         return cls(store, path=file)
 
     @classmethod
-    def open(cls, path: str | Path) -> Self:
+    def open(cls, path: str | Path, *, trust: bool = False) -> Self:
         """Open a tree: a `.metatree` folder, a folder that has one, or a one-file tree.
 
-        Where its folder cannot be written it can be read; what writes raises `UserError`.
+        Where its folder cannot be written it can be read; what writes raises `UserError`. A `memory.db` that somebody
+        else made is left alone, with a warning: nothing of it is read, and nothing can be added.
+
+        Args:
+            path: the folder or the file.
+            trust: whether the tree is used whoever made it, with the commands and addresses that it names.
 
         Raises:
             UserError: there is no tree; the message says how to build one.
+            UntrustedStore: somebody else made it; the message says how to accept it.
             BrokenStore: a file is damaged; the message says what to do.
         """
         if not isinstance(path, str | os.PathLike):
@@ -127,30 +138,30 @@ class Tree:
                 raise UserError(
                     f"there is no tree in {str(place)!r}: make one with `metatree build {source}`"
                 )
-            return cls._open_folder(folder)
+            return cls._open_folder(folder, trust)
         if not place.exists():
             raise UserError(f"there is nothing at {str(place)!r}: make a tree with `metatree build PATH`")
         if place.name in (INDEX, MEMORY) and (place.parent / INDEX).exists():
-            return cls._open_folder(place.parent)
-        store = Store.open(place, create=False)
+            return cls._open_folder(place.parent, trust)
+        store = Store.open(place, create=False, trust=trust)
         if not Layer(store).has(ROOT):
             store.close()
             raise UserError(f"{str(place)!r} is a metatree store without a tree in it")
         return cls(store, path=place)
 
     @classmethod
-    def _open_folder(cls, folder: Path) -> Self:
+    def _open_folder(cls, folder: Path, trust: bool) -> Self:
         beside = folder.name == FOLDER
         command = f"metatree build {folder.parent if beside else f'SOURCE --tree {folder}'}"
         again = f"build it again with `{command}`, nothing that was added is lost"
         keep = f"put back a copy of it, or move {folder / MEMORY}* away to go on without what was added to the tree"
         index = None
         try:
-            index = Store.open(folder / INDEX, create=False, advice=again)
+            index = Store.open(folder / INDEX, create=False, advice=again, trust=trust)
             if not Layer(index).has(ROOT):
                 raise BrokenStore(f"{folder / INDEX} has no root; {again}", path=str(folder / INDEX))
             if (folder / MEMORY).exists() or writable(folder / MEMORY):
-                memory = Store.open(folder / MEMORY, advice=keep)
+                memory = cls._memory_of(folder / MEMORY, keep, trust)
             else:
                 memory = Store.open(":memory:")  # nothing was added, and nothing can be
                 memory.freeze()
@@ -161,6 +172,17 @@ class Tree:
                 raise BrokenStore(f"{exc}, or {again}", path=exc.path, reason=exc.reason) from exc
             raise
         return cls(memory, index, path=folder)
+
+    @staticmethod
+    def _memory_of(file: Path, advice: str, trust: bool) -> Store:
+        """Open a memory; in the place of one that somebody else made comes an empty one that cannot be written."""
+        try:
+            return Store.open(file, advice=advice, trust=trust)
+        except UntrustedStore as exc:
+            _log.warning("%s", exc)
+            memory = Store.open(":memory:")
+            memory.freeze(f"nothing can be added: {exc}")
+            return memory
 
     def close(self) -> None:
         """Reclaim some of what was deleted, and close the files; closing twice is allowed."""

@@ -33,9 +33,10 @@ _OWN = "198.18."
 
 @pytest.fixture(autouse=True, scope="session")
 def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what is remembered of model servers out of the user's cache folder."""
+    """Keep what is remembered of model servers, and the key that marks stores, out of the user's folders."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         yield
 
 

@@ -5,17 +5,28 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from metatree import trust
 from metatree.editing import plant
-from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
+from metatree.errors import BrokenStore, MetatreeError, TransientError, UntrustedStore, UserError
 from metatree.layer import GAP, ROOT, Layer
 from metatree.memory_type import BuiltTree, Progress, SourceRef, load_source_type
 from metatree.node import Node, digest_of
 from metatree.source import digest_bytes, read_inside
-from metatree.sources import FILES, FOLDER, check_source, disk_root, is_path, source_record, sources_of
+from metatree.sources import (
+    FILES,
+    FOLDER,
+    OFFERED,
+    check_source,
+    disk_root,
+    is_path,
+    public_location,
+    source_record,
+    sources_of,
+)
 from metatree.store import Store, writable
 from metatree.tree import INDEX, Tree
 from metatree_memory_tools.files_build import MAX_FILE_BYTES, FilesBuild
@@ -86,8 +97,9 @@ def build_tree(
     place = Path(out).expanduser().absolute() if out is not None else place_of(sources)
     try:
         place.mkdir(parents=True, exist_ok=True)
-        if place.name == FOLDER and not (place / ".gitignore").exists():
-            (place / ".gitignore").write_text("*\n")
+        if place.name == FOLDER:
+            with suppress(FileExistsError), (place / ".gitignore").open("x") as stream:
+                stream.write("*\n")
     except OSError as exc:
         raise UserError(
             f"cannot make the folder {str(place)!r}: {exc.strerror}; give another one as `out`"
@@ -198,17 +210,42 @@ def _bring_up_to_date(
             " (`out` of build_tree)"
         )
     with lock(place, wait_s):
+        offered: list[dict[str, object]] = []
         try:
             if check and (place / INDEX).exists():
                 with Store.open(place / INDEX) as store:
                     store.check()
             _update(sources, place, progress)
-        except BrokenStore as exc:
-            if exc.reason == "foreign" or Path(exc.path) != place / INDEX:
+        except (BrokenStore, UntrustedStore) as exc:
+            if Path(exc.path) != place / INDEX or (isinstance(exc, BrokenStore) and exc.reason == "foreign"):
                 raise
-            for end in ("", "-wal", "-shm"):
+            if isinstance(exc, UntrustedStore):
+                offered = trust.sources_in(place / INDEX)
+                _log.warning(
+                    "the index in %s was not made by you: it is built again, from %s", *_named(place, sources)
+                )
+            for end in ("", "-wal", "-shm", "-journal"):
                 (place / (INDEX + end)).unlink(missing_ok=True)
             _update(sources, place, progress)
+        _remember_offer(place, offered)
+
+
+def _named(place: Path, sources: Sequence[SourceRef]) -> tuple[str, str]:
+    return str(place), ", ".join(public_location(source.location) for source in sources)
+
+
+def _remember_offer(place: Path, offered: list[dict[str, object]]) -> None:
+    """Keep what sources an index of somebody else named, for `metatree trust` to show; they are not read."""
+    with Store.open(place / INDEX) as store:
+        layer = Layer(store)
+        if offered and offered != layer.fact("sources"):
+            layer.set_fact(OFFERED, offered)
+            _log.warning(
+                "%s: %d sources that it named are not used: `metatree trust %s` shows them",
+                place,
+                len(offered),
+                place,
+            )
 
 
 def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) -> None:
@@ -273,6 +310,7 @@ def _note(source: SourceRef, layer: Layer, note: str, position: int) -> None:
 @contextmanager
 def lock(place: Path, wait_s: float) -> Iterator[None]:
     """Keep other builds of the same tree out; the system lets go of the lock when the process dies."""
+    trust.check_files(place / "build.lock")
     with closing(sqlite3.connect(place / "build.lock", timeout=wait_s, isolation_level=None)) as connection:
         try:
             connection.execute("BEGIN EXCLUSIVE")

@@ -8,6 +8,7 @@ from typing import Any
 from metatree.layer import GAP, ROOT, Layer
 from metatree.memory_type import SourceRef
 from metatree.node import Node, digest_of
+from metatree.trust import sign
 from metatree_memory_tools.git_log import drop_history
 from metatree_memory_tools.index_writer import IndexWriter
 from metatree_memory_tools.wording import DESCRIPTION_CHARS, with_names
@@ -34,6 +35,7 @@ def arrange_sources(
             if now.get(place) != source.mount:
                 _take_out(layer, source, now.get(place))
         layer.set_fact("sources", list(records))
+        sign(layer.store)
 
 
 def _take_out(layer: Layer, source: SourceRef, new: str | None) -> None:

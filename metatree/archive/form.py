@@ -7,6 +7,7 @@ import json
 from typing import Any, Final
 
 from metatree.errors import UserError
+from metatree.trust import FACTS as TRUST_FACTS
 
 FORMAT: Final = "metatree-memory"
 VERSION: Final = 1
@@ -67,6 +68,7 @@ LOCAL_FACTS: Final = frozenset(
         "readers",
         "unpacked",
         "journal-name",
+        "offered_sources",
     }
 )
 """Facts that are true of one place alone."""
@@ -74,6 +76,8 @@ DERIVED_FACTS: Final = "memory-text:"
 PERMISSION_FACTS: Final = "permission:"
 SHARED_FACTS: Final = "shared-memory:"
 """How far a memory is in step with that of a service."""
+UNSHARED: Final = (DERIVED_FACTS, PERMISSION_FACTS, SHARED_FACTS, TRUST_FACTS)
+"""How the keys of facts begin that are not carried with the others."""
 
 HERE: Final = ":this tree:"
 """Stands in a journal for the path of the tree, and of its memory, which is another one elsewhere."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from metatree.archive.board_merge import BoardMerge
-from metatree.archive.form import DERIVED_FACTS, LOCAL_FACTS, PERMISSION_FACTS, SHARED_FACTS
+from metatree.archive.form import LOCAL_FACTS, PERMISSION_FACTS, UNSHARED
 from metatree.archive.imported import Imported
 from metatree.archive.merge import Merge, scalar, text
 from metatree.archive.node_merge import NodeMerge
@@ -77,7 +77,7 @@ class _PlainMerge(Merge):
 
     def _fact(self, row: dict[str, Any]) -> None:
         key = text(row["key"])
-        if key in LOCAL_FACTS or key.startswith((DERIVED_FACTS, PERMISSION_FACTS, SHARED_FACTS)):
+        if key in LOCAL_FACTS or key.startswith(UNSHARED):
             return
         new = self.layer.fact(key) is None
         if new:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from metatree.archive.form import (
-    DERIVED_FACTS,
     EXPORTED_TABLES,
     FORMAT,
     HERE,
@@ -23,7 +22,7 @@ from metatree.archive.form import (
     MANIFEST,
     MEMBERS,
     PERMISSION_FACTS,
-    SHARED_FACTS,
+    UNSHARED,
     VERSION,
     line_of,
 )
@@ -250,7 +249,7 @@ def _nodes(store: Store) -> Iterator[dict[str, Any]]:
 
 def _facts(store: Store) -> Iterator[dict[str, Any]]:
     for key, value in store.rows("SELECT key, value FROM meta ORDER BY key"):
-        if key not in LOCAL_FACTS and not key.startswith((DERIVED_FACTS, PERMISSION_FACTS, SHARED_FACTS)):
+        if key not in LOCAL_FACTS and not key.startswith(UNSHARED):
             yield {"key": key, "value": json.loads(value)}
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from metatree.errors import UserError
+from metatree.trust import check_files
 from metatree_agents.cli import options
 
 if TYPE_CHECKING:
@@ -109,7 +110,8 @@ def opened(
         file = (place.parent if place.is_file() else place) / DATABASE
         if create and file.parent.name == FOLDER and not file.parent.exists():
             file.parent.mkdir()
-            (file.parent / ".gitignore").write_text("*\n")
+            with (file.parent / ".gitignore").open("x") as stream:
+                stream.write("*\n")
     if not create and not file.exists():
         raise UserError(
             f"there is no service in {str(file)!r}: name the --source, --tree or --database that `metatree serve` has"
@@ -118,6 +120,7 @@ def opened(
         raise UserError(
             f"there is no folder {str(file.parent)!r} for the database: make it, or name another file with --database"
         )
+    check_files(file)
     # SQLite gives the files beside it, in which secrets are too, the rights of the database itself.
     for path in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
         if path == file or path.exists():

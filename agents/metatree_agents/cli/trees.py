@@ -10,7 +10,7 @@ from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from metatree.errors import UserError
+from metatree.errors import UntrustedStore, UserError
 from metatree.sources import public_location
 from metatree_agents.cli.exits import Cancelled
 from metatree_agents.cli.progress import build_bar
@@ -45,7 +45,12 @@ def ready_tree(sources: Sequence[str] | None, tree: Path | None, *, refresh: boo
         for source in sources:
             _refuse_whole_disk(Path(source))
         return build(sources, tree)
-    opened = _open(place, sources)
+    try:
+        opened = _open(place, sources)
+    except UntrustedStore:
+        if tree is not None:
+            raise
+        return build(sources or ["."], tree)  # says so, and takes nothing from it
     if sources and _others(opened, sources):
         opened.close()
         return build(sources, tree)  # a folder was renamed, or the list is another one

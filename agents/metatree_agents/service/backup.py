@@ -26,6 +26,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, Final
 
+from metatree.acceptance import accept
 from metatree.errors import BrokenStore, UserError
 from metatree.store import APPLICATION_ID
 from metatree_agents.service.bodies import stamp
@@ -285,6 +286,7 @@ async def restore(
                 if target is not None and unpacked is not None:
                     # Into the file that is there and not in its place, so that who has it open sees the change.
                     copy_sqlite(unpacked, target)
+                    accept(target)  # who restores a backup trusts it
     return found
 
 

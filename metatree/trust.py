@@ -1,0 +1,330 @@
+"""Trust in stores: a file is used only if this user made it on this machine, or accepted it.
+
+A repository, an archive or a shared disk may bring a `.metatree` that somebody else prepared. What is in it could start
+programs (the command of an MCP server), read files elsewhere, log people in, or speak in somebody's name. So each
+store carries a *mark*: an HMAC under a key that this user keeps outside of all trees, over the store's own random id,
+the sources that it names, and where it lies. Another key, another list of sources or another place has another mark.
+
+There are two marks, and one that fits is enough: over the path (below the home folder: relative to it, so a home may
+move) and over the inode, so a folder may be renamed. Files that cannot be written are accepted by an empty file in the
+user's own folder.
+
+    METATREE_CONFIG_DIR    where the key is; `metatree` in the user's folder for settings by default
+    METATREE_TRUST         folders whose trees are trusted without a mark, for containers and CI, joined as in PATH
+
+Lost: a list of trusted paths alone (`git pull` replaces files below a path that was trusted, and git overwrites ignored
+files without a word); a digest of the whole file (it changes with each write); the inode alone (a restored home has
+others).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import logging
+import os
+import secrets
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from metatree.errors import UntrustedStore, UserError
+
+FACTS: Final = "trust:"
+"""How the keys of the table `meta` begin under which the id and the marks of a store are kept."""
+KEY_BYTES: Final = 32
+_log = logging.getLogger("metatree")
+_META: Final = "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+_LONGEST_VALUE: Final = 10_000_000
+_OPERATIONS: Final = 10_000_000
+_SUPER_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
+"""How a rollback journal ends that names another file, which SQLite would delete (sqlite.org/fileformat.html, 3)."""
+_GIT_S: Final = 10.0
+
+
+class _Store(Protocol):
+    """What `sign` needs of a store."""
+
+    path: Path | None
+
+    def transaction(self) -> contextlib.AbstractContextManager[None]: ...
+    def execute(self, sql: str, parameters: Any = ()) -> int: ...
+    def rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]: ...
+
+
+def config_folder() -> Path | None:
+    """Return the folder of this user's settings, None where there is no home."""
+    own = os.environ.get("METATREE_CONFIG_DIR")
+    if own:
+        return Path(own).expanduser().absolute()
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming") / "metatree"
+    given = os.environ.get("XDG_CONFIG_HOME", "")
+    return (Path(given) if given.startswith("/") else home / ".config") / "metatree"
+
+
+def user_key() -> bytes:
+    """Return this user's key of 32 bytes, made at the first call.
+
+    Where it can be kept nowhere it is good for this process, so what was built before is built again.
+    """
+    folder = config_folder()
+    return _process_key() if folder is None else _kept_key(folder)
+
+
+@lru_cache(maxsize=1)
+def _process_key() -> bytes:
+    return secrets.token_bytes(KEY_BYTES)
+
+
+@lru_cache(maxsize=8)
+def _kept_key(folder: Path) -> bytes:
+    file = folder / "trust.key"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not file.exists():
+            _make_key(file)
+        state = file.stat()
+        key = file.read_bytes()
+    except OSError as exc:
+        _log.warning(
+            "cannot keep a key in %s (%s), so trees that are made now are not known again: set METATREE_CONFIG_DIR"
+            " to a folder that can be written",
+            folder,
+            exc.strerror,
+        )
+        return _process_key()
+    if hasattr(os, "getuid") and state.st_uid not in (os.getuid(), 0):
+        raise UserError(
+            f"the key {str(file)!r} belongs to another user: remove it, or set METATREE_CONFIG_DIR to a folder of yours"
+        )
+    if len(key) != KEY_BYTES:
+        raise UserError(
+            f"the key {str(file)!r} is damaged: delete it, then accept your trees with `metatree trust`"
+        )
+    if os.name == "posix" and stat.S_IMODE(state.st_mode) & 0o077:
+        with contextlib.suppress(OSError):
+            file.chmod(0o600)
+    return key
+
+
+def _make_key(file: Path) -> None:
+    """Write a key; of several processes that do so at the same time one is first, and all use that one."""
+    part = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(secrets.token_bytes(KEY_BYTES))
+            stream.flush()
+            os.fsync(stream.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(part, file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def is_exempt(file: Path) -> bool:
+    """Whether a file lies in a folder that METATREE_TRUST names."""
+    given = [each for each in os.environ.get("METATREE_TRUST", "").split(os.pathsep) if each]
+    if not given:
+        return False
+    place = Path(os.path.realpath(file))
+    return any(place.is_relative_to(os.path.realpath(Path(each).expanduser())) for each in given)
+
+
+def check_files(file: Path) -> None:
+    """Refuse a store whose files could lead SQLite elsewhere: links, pipes, journals of others.
+
+    Raises:
+        UserError: the message says which file, and what to do.
+    """
+    names = [file, *(file.with_name(file.name + end) for end in ("-wal", "-shm", "-journal"))]
+    if file.parent.name == ".metatree":
+        names.append(file.parent)
+    logs = []
+    for path in names:
+        try:
+            state = path.lstat()
+        except OSError:
+            continue
+        if stat.S_ISLNK(state.st_mode) and not is_exempt(path):
+            raise UserError(
+                f"{str(path)!r} is a link and is not followed: remove it, or name what it leads to with --tree"
+            )
+        if path != file.parent and not stat.S_ISREG(state.st_mode) and not stat.S_ISLNK(state.st_mode):
+            raise UserError(f"{str(path)!r} is not a regular file: remove it")
+        if path.name.endswith(("-wal", "-journal")) and state.st_size:
+            logs.append(path)
+    for log in logs:
+        if log.name.endswith("-journal") and _ends_with(log, _SUPER_JOURNAL):
+            raise UserError(f"{str(log)!r} names other files, and none of ours does: delete it")
+        if _is_tracked(log):
+            raise UserError(
+                f"git tracks {str(log)!r}, so it may change what you keep in {file.name}: delete it,"
+                f" and take it out of the repository (git rm --cached)"
+            )
+
+
+def _ends_with(file: Path, magic: bytes) -> bool:
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - len(magic)))
+        return stream.read() == magic
+
+
+def _is_tracked(file: Path) -> bool:
+    """Whether git has a file in its index; asked where a log was left behind, which git can put there."""
+    options = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+    try:
+        done = subprocess.run(
+            ["git", "--no-optional-locks", *options, "ls-files", "--error-unmatch", "--", file.name],
+            cwd=file.parent,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_GIT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def check(connection: sqlite3.Connection, file: Path) -> None:
+    """Refuse a store that somebody else made; one without any table is nobody's yet.
+
+    Reads nothing but the marks, from a table whose definition is ours to the letter, so no view, trigger or
+    expression of the file runs.
+
+    Raises:
+        UntrustedStore: it has no mark of this user, or one for another place or other sources.
+    """
+    if is_exempt(file):
+        return
+    with _bounded(connection):
+        if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None:
+            return
+        facts = _facts(connection)
+        if facts is not None and (_fits(facts, file) or _is_accepted(file, facts)):
+            return
+    raise UntrustedStore(
+        f"{str(file)!r} was not made by you on this machine, or lay elsewhere: it is not used;"
+        f" `metatree trust {file.parent}` shows what is in it, and accepts it",
+        path=str(file),
+    )
+
+
+def sign(store: _Store) -> None:
+    """Mark a store as this user's, with the sources that it names now; nothing in memory needs it."""
+    if store.path is None:
+        return
+    with store.transaction():
+        store.execute(
+            "INSERT OR IGNORE INTO meta(key, value) VALUES (?, ?)",
+            (f"{FACTS}id", json.dumps(secrets.token_hex(16))),
+        )
+        key, facts = user_key(), signed_facts(store)
+        marks = {kind: _mark(key, facts, kind, where) for kind, where in _places(store.path)}
+        store.execute(
+            "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", (mark_key(), json.dumps(marks))
+        )
+
+
+def signed_facts(store: _Store) -> dict[str, str]:
+    """Return what a mark is over: the id and the sources of a store, as it keeps them."""
+    return dict(store.rows("SELECT key, value FROM meta WHERE key IN (?, 'sources')", (f"{FACTS}id",)))
+
+
+def acceptance(file: Path, facts: dict[str, str]) -> Path | None:
+    """Return the file that says that a store which cannot be written was accepted as it is; None without a home."""
+    folder = config_folder()
+    if folder is None:
+        return None
+    state = file.stat()
+    where = json.dumps([dict(_places(file))["path"], state.st_size, state.st_mtime_ns])
+    return folder / "accepted" / _mark(user_key(), facts, "accepted", where)
+
+
+def _is_accepted(file: Path, facts: dict[str, str]) -> bool:
+    kept = acceptance(file, facts)
+    return kept is not None and kept.exists()
+
+
+def sources_in(file: Path) -> list[dict[str, object]]:
+    """Return the records of the sources that a store names, whoever made it; none where it cannot be read so."""
+    try:
+        check_files(file)
+        connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=1.0)
+        with contextlib.closing(connection), _bounded(connection):
+            connection.execute("PRAGMA trusted_schema=OFF")
+            found = json.loads((_facts(connection) or {}).get("sources", "[]"))
+    except (UserError, sqlite3.Error, ValueError, RecursionError):
+        return []
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+@contextlib.contextmanager
+def _bounded(connection: sqlite3.Connection) -> Iterator[None]:
+    """Bound what reading from an unknown file may cost."""
+    before = connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    calls = iter(range(_OPERATIONS // 10_000))
+    connection.set_progress_handler(lambda: next(calls, None) is None, 10_000)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None, 0)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, before)
+
+
+def _facts(connection: sqlite3.Connection) -> dict[str, str] | None:
+    """Return the sources, the id and the marks of this user; None where the table is not ours."""
+    row = connection.execute(
+        "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'meta'"
+    ).fetchone()
+    if row is None or row[0] != _META:
+        return None
+    keys = (f"{FACTS}id", mark_key(), "sources")
+    return dict(connection.execute("SELECT key, value FROM meta WHERE key IN (?, ?, ?)", keys).fetchall())
+
+
+def _fits(facts: dict[str, str], file: Path) -> bool:
+    key = user_key()
+    try:
+        marks = json.loads(facts[mark_key()])
+        return any(
+            hmac.compare_digest(str(marks[kind]), _mark(key, facts, kind, where))
+            for kind, where in _places(file)
+        )
+    except (KeyError, TypeError, ValueError):
+        return False
+
+
+def _places(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield what tells where a file is: its path, from the home on if it lies there, and its inode."""
+    place = Path(os.path.realpath(file))
+    path = str(place)
+    with contextlib.suppress(RuntimeError, ValueError):
+        path = f"~/{place.relative_to(os.path.realpath(Path.home())).as_posix()}"
+    yield "path", path
+    with contextlib.suppress(OSError):
+        yield "inode", str(place.stat().st_ino)
+
+
+def mark_key() -> str:
+    """Return the key in `meta` under which this user's marks are; other users have other keys, so all may have one."""
+    return f"{FACTS}{hmac.digest(user_key(), b'name', hashlib.sha256).hex()[:16]}"
+
+
+def _mark(key: bytes, facts: dict[str, str], kind: str, where: str) -> str:
+    about = [kind, where, facts.get(f"{FACTS}id"), facts.get("sources")]
+    return hmac.digest(key, json.dumps(about).encode("utf-8", "surrogatepass"), hashlib.sha256).hex()
