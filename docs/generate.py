@@ -44,6 +44,7 @@ SHAPES: tuple[type, ...] = (
     shapes.PluginsShape,
     shapes.PermissionsShape,
     shapes.DoctorShape,
+    shapes.TrustShape,
     service_shapes.UserAddedShape,
     service_shapes.UserLoginShape,
     service_shapes.UsersShape,

@@ -171,7 +171,7 @@ class PostgresStore(Store):
         found = self.rows("SELECT coalesce(max(number), 0), coalesce(sum(version), 0) FROM item")
         return int(found[0][0] + found[0][1])
 
-    def freeze(self) -> None:
+    def freeze(self, why: str = "") -> None:
         raise UserError("a store in PostgreSQL is made read-only by the rights of its user")
 
     def check(self) -> None:

@@ -22,9 +22,6 @@ FILES = ("folder", "file", "")
 FOLDER = ".metatree"
 """Name of the folder that a tree lives in, beside its source."""
 
-OFFERED = "offered_sources"
-"""The fact that keeps what sources an index of somebody else named, when it was built anew in this user's name."""
-
 _ENDS = ("/", "::", "#")
 
 
@@ -50,10 +47,11 @@ def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:
 
 def sources_of(layer: Layer, folder: Path) -> list[SourceRef]:
     """Return what a layer was built from; `folder` is where its tree is kept."""
-    return [_source(record, folder) for record in layer.fact("sources") or []]
+    return [source_from_record(record, folder) for record in layer.fact("sources") or []]
 
 
-def _source(record: dict[str, Any], folder: Path) -> SourceRef:
+def source_from_record(record: dict[str, Any], folder: Path) -> SourceRef:
+    """Return a source as it was kept; `folder` is where its tree is kept."""
     place = record.get("place")
     location = record["location"] if place is None else os.path.normpath(folder.absolute() / place)
     return SourceRef(location, record["options"], record.get("mount", ""), record["type"])

@@ -28,7 +28,6 @@ import os
 import secrets
 import sqlite3
 import stat
-import subprocess
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
@@ -40,13 +39,15 @@ from metatree.errors import UntrustedStore, UserError
 FACTS: Final = "trust:"
 """How the keys of the table `meta` begin under which the id and the marks of a store are kept."""
 KEY_BYTES: Final = 32
-_log = logging.getLogger("metatree")
+OFFERED: Final = "offered_sources"
+"""The fact that keeps what sources an index of somebody else named, when it was built anew in this user's name."""
 _META: Final = "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 _LONGEST_VALUE: Final = 10_000_000
 _OPERATIONS: Final = 10_000_000
 _SUPER_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
 """How a rollback journal ends that names another file, which SQLite would delete (sqlite.org/fileformat.html, 3)."""
 _GIT_S: Final = 10.0
+_log = logging.getLogger("metatree")
 
 
 class _Store(Protocol):
@@ -184,6 +185,8 @@ def _ends_with(file: Path, magic: bytes) -> bool:
 
 def _is_tracked(file: Path) -> bool:
     """Whether git has a file in its index; asked where a log was left behind, which git can put there."""
+    import subprocess  # 10 ms that hardly any process needs
+
     options = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
     try:
         done = subprocess.run(
@@ -211,14 +214,14 @@ def check(connection: sqlite3.Connection, file: Path) -> None:
     """
     if is_exempt(file):
         return
-    with _bounded(connection):
+    with bounded(connection):
         if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None:
             return
-        facts = _facts(connection)
+        facts = facts_in(connection)
         if facts is not None and (_fits(facts, file) or _is_accepted(file, facts)):
             return
     raise UntrustedStore(
-        f"{str(file)!r} was not made by you on this machine, or lay elsewhere: it is not used;"
+        f"{str(file)!r} was not made by you on this machine, or was copied here: it is not used;"
         f" `metatree trust {file.parent}` shows what is in it, and accepts it",
         path=str(file),
     )
@@ -260,21 +263,8 @@ def _is_accepted(file: Path, facts: dict[str, str]) -> bool:
     return kept is not None and kept.exists()
 
 
-def sources_in(file: Path) -> list[dict[str, object]]:
-    """Return the records of the sources that a store names, whoever made it; none where it cannot be read so."""
-    try:
-        check_files(file)
-        connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=1.0)
-        with contextlib.closing(connection), _bounded(connection):
-            connection.execute("PRAGMA trusted_schema=OFF")
-            found = json.loads((_facts(connection) or {}).get("sources", "[]"))
-    except (UserError, sqlite3.Error, ValueError, RecursionError):
-        return []
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-
-
 @contextlib.contextmanager
-def _bounded(connection: sqlite3.Connection) -> Iterator[None]:
+def bounded(connection: sqlite3.Connection) -> Iterator[None]:
     """Bound what reading from an unknown file may cost."""
     before = connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
     calls = iter(range(_OPERATIONS // 10_000))
@@ -286,15 +276,15 @@ def _bounded(connection: sqlite3.Connection) -> Iterator[None]:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, before)
 
 
-def _facts(connection: sqlite3.Connection) -> dict[str, str] | None:
-    """Return the sources, the id and the marks of this user; None where the table is not ours."""
+def facts_in(connection: sqlite3.Connection) -> dict[str, str] | None:
+    """Return the sources, the id and the marks of this user, by key; None where the table is not ours."""
     row = connection.execute(
         "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'meta'"
     ).fetchone()
     if row is None or row[0] != _META:
         return None
-    keys = (f"{FACTS}id", mark_key(), "sources")
-    return dict(connection.execute("SELECT key, value FROM meta WHERE key IN (?, ?, ?)", keys).fetchall())
+    keys = (f"{FACTS}id", mark_key(), "sources", OFFERED)
+    return dict(connection.execute("SELECT key, value FROM meta WHERE key IN (?, ?, ?, ?)", keys).fetchall())
 
 
 def _fits(facts: dict[str, str], file: Path) -> bool:

@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from metatree import trust
+from metatree.acceptance import survey
 from metatree.editing import plant
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UntrustedStore, UserError
 from metatree.layer import GAP, ROOT, Layer
@@ -19,7 +21,6 @@ from metatree.source import digest_bytes, read_inside
 from metatree.sources import (
     FILES,
     FOLDER,
-    OFFERED,
     check_source,
     disk_root,
     is_path,
@@ -210,7 +211,7 @@ def _bring_up_to_date(
             " (`out` of build_tree)"
         )
     with lock(place, wait_s):
-        offered: list[dict[str, object]] = []
+        offered: list[dict[str, Any]] = []
         try:
             if check and (place / INDEX).exists():
                 with Store.open(place / INDEX) as store:
@@ -220,7 +221,7 @@ def _bring_up_to_date(
             if Path(exc.path) != place / INDEX or (isinstance(exc, BrokenStore) and exc.reason == "foreign"):
                 raise
             if isinstance(exc, UntrustedStore):
-                offered = trust.sources_in(place / INDEX)
+                offered = survey(place / INDEX).sources
                 _log.warning(
                     "the index in %s was not made by you: it is built again, from %s", *_named(place, sources)
                 )
@@ -234,12 +235,12 @@ def _named(place: Path, sources: Sequence[SourceRef]) -> tuple[str, str]:
     return str(place), ", ".join(public_location(source.location) for source in sources)
 
 
-def _remember_offer(place: Path, offered: list[dict[str, object]]) -> None:
+def _remember_offer(place: Path, offered: list[dict[str, Any]]) -> None:
     """Keep what sources an index of somebody else named, for `metatree trust` to show; they are not read."""
     with Store.open(place / INDEX) as store:
         layer = Layer(store)
         if offered and offered != layer.fact("sources"):
-            layer.set_fact(OFFERED, offered)
+            layer.set_fact(trust.OFFERED, offered)
             _log.warning(
                 "%s: %d sources that it named are not used: `metatree trust %s` shows them",
                 place,

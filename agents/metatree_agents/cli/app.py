@@ -29,6 +29,7 @@ from metatree_agents.cli.serve_mcp import mcp
 from metatree_agents.cli.serving import serve
 from metatree_agents.cli.show import show
 from metatree_agents.cli.trees import denied
+from metatree_agents.cli.trust import trust
 from metatree_agents.cli.users import users_app
 from metatree_agents.cli.warnings import warnings_shown
 from metatree_agents.cli.working import worker
@@ -50,7 +51,7 @@ app = typer.Typer(
 _COMMANDS = (
     *(build, ask, find, files, show, trace, runs, resume, questions, answer),
     *(remember, memories, forget, export, import_),
-    *(rules, plan, mcp, serve, worker, backup, restore, plugins, doctor),
+    *(rules, plan, mcp, serve, worker, backup, restore, plugins, trust, doctor),
 )
 for _command in _COMMANDS:
     app.command(_command.__name__.rstrip("_"))(_command)

@@ -397,3 +397,23 @@ def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
         return str(value)
 
     return {str(key): plain(value) for key, value in data.items()}
+
+
+class StoreShape(TypedDict):
+    """A file of a tree, and what it would be trusted with; `sources` says what each source does."""
+
+    path: str
+    trusted: bool
+    sources: list[str]
+    permissions: list[str]
+    memories: int
+    authors: list[str]
+    runs: int
+    users: list[str]
+
+
+class TrustShape(TypedDict):
+    """`metatree trust --json`."""
+
+    tree: str
+    stores: list[StoreShape]
