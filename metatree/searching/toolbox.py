@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from metatree.calls import Call, CallRecords, Calls, Made, call_of
@@ -18,7 +18,7 @@ from metatree.permissions import Permissions, fingerprint_of
 from metatree.protocols import Describer, DescribeRequest, Description, Option, ToolCaller, ToolRequest
 from metatree.searching.world import STORE_ERRORS, answer_json, model_policy
 from metatree.text import encodable
-from metatree.threads import in_thread
+from metatree.threads import GaveUp, called, within
 from metatree.tool import Tool, ToolGroup, ToolTree
 from metatree.tree import Tree
 
@@ -262,21 +262,14 @@ class Toolbox:
             about[type(board)] = board
         given = tool.bound(arguments, about)
         try:
-            async with asyncio.timeout(tool.timeout_s) as guard:
-                if inspect.iscoroutinefunction(tool.function):
-                    result = await tool.function(**given)
-                else:
-                    result = await in_thread(tool.function, **given)
-                    if inspect.isawaitable(result):
-                        result = await result
-        except Exception as exc:
-            if not guard.expired():
-                raise ToolFailed(f"{type(exc).__name__}: {exc}") from exc
+            return await within(partial(called, tool.function, given), tool.timeout_s)
+        except GaveUp as exc:
             late = f"{tool.id!r} gave nothing within {tool.timeout_s:g} s"
             if not tool.is_repeatable:
                 raise InDoubt(late) from exc
             raise ToolFailed(late) from exc
-        return result
+        except Exception as exc:
+            raise ToolFailed(f"{type(exc).__name__}: {exc}") from exc
 
     def _kept(
         self, tool: Tool, arguments: Mapping[str, Any], node: Node, call: Call, result: Any

@@ -6,17 +6,17 @@ is called once for each intent.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from metatree.calls import Calls, Made, call_of
 from metatree.errors import ToolFailed, UserError
 from metatree.kernel import InDoubt
 from metatree.node import Node
-from metatree.threads import in_thread
+from metatree.threads import GaveUp, called, within
 from metatree.tool import Tool
 from metatree.tree import Tree
 
@@ -98,12 +98,8 @@ async def _called(tool: Tool, arguments: Mapping[str, Any], node: Node, tree: Tr
     given: dict[type, Any] = {Node: node} if tree is None else {Node: node, Tree: tree}
     bound = tool.bound(arguments, given)
     try:
-        async with asyncio.timeout(tool.timeout_s):
-            if inspect.iscoroutinefunction(tool.function):
-                value = await tool.function(**bound)
-            else:
-                value = await in_thread(tool.function, **bound)
-    except TimeoutError as exc:
+        value = await within(partial(called, tool.function, bound), tool.timeout_s)
+    except GaveUp as exc:
         late = f"{tool.id!r} gave nothing within {tool.timeout_s:g} s"
         raise (ToolFailed(late) if tool.is_repeatable else InDoubt(late)) from exc
     except Exception as exc:
