@@ -1,4 +1,8 @@
-"""Tool calls that were made: found again by a hash of the tool and its arguments, so that none is made twice."""
+"""Tool calls that were made: found again by a hash of the tool and its arguments, so that none is made twice.
+
+What a call of a tool that changes something is told apart by, is besides what it is made for: a run, or an intent of
+an agent. There it is made once, whatever is restarted, resumed or killed; another run makes it again.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -36,7 +41,7 @@ class RecordedTool(Protocol):
         ...
 
     @property
-    def reuse(self) -> str | float:
+    def lifetime(self) -> str | float:
         """How long a result may be reused: `forever`, within one `run`, or for so many seconds."""
         ...
 
@@ -46,7 +51,7 @@ class RecordedTool(Protocol):
         ...
 
     @property
-    def repeatable(self) -> bool:
+    def is_repeatable(self) -> bool:
         """Whether a call that was interrupted may be made again unasked."""
         ...
 
@@ -69,16 +74,19 @@ class Call:
 
 
 def call_of(
-    tool: RecordedTool, arguments: Mapping[str, Any], node: Node, *, scope: str = "", run_id: str = ""
+    tool: RecordedTool, arguments: Mapping[str, Any], node: Node, *, scope: str = "", within: str = ""
 ) -> Call:
     """Return the call of a tool with validated arguments.
 
     A tool that works on a node counts the node's id and digest among its arguments, so that a changed node is
-    called for again. Calls of different scopes (memories, permissions) never meet, nor do those of different runs
-    when the tool's results may be reused in one run only.
+    called for again. Calls of different scopes (permissions) never meet.
+
+    Args:
+        within: the run or the intent that it is made for; it tells calls apart when the tool's results may be reused in
+            one run only.
     """
-    if tool.reuse == "run":
-        scope = f"{scope}\0{run_id}"
+    if tool.lifetime == "run":
+        scope = f"{scope}\0{within}"
     told = dict(arguments)
     if tool.on_node:
         told["node"] = [node.id, node.digest]
@@ -97,6 +105,20 @@ class Made:
     reused: bool
     at: float | None = None
     """When a call that is reused was made, seconds since 1970."""
+    run_id: str = ""
+    """The run that made a call that is reused."""
+
+    def said(self) -> dict[str, Any]:
+        """Return what is told of a call that is reused, as JSON."""
+        when = "" if self.at is None else datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return {"at": when, "from_run": self.run_id}
+
+
+def made_before(said: Mapping[str, Any]) -> str:
+    """Return in words what `Made.said` tells; journals of earlier versions may lack any of it."""
+    by = f", by run {said['from_run']}" if said.get("from_run") else ""
+    on = f" on {said['at']}" if said.get("at") else ""
+    return f"this call was made before{by}{on}"
 
 
 class Calls(Protocol):
@@ -139,6 +161,8 @@ class Known:
     """Whether somebody may still be making it."""
     at: float | None = None
     """When it was made, seconds since 1970."""
+    run_id: str = ""
+    """The run that made it."""
 
 
 def judged(found: Known, *, key: str, tool: RecordedTool, again: bool) -> Made | Literal["take", "wait"]:
@@ -149,11 +173,11 @@ def judged(found: Known, *, key: str, tool: RecordedTool, again: bool) -> Made |
     """
     if found.result is not None:
         if found.valid or found.key == key:
-            return Made(json.loads(found.result), found.key != key, found.at)
+            return Made(json.loads(found.result), found.key != key, found.at, found.run_id)
         return "take"
     if found.at_work:
         return "wait"
-    if not (tool.repeatable or again):
+    if not (tool.is_repeatable or again):
         raise InDoubt("it was interrupted and may have happened")
     return "take"
 
@@ -205,16 +229,17 @@ class CallRecords:
         while True:
             with self._store.transaction():
                 found = self._store.row(
-                    "SELECT result, key, until, owner, expires_at, at FROM call WHERE hash = ?", (call.hash,)
+                    "SELECT result, key, until, owner, expires_at, at, run_id FROM call WHERE hash = ?",
+                    (call.hash,),
                 )
                 if found is None:
                     self._take(call, key, run_id, tool)
                     return None
-                result, made_by, until, owner, expires_at, at = found
+                result, made_by, until, owner, expires_at, at, by = found
                 now = self._now()
                 # Whoever asks for the same effect again holds its run now, so nobody else is at work on it.
                 at_work = made_by != key and expires_at > now and owner is not None and not is_dead(owner)
-                known = Known(result, made_by, until is None or until > now, at_work, at)
+                known = Known(result, made_by, until is None or until > now, at_work, at, by)
                 verdict = judged(known, key=key, tool=tool, again=again)
                 if isinstance(verdict, Made):
                     return verdict
@@ -255,7 +280,7 @@ class CallRecords:
             ToolFailed: JSON cannot hold the result.
         """
         text = result_json(result, tool)
-        until = None if isinstance(tool.reuse, str) else self._now() + tool.reuse
+        until = None if isinstance(tool.lifetime, str) else self._now() + tool.lifetime
         self._store.execute(
             "UPDATE call SET result = ?, owner = NULL, until = ? WHERE hash = ? AND key = ? AND owner = ?",
             (text, until, call.hash, key, self._owner),

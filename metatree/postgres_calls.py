@@ -89,18 +89,18 @@ class PostgresCalls:
                 return "take"
             with database.raw.transaction():
                 found = database.rows(
-                    f"SELECT result, key, until IS NULL OR until > {NOW}, owner, expires_at > {NOW}, at"
+                    f"SELECT result, key, until IS NULL OR until > {NOW}, owner, expires_at > {NOW}, at, run_id"
                     " FROM metatree_call WHERE hash = %s FOR UPDATE",
                     (call.hash,),
                 )
                 if found:
-                    result, made_by, valid, owner, held, at = found[0]
+                    result, made_by, valid, owner, held, at, by = found[0]
                     if repeated and made_by == key and owner == self._owner and result is None:
                         return "take"  # by the attempt whose answer was lost
                     at_work = (
                         made_by != key and held and owner is not None and not is_dead(owner, shared=True)
                     )
-                    known = Known(result, made_by, valid, at_work, at)
+                    known = Known(result, made_by, valid, at_work, at, by)
                     verdict = judged(known, key=key, tool=tool, again=again)
                     if verdict != "take":
                         return verdict
@@ -121,7 +121,7 @@ class PostgresCalls:
 
     def keep(self, call: Call, result: Any, *, key: str, tool: RecordedTool) -> None:
         text = result_json(result, tool)
-        lasts_s = None if isinstance(tool.reuse, str) else float(tool.reuse)
+        lasts_s = None if isinstance(tool.lifetime, str) else float(tool.lifetime)
         self._write(
             f"UPDATE metatree_call SET result = %s, until = {NOW} + %s, owner = NULL",
             call,

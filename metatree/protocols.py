@@ -62,7 +62,7 @@ class Router(Protocol):
     A router may also have a method `capacity(request) -> int`: how many of the request's options, from the first,
     fit one prompt. Longer menus then come in groups, and shorter ones may show two levels. One with the attribute
     `uses_model = True` counts against `Limits.model_calls`; one with a method `suite()` brings its own reader,
-    tool caller, composer and describer.
+    tool caller, composer and describer, or with `suite_for(evidence)` those for a tree.
     """
 
     async def route(self, request: RouteRequest) -> RouteDecision:

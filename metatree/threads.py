@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+
+_PUT_AWAY_S = 1.0
+"""What a coroutine that was cancelled may take to put its things away."""
 
 
 def run_apart(make: Callable[[], Awaitable[T]]) -> T:
@@ -92,6 +96,50 @@ async def in_thread(function: Callable[..., T], /, **given: Any) -> T:
 
     threading.Thread(target=work, name="metatree-tool", daemon=True).start()
     return await settled
+
+
+async def called(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """Call a coroutine function on this loop, and any other in a thread of its own; return what comes of it."""
+    if inspect.iscoroutinefunction(function):
+        return await function(**given)
+    result = await in_thread(function, **given)
+    return await result if inspect.isawaitable(result) else result
+
+
+class GaveUp(Exception):
+    """What was awaited did not come in time."""
+
+
+async def within(make: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """Await somebody else's coroutine for at most so long, on this loop.
+
+    One that is out of time is cancelled and has a moment to put its things away; nobody waits for one that goes on.
+
+    Raises:
+        GaveUp: the time is over.
+        RuntimeError: it raised something that is no `Exception`, such as `SystemExit`, which would end the loop.
+    """
+
+    async def guarded() -> T:
+        try:
+            return await make()
+        except Exception:
+            raise
+        except BaseException as exc:
+            if task.cancelling() and isinstance(exc, asyncio.CancelledError | GeneratorExit):
+                raise
+            raise RuntimeError(f"{type(exc).__name__}: {exc}") from exc
+
+    task = asyncio.ensure_future(guarded())
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if task.done():
+            return task.result()
+        raise GaveUp
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=_PUT_AWAY_S)
 
 
 async def run_beside(make: Callable[[], Awaitable[T]]) -> T:

@@ -7,6 +7,7 @@ import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isfinite
 from typing import Any, Literal
 
 from metatree.errors import BadModelAnswer, UserError
@@ -15,6 +16,8 @@ from metatree.protocols import ToolSpec
 
 Kind = Literal["exploratory", "interactive"]
 Reuse = Literal["forever", "run"] | float
+"""By whom the result of a call is reused: by all runs, by the run (or the intent of an agent) that made it alone, or
+by all runs for so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +38,17 @@ class Tool:
     """Raise it when the tool would give another result for the same arguments: earlier calls are then not reused."""
     kinds: frozenset[str] | None = None
     """Kinds of nodes it works on; None for all."""
-    reuse: Reuse = "forever"
-    """How long a result may be reused: `forever`, within one `run`, or for so many seconds."""
+    reuse: Reuse | None = None
+    """How long a result may be reused: `forever`, within one `run`, or for so many seconds. None: within one run when
+    the tool changes something, so that another run does so again; for ever when it does not."""
     timeout_s: float = 60.0
     max_chars: int = 20_000
     """Longer results are cut, and say so."""
     changes: bool = False
     """Whether it changes anything outside the memory, or might; it is then called only with permission."""
-    repeatable: bool = True
-    """False: a call that was interrupted by a crash is not made again unless a person says so."""
+    repeatable: bool | None = None
+    """False: a call that was interrupted by a crash is not made again unless a person says so. None: False when the
+    tool changes something."""
     when: Callable[[Node], bool] | None = None
     """Says of a node of these kinds whether the tool works on it; None for all of them. Quick, must not raise."""
     about: Callable[[Node, Sequence[str]], str] | None = None
@@ -54,8 +59,26 @@ class Tool:
     """Whether it may answer what no text of the tree says, as a call of a server does: its nodes are then offered by
     what they say, also where a word that a question turns on is nowhere in the tree."""
 
+    def __post_init__(self) -> None:
+        reuse: object = self.reuse
+        seconds = type(reuse) in (int, float) and isfinite(reuse) and reuse > 0  # type: ignore[arg-type,operator]
+        if not (seconds or reuse is None or (isinstance(reuse, str) and reuse in ("forever", "run"))):
+            raise UserError(
+                f"tool {self.id!r}: reuse={reuse!r}: use 'forever', 'run' or a number of seconds above 0"
+            )
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
+
+    @property
+    def lifetime(self) -> Reuse:
+        """How long a result may be reused."""
+        return ("run" if self.changes else "forever") if self.reuse is None else self.reuse
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether a call that was interrupted may be made again unasked."""
+        return not self.changes if self.repeatable is None else self.repeatable
 
     @cached_property
     def spec(self) -> ToolSpec:
@@ -159,11 +182,11 @@ def tool(
     description: str | None = None,
     version: str = "1",
     kinds: Collection[str] | None = None,
-    reuse: Reuse = "forever",
+    reuse: Reuse | None = None,
     timeout_s: float = 60.0,
     max_chars: int = 20_000,
     changes: bool = False,
-    repeatable: bool = True,
+    repeatable: bool | None = None,
     when: Callable[[Node], bool] | None = None,
     about: Callable[[Node, Sequence[str]], str] | None = None,
     beyond: bool = False,
@@ -195,7 +218,7 @@ def tool(
             kind,
             version,
             None if kinds is None else frozenset(kinds),
-            "forever" if kind == "interactive" else reuse,
+            reuse,
             timeout_s,
             max_chars,
             changes,

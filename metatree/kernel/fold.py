@@ -27,6 +27,8 @@ class Folded(Generic[S]):
     used: dict[str, float]
     seq: int
     """The number of records."""
+    began: float = 0.0
+    """When it was begun: tells it from a run of the same name in another journal."""
 
 
 def first_record(machine: Machine[Any], given: Any, now: float) -> Record:
@@ -55,7 +57,7 @@ def fold(machine: Machine[S], records: Sequence[Record]) -> Folded[S]:
         state, effects = machine.begin(first.body["given"], first.at)
     except Exception as exc:
         raise _unfit(0, exc) from exc
-    folded: Folded[S] = Folded(state, {e.id: e for e in effects}, {}, {}, {}, len(records))
+    folded: Folded[S] = Folded(state, {e.id: e for e in effects}, {}, {}, {}, len(records), first.at)
     working = first.at
     for number, record in enumerate(records[1:], start=1):
         for name, amount in record.used.items():

@@ -1,8 +1,8 @@
 """The minimal deterministic automaton of a regular expression over symbols.
 
 Source: the expression becomes a nondeterministic automaton (Thompson 1968), that a deterministic one (Rabin and Scott
-1959), and its states are merged as long as no word tells them apart (Moore 1956). States from which no accepting one
-can be reached are left out, so the automaton is partial: a symbol without an arrow is not allowed.
+1959), and states that no word tells apart are merged (Hopcroft 1971). States from which no accepting one can be reached
+are left out, so the automaton is partial: a symbol without an arrow is not allowed, which tells states apart, too.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_STATES: Final = 10_000
 """Of an automaton before it is made small; counts such as {1000} multiply states."""
+_MAX_WORK: Final = 4_000_000
+"""How many states the sets of the deterministic automaton may hold together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +215,13 @@ def minimal(regex: Regex) -> Automaton:
     first = loose.closure(frozenset([begin]))
     arrows: dict[frozenset[int], dict[str, frozenset[int]]] = {}
     todo = deque([first])
+    work = 0
     while todo:
         states = todo.popleft()
         if states in arrows:
             continue
-        if len(arrows) >= MAX_STATES:
+        work += len(states)
+        if len(arrows) >= MAX_STATES or work > _MAX_WORK:
             raise UserError(
                 f"the schedule has more than {MAX_STATES:,} states: use smaller counts in {{n,m}}"
             )
@@ -252,22 +256,40 @@ def _trimmed(arrows: _Arrows, accepting: set[frozenset[int]]) -> _Arrows:
     }
 
 
+def _merged(arrows: _Arrows, accepting: set[frozenset[int]]) -> dict[frozenset[int], int]:
+    """Return the block of each state; states of one block are told apart by no word."""
+    looks: dict[Any, list[frozenset[int]]] = {}
+    sources: dict[str, dict[frozenset[int], list[frozenset[int]]]] = {}
+    for state, targets in arrows.items():
+        looks.setdefault((state in accepting, tuple(sorted(targets))), []).append(state)
+        for symbol, target in targets.items():
+            sources.setdefault(symbol, {}).setdefault(target, []).append(state)
+    blocks = [set(states) for states in looks.values()]
+    block = {state: number for number, states in enumerate(blocks) for state in states}
+    todo = {(number, symbol) for number in range(len(blocks)) for symbol in sources}
+    while todo:
+        splitter, symbol = todo.pop()
+        into = sources[symbol]
+        reaching: dict[int, list[frozenset[int]]] = {}
+        for state in [s for target in blocks[splitter] for s in into.get(target, ())]:
+            reaching.setdefault(block[state], []).append(state)
+        for number, states in reaching.items():
+            if len(states) == len(blocks[number]):
+                continue
+            fresh = len(blocks)
+            blocks.append(set(states))
+            blocks[number].difference_update(states)
+            block.update(dict.fromkeys(states, fresh))
+            smaller = min(number, fresh, key=lambda one: len(blocks[one]))
+            todo.update((fresh if (number, each) in todo else smaller, each) for each in sources)
+    return block
+
+
 def _numbered(arrows: _Arrows, accepting: set[frozenset[int]], first: frozenset[int]) -> Automaton:
     """Merge states that no word tells apart, and number them in the order in which they are reached."""
     if first not in arrows:
         raise UserError("the schedule allows no way to an end: look for {n,m} with nothing in it")
-    block = {state: int(state in accepting) for state in arrows}
-    count = len(set(block.values()))
-    while True:
-        seen: dict[Any, int] = {}
-        finer = {}
-        for state, targets in arrows.items():
-            look = (block[state], tuple(sorted((symbol, block[t]) for symbol, t in targets.items())))
-            finer[state] = seen.setdefault(look, len(seen))
-        block = finer
-        if len(seen) == count:
-            break
-        count = len(seen)
+    block = _merged(arrows, accepting)
     member = {number: state for state, number in reversed(block.items())}
     names = {block[first]: 1}
     todo = deque([block[first]])

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
+from metatree.errors import UserError
 from metatree.rules.values import Value, written
 
 Operator = Literal["+", "-", "*", "/"]
@@ -35,6 +36,11 @@ class Binary:
     left: Expression
     operator: Operator
     right: Expression
+
+    def __post_init__(self) -> None:
+        for operand in (self.left, self.right):
+            if not is_operand(operand):
+                raise UserError(f"{operand!r} is no number: {self.operator} takes numbers and variables")
 
     def __str__(self) -> str:
         return f"({shown(self.left)} {self.operator} {shown(self.right)})"
@@ -150,6 +156,11 @@ class Production:
     def __str__(self) -> str:
         right = " ".join([*map(str, self.asserts), '"{}"'.format(self.name.replace('"', '\\"'))])
         return f"({' '.join(map(str, self.conditions))} -> {right})"
+
+
+def is_operand(expression: Expression) -> bool:
+    """Say whether there can be arithmetic on an expression: not on a text, nor on a fact."""
+    return not isinstance(expression, str | tuple)
 
 
 def shown(term: Expression) -> str:

@@ -75,8 +75,9 @@ class ShellReport:
     """How a run of the control shell went."""
 
     ended: ShellEnded
-    """`accepted`: nothing is left to do, or the resolver stopped, in an accepting state. `stuck`: nothing can fire, and
-    the schedule expected more. `stopped`: by the resolver, elsewhere."""
+    """`accepted`: nothing is left to do, or the resolver stopped, in an accepting state, and nothing failed. `stuck`:
+    nothing can fire, and the schedule expected more. `stopped`: by the resolver, elsewhere. `failed`: something failed
+    on the way, see `failures`; all that could be done beside it is done."""
     detail: str
     state: int
     """Of the schedule."""
@@ -86,7 +87,7 @@ class ShellReport:
     expected: tuple[Explanation, ...] = ()
     """When stuck: what each production that may come next is waiting for."""
     failures: tuple[dict[str, Any], ...] = ()
-    """Firings that failed after all attempts."""
+    """Firings that failed after all attempts, with the tokens that are set aside for it."""
     facts: tuple[Fact, ...] = ()
     used: Mapping[str, float] = field(default_factory=dict)
     run_id: str = ""
@@ -143,6 +144,7 @@ class ControlShell:
             self.resolver,
             each=[name for name, rule in self.rules.items() if rule.each],
             removals=[name for name, rule in self.rules.items() if rule.removals],
+            once=[name for name, rule in self.rules.items() if rule.policy.repeatable is not True],
         )
 
     def given(
@@ -318,7 +320,8 @@ class ControlShell:
         self, state: ShellState, ended: str, detail: str, used: Mapping[str, float], run_id: str
     ) -> ShellReport:
         allowed = state.schedule.allowed(state.position)
-        stuck = ended in ("stuck", "failed")
+        accepting = state.position in state.schedule.automaton.accepting
+        stuck = ended == "stuck" or (ended == "failed" and not accepting)
         return ShellReport(
             ended=cast(ShellEnded, ended),
             detail=detail or state.detail,
@@ -417,11 +420,12 @@ def closing_lines(report: ShellReport) -> Sequence[str]:
         case "accepted" if not report.detail:
             return ["No allowed transitions can fire", "No further transitions, reached accepting state"]
         case "stuck" | "failed":
-            reasons = [str(one) for one in report.expected] or [report.detail]
+            failed = [report.detail] if report.ended == "failed" else []
             return [
                 "No allowed transitions can fire",
-                f"The run is {report.ended} in state {report.state}",
-                *reasons,
+                f"The run {'is stuck' if report.ended == 'stuck' else 'has failed'} in state {report.state}",
+                *failed,
+                *map(str, report.expected),
             ]
         case _:
             return [f"The run ended: {report.ended}" + (f" ({report.detail})" if report.detail else "")]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NoReturn
 
 from metatree.errors import UserError
 from metatree.rules.conditions import Production
@@ -26,12 +26,11 @@ from metatree.rules.control import ControlShell
 from metatree.rules.knowledge import KnowledgeSource, commit_all
 from metatree.rules.resolvers import Resolver, resolver_named
 from metatree.rules.schedule import Schedule
-from metatree.rules.text import Parser, RuleSyntaxError, lexemes
+from metatree.rules.text import Lexeme, Parser, RuleError, RuleSyntaxError, lexemes
 from metatree.rules.values import Fact
 
-_SCHEDULE: Final = re.compile(
-    r"^[ \t]*schedule[ \t]*\{(?P<body>.*?)^[ \t]*\}[ \t]*$", re.MULTILINE | re.DOTALL
-)
+_OPENING: Final = re.compile(r"^[ \t]*schedule[ \t]*\{", re.MULTILINE)
+_CLOSING: Final = re.compile(r"^[ \t]*\}[ \t]*$", re.MULTILINE)
 _OPENED: Final = re.compile(r"^[ \t]*schedule\b", re.MULTILINE)
 
 
@@ -53,16 +52,17 @@ class Program:
         """Read a program.
 
         Raises:
-            RuleSyntaxError: with line, column, what was found and what was expected.
-            UserError: the schedule or the resolver makes no sense.
+            RuleError: with line and column; a RuleSyntaxError says what was found and what was expected.
         """
         program = cls()
         schedule = None
-        found = _SCHEDULE.search(text)
-        if found is not None:
-            line = text.count("\n", 0, found.start("body")) + 1
-            schedule = (found.group("body"), line)
-            text = text[: found.start()] + re.sub(r"[^\n]", " ", found.group()) + text[found.end() :]
+        opening = _OPENING.search(text)
+        closing = None if opening is None else _CLOSING.search(text, opening.end())
+        if opening is not None and closing is not None:
+            begin, end = opening.end(), closing.start()
+            schedule = (text[begin:end], text.count("\n", 0, begin) + 1, opening.end() - opening.start())
+            blank = re.sub(r"[^\n]", " ", text[opening.start() : closing.end()])
+            text = text[: opening.start()] + blank + text[closing.end() :]
         again = _OPENED.search(text)
         if again is not None:
             line = text.count("\n", 0, again.start()) + 1
@@ -73,43 +73,50 @@ class Program:
         program._read(Parser(lexemes(text)))
         if schedule is not None:
             names = [production.name for production in program.productions]
-            program.schedule = Schedule.parse(schedule[0], names, line=schedule[1])
-        program._check()
+            program.schedule = Schedule.parse(schedule[0], names, line=schedule[1], column=schedule[2] + 1)
         return program
 
     def _read(self, parser: Parser) -> None:
+        mentioned: list[tuple[str, Lexeme]] = []
+        names: set[str] = set()
         while (word := parser.peek()).kind != "end":
             if word.kind == "(":
                 if parser.begins_production():
-                    self.productions.append(parser.production(default=f"rule {len(self.productions) + 1}"))
+                    production = parser.production(default=f"rule {len(self.productions) + 1}")
+                    if production.name in names:
+                        _wrong(word, f"two productions are called {production.name!r}: rename one of them")
+                    names.add(production.name)
+                    self.productions.append(production)
                 else:
                     self.facts.append(parser.fact())
                 continue
             parser.take("word", "a fact, a production, or one of: schedule, resolver, seed, all")
             match word.text:
                 case "resolver":
-                    name = parser.take("word", "the name of a resolver").text
-                    self.resolver = (name, _texts(parser))
+                    name = parser.take("word", "the name of a resolver")
+                    texts = _texts(parser)
+                    mentioned += texts
+                    self.resolver = (name.text, tuple(text for text, _ in texts))
+                    try:
+                        self.make_resolver()
+                    except UserError as exc:
+                        _wrong(name, str(exc))
                 case "seed":
                     seed = parser.value()
                     if not isinstance(seed, int):
                         parser.fail("a whole number", word)
                     self.seed = seed
                 case "all":
-                    self.together.update(_texts(parser))
+                    texts = _texts(parser)
+                    mentioned += texts
+                    self.together.update(text for text, _ in texts)
                 case _:
                     parser.fail("a fact, a production, or one of: schedule, resolver, seed, all", word)
 
-    def _check(self) -> None:
-        names = [production.name for production in self.productions]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise UserError(f"two productions are called {twice!r}: rename one of them")
-        mentioned = set(self.together) | set(self.resolver[1] if self.resolver else ())
-        unknown = sorted(mentioned - set(names))
-        if unknown:
-            raise UserError(f"there is no production {unknown[0]!r}: there are {', '.join(map(repr, names))}")
-        self.make_resolver()
+        for text, word in mentioned:
+            if text not in names:
+                known = ", ".join(repr(production.name) for production in self.productions) or "none"
+                _wrong(word, f"there is no production {text!r}: there are {known}")
 
     @property
     def controlled(self) -> list[Production]:
@@ -143,8 +150,12 @@ class Program:
         )
 
 
-def _texts(parser: Parser) -> tuple[str, ...]:
+def _texts(parser: Parser) -> list[tuple[str, Lexeme]]:
     found = []
-    while parser.peek().kind == "text":
-        found.append(str(parser.value()))
-    return tuple(found)
+    while (word := parser.peek()).kind == "text":
+        found.append((str(parser.value()), word))
+    return found
+
+
+def _wrong(at: Lexeme, what: str) -> NoReturn:
+    raise RuleError(at.line, at.column, what)

@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 
 from metatree.errors import UserError
 from metatree.rules.automaton import Automaton, Chain, Choice, Regex, Repeat, Symbol, minimal
-from metatree.rules.text import Lexeme, RuleSyntaxError
+from metatree.rules.text import MAX_DEPTH, MAX_DIGITS, Lexeme, RuleError, RuleSyntaxError
 
 _TOKEN: Final = re.compile(
     r"""(?P<space>\s+|\#[^\n]*)
@@ -33,7 +33,7 @@ _TOKEN: Final = re.compile(
 )
 
 
-class ScheduleError(UserError):
+class ScheduleError(RuleError):
     """A schedule makes no sense for these productions."""
 
 
@@ -54,18 +54,18 @@ class Schedule:
     """Symbol of the text -> name of its production."""
 
     @classmethod
-    def parse(cls, text: str, productions: Sequence[str], *, line: int = 1) -> Schedule:
+    def parse(cls, text: str, productions: Sequence[str], *, line: int = 1, column: int = 1) -> Schedule:
         """Read a schedule and check it.
 
         Args:
             productions: their names; a number in the text is a place in this list.
-            line: the line that the text begins at, for errors.
+            line, column: the place that the text begins at, for errors.
 
         Raises:
             RuleSyntaxError: with line, column, what was found and what was expected.
             ScheduleError: a symbol is unknown or unused, there is no `main`, or no end can be reached.
         """
-        return _Reader(text, productions, line).schedule()
+        return _Reader(text, productions, line, column).schedule()
 
     @classmethod
     def free(cls, productions: Sequence[str]) -> Schedule:
@@ -87,11 +87,12 @@ class Schedule:
 
 
 class _Reader:
-    def __init__(self, text: str, productions: Sequence[str], line: int) -> None:
+    def __init__(self, text: str, productions: Sequence[str], line: int, column: int) -> None:
         self._text = text
         self._productions = list(productions)
-        self._words = _words(text, line)
+        self._words = _words(text, line, column)
         self._at = 0
+        self._depth = 0
         self._symbols: dict[str, str] = {}
         self._expressions: dict[str, Regex] = {}
         self._used: set[str] = set()
@@ -101,17 +102,25 @@ class _Reader:
         while self._peek().kind != "end":
             self._definition()
         if "main" not in self._expressions:
-            self._wrong("there is no `main = …;`: it is the expression that the schedule follows")
+            self._wrong(
+                self._peek(), "there is no `main = …;`: it is the expression that the schedule follows"
+            )
         unused = [n for n in self._defined if n not in self._used and n != "main"]
         if unused:
             word = self._defined[unused[0]]
-            self._wrong(f"the symbol {unused[0]!r} (line {word.line}) is not used: use it, or take it out")
-        return Schedule(minimal(self._expressions["main"]), self._text, self._symbols)
+            self._wrong(word, f"the symbol {unused[0]!r} is not used: use it, or take it out")
+        try:
+            automaton = minimal(self._expressions["main"])
+        except UserError as exc:
+            self._wrong(self._defined["main"], str(exc))
+        except RecursionError:  # by symbols that are made of symbols; brackets are counted
+            self._wrong(self._defined["main"], "`main` is nested too deep: use fewer symbols made of symbols")
+        return Schedule(automaton, self._text, self._symbols)
 
     def _definition(self) -> None:
         name = self._take("name", "the name of a symbol")
         if name.text in self._defined:
-            self._wrong(f"line {name.line}: the symbol {name.text!r} is defined twice: rename one of them")
+            self._wrong(name, f"the symbol {name.text!r} is defined twice: rename one of them")
         self._defined[name.text] = name
         self._take("=", "'=' after the name")
         word = self._peek()
@@ -129,13 +138,13 @@ class _Reader:
             name = re.sub(r"\\(.)", r"\1", word.text[1:-1])
             if name not in self._productions:
                 known = ", ".join(map(repr, self._productions))
-                self._wrong(f"line {word.line}: there is no production {name!r}: there are {known or 'none'}")
+                self._wrong(word, f"there is no production {name!r}: there are {known or 'none'}")
             return name
-        number = int(word.text)
+        number = self._number(word)
         if number >= len(self._productions):
             self._wrong(
-                f"line {word.line}: there is no production number {number}: there are {len(self._productions)}, "
-                "counted from 0"
+                word,
+                f"there is no production number {number}: there are {len(self._productions)}, counted from 0",
             )
         return self._productions[number]
 
@@ -170,27 +179,31 @@ class _Reader:
         return part
 
     def _counted(self, part: Regex, opening: Lexeme) -> Regex:
-        least = int(self._take("number", "").text) if self._peek().kind == "number" else None
+        least = self._number(self._take("number", "")) if self._peek().kind == "number" else None
         most = least
         if self._peek().kind == ",":
             self._at += 1
-            most = int(self._take("number", "").text) if self._peek().kind == "number" else None
+            most = self._number(self._take("number", "")) if self._peek().kind == "number" else None
         elif least is None:
             self._fail("a number or ','")
         self._take("}", "'}'")
         if least is None and most is None:
-            self._wrong(f"line {opening.line}: {{,}} says nothing: give a number, or use *")
+            self._wrong(opening, "{,} says nothing: give a number, or use *")
         if most is not None and (least or 0) > most:
-            self._wrong(
-                f"line {opening.line}: {{{least},{most}}} cannot be met: the first number is the smaller one"
-            )
+            self._wrong(opening, f"{{{least},{most}}} cannot be met: the first number is the smaller one")
         return Repeat(part, least or 0, most)
 
     def _atom(self) -> Regex:
         word = self._peek()
         self._at += 1
         if word.kind == "(":
+            self._depth += 1
+            if self._depth > MAX_DEPTH:
+                self._wrong(
+                    word, f"brackets are nested more than {MAX_DEPTH} deep: name parts of the expression"
+                )
             inner = self._choice()
+            self._depth -= 1
             self._take(")", "')', or more of the expression")
             return inner
         if word.kind == "text":
@@ -198,10 +211,7 @@ class _Reader:
         self._used.add(word.text)
         if word.text not in self._expressions:
             known = ", ".join(self._expressions) or "none"
-            self._wrong(
-                f"line {word.line}, column {word.column}: the symbol {word.text!r} is unknown: define it first "
-                f"(known: {known})"
-            )
+            self._wrong(word, f"the symbol {word.text!r} is unknown: define it first (known: {known})")
         return self._expressions[word.text]
 
     def _peek(self, ahead: int = 0) -> Lexeme:
@@ -217,13 +227,18 @@ class _Reader:
         word = self._peek()
         raise RuleSyntaxError(word.line, word.column, str(word), expected)
 
-    def _wrong(self, what: str) -> NoReturn:
-        raise ScheduleError(f"schedule: {what}")
+    def _number(self, word: Lexeme) -> int:
+        if len(word.text) > MAX_DIGITS:
+            self._wrong(word, f"a number of more than {MAX_DIGITS:,} digits: use a smaller one")
+        return int(word.text)
+
+    def _wrong(self, at: Lexeme, what: str) -> NoReturn:
+        raise ScheduleError(at.line, at.column, f"schedule: {what}")
 
 
-def _words(text: str, line: int) -> list[Lexeme]:
+def _words(text: str, line: int, column: int) -> list[Lexeme]:
     found: list[Lexeme] = []
-    position, start = 0, 0
+    position, start = 0, 1 - column
     while position < len(text):
         match = _TOKEN.match(text, position)
         column = position - start + 1

@@ -100,9 +100,15 @@ def compiled(production: Production) -> Query:
 
 
 def _check_circles(conditions: Sequence[Condition]) -> None:
-    """Raise UserError when aggregates beside each other need each other's values."""
+    """Raise UserError when an aggregate needs its own value, or those beside each other need each other's."""
     given = {n for c in conditions if isinstance(c, Pattern) for n in bound_by(c)}
     aggregates = {c.variable: c for c in conditions if isinstance(c, Aggregate) and c.variable not in given}
+    for name, one in aggregates.items():
+        used = {n for c in one.conditions for n in all_variables(c)} | {*variables_of(one.expression)}
+        if name in used - {n for c in one.conditions for n in bound_by(c)}:
+            raise UserError(
+                f"this aggregate needs its own value <{name}>: use another name inside of it: {one}"
+            )
     needs = {
         name: {n for c in one.conditions for n in all_variables(c)} & aggregates.keys() - {name}
         for name, one in aggregates.items()

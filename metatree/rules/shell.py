@@ -10,7 +10,7 @@ Candidates are the productions that the schedule allows in its present state and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -22,8 +22,23 @@ from metatree.rules.memory import Change, WorkingMemory
 from metatree.rules.resolvers import AskingResolver, Candidate, Conflict, Resolver
 from metatree.rules.schedule import Schedule
 from metatree.rules.text import parse_productions
-from metatree.rules.tokens import Tokens, Values
+from metatree.rules.tokens import Token, Tokens, Values
 from metatree.rules.values import from_json, to_json, written
+
+_SHOWN = 20
+"""How many tokens of one failed firing are named."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """A firing of several tokens that failed: it is made in parts until the tokens that fail are found."""
+
+    left: list[tuple[bool, Values]]
+    """What is not dealt with yet: whether it is to be added, and its values."""
+    size: int = 1
+    """How many of them are under way."""
+    narrowing: bool = False
+    """Whether a part of several has failed since the last token was set aside."""
 
 
 @dataclass(slots=True)
@@ -53,6 +68,8 @@ class ShellState:
     waiting: dict[int, Effect] = field(default_factory=dict)
     entry: dict[str, Any] = field(default_factory=dict)
     """The trace entry of the firing in progress."""
+    batch: Batch | None = None
+    """The firing in progress, when it is made in parts."""
 
 
 class ShellMachine:
@@ -71,17 +88,24 @@ class ShellMachine:
         resolver: picks among candidates.
         each: productions of which every token is a firing of its own.
         removals: productions whose logic deals with tokens to remove.
+        once: productions whose logic may not happen twice: a firing of several tokens that failed is not made in parts.
     """
 
     name = "shell"
     version = 1
 
     def __init__(
-        self, resolver: Resolver, *, each: Collection[str] = (), removals: Collection[str] = ()
+        self,
+        resolver: Resolver,
+        *,
+        each: Collection[str] = (),
+        removals: Collection[str] = (),
+        once: Collection[str] = (),
     ) -> None:
         self.resolver = resolver
         self.each = frozenset(each)
         self.removals = frozenset(removals)
+        self.once = frozenset(once)
 
     def begin(self, given: dict[str, Any], now: float) -> tuple[ShellState, list[Effect]]:
         memory = WorkingMemory()
@@ -129,7 +153,7 @@ class ShellMachine:
 
     def _on_look(self, state: ShellState, event: Outcome) -> list[Effect]:
         if event.error is not None:
-            self._fail(state, "look", event)
+            self._fail(state, "look", event, ())
         else:
             changes = [*event.value["changes"]]
             if changes:
@@ -145,8 +169,8 @@ class ShellMachine:
         candidates = self._candidates(state)
         accepting = state.position in state.schedule.automaton.accepting
         if not candidates:
-            state.ended = "accepted" if accepting else "failed" if state.failures else "stuck"
-            if not accepting:
+            self._end(state, "accepted" if accepting else "stuck")
+            if state.ended == "stuck":
                 allowed = state.schedule.allowed(state.position)
                 state.detail = "; ".join(self._expected(state, name) for name in allowed)
             return []
@@ -160,6 +184,18 @@ class ShellMachine:
             return [self._effect(state, "resolve", {"conflict": conflict})]
         chosen = self.resolver.choose(conflict)
         return self._chosen(state, candidates, chosen if isinstance(chosen, str) else None, "")
+
+    def _end(self, state: ShellState, ended: str) -> None:
+        """End a run; one in which something failed has failed, wherever it is."""
+        state.ended = ended
+        if state.failures:
+            first, more = state.failures[0], len(state.failures) - 1
+            what = f'a firing of "{first["what"]}"' if first["tokens"] else f"a {first['what']} at the board"
+            tokens = f" for {' '.join(first['tokens'])}" if first["tokens"] else ""
+            state.ended = "failed"
+            state.detail = f"{what} failed{tokens}: {first['error']}" + (
+                f" (and {more} more)" if more else ""
+            )
 
     def _expected(self, state: ShellState, name: str) -> str:
         if state.aside.get(name):
@@ -182,7 +218,6 @@ class ShellMachine:
     def _on_resolve(self, state: ShellState, event: Outcome) -> list[Effect]:
         candidates = self._candidates(state)
         if event.error is not None:
-            self._fail(state, "resolve", event)
             conflict = Conflict(
                 state.position,
                 state.position in state.schedule.automaton.accepting,
@@ -201,10 +236,10 @@ class ShellMachine:
     ) -> list[Effect]:
         if name is None:
             accepting = state.position in state.schedule.automaton.accepting
-            state.ended = "accepted" if accepting else "stopped"
-            state.detail = "the resolver stopped the run"
+            state.detail = remark = "the resolver stopped the run"
+            self._end(state, "accepted" if accepting else "stopped")
             state.trace.append(
-                {"event": "stop", "cycle": state.cycle, "state": state.position, "remark": state.detail}
+                {"event": "stop", "cycle": state.cycle, "state": state.position, "remark": remark}
             )
             return []
         candidate = next((c for c in candidates if c.production == name), None)
@@ -271,10 +306,9 @@ class ShellMachine:
 
     def _on_fire(self, state: ShellState, effect: Effect, event: Outcome) -> list[Effect]:
         name, entry = effect.payload["production"], state.entry
+        fired = len(effect.payload["to_add"]) + len(effect.payload["to_remove"])
         if event.error is not None:
-            self._fail(state, name, event)
-            entry["errors"].append(event.error)
-            self._set_aside(state, effect)
+            following = self._failed(state, name, event, _tokens(effect))
         else:
             did = event.value
             committed, gone = self._commit(state, name, did)
@@ -286,7 +320,10 @@ class ShellMachine:
             state.ids += did["ids"]
             if not committed and not done["asserted"] and not done["retracted"]:
                 entry["notes"].append("it committed no token and changed no fact: its tokens are set aside")
-                self._set_aside(state, effect)
+                self._set_aside(state, name, [token for _, token in _tokens(effect)])
+            following = self._dealt_with(state, name, len(did["add"]) + len(did["remove"]), fired)
+        if following:
+            return following
         if any(waiting.kind == effect.kind for waiting in state.waiting.values()):
             return []
         failed = len(entry["errors"]) > 0 and not entry["committed"] and not entry["asserted"]
@@ -296,10 +333,62 @@ class ShellMachine:
         state.entry = {}
         return self._turn(state)
 
-    def _set_aside(self, state: ShellState, effect: Effect) -> None:
-        aside = state.aside.setdefault(effect.payload["production"], set())
-        for token in (*effect.payload["to_add"], *effect.payload["to_remove"]):
-            aside.add(token.values_)
+    def _failed(
+        self, state: ShellState, name: str, event: Outcome, fired: list[tuple[bool, Token]]
+    ) -> list[Effect]:
+        """Set a token aside whose firing failed; of several, find it: what a firing that failed did is nothing."""
+        batch = state.batch
+        if len(fired) > 1 and name not in self.once and event.error_kind != "in_doubt":
+            if batch is None:
+                batch = state.batch = Batch([(adds, token.values_) for adds, token in fired])
+            elif batch.size == len(batch.left):
+                batch.size = 1
+            else:
+                batch.size, batch.narrowing = batch.size // 2, True
+            return self._part(state, name)
+        tokens = [token for _, token in fired]
+        self._fail(state, name, event, tokens)
+        state.entry["errors"].append(f"{tokens[0]}: {event.error}" if len(tokens) == 1 else event.error)
+        self._set_aside(state, name, tokens)
+        if batch is None:
+            return []
+        del batch.left[: len(fired)]
+        batch.size, batch.narrowing = len(batch.left), False
+        return self._part(state, name)
+
+    def _dealt_with(self, state: ShellState, name: str, count: int, of: int) -> list[Effect]:
+        """Go on with the rest of a firing that is made in parts.
+
+        Logic that took one of several tokens has fired: the others wait for its next turn, as they always do.
+        """
+        batch = state.batch
+        if batch is None or count < of:
+            state.batch = None
+            return []
+        del batch.left[:of]
+        batch.size = max(1, batch.size // 2) if batch.narrowing else 2 * batch.size
+        return self._part(state, name)
+
+    def _part(self, state: ShellState, name: str) -> list[Effect]:
+        """Fire the next part of a batch, without tokens that earlier parts have withdrawn."""
+        batch, agenda = state.batch, state.memory.agenda(name)
+        assert batch is not None
+        batch.left = [
+            (adds, values)
+            for adds, values in batch.left
+            if values in (agenda.to_add if adds else agenda.to_remove)
+        ]
+        if not batch.left:
+            state.batch = None
+            return []
+        batch.size = min(batch.size, len(batch.left))
+        part = batch.left[: batch.size]
+        add, remove = ({v: 0 for adds, v in part if adds is wanted} for wanted in (True, False))
+        first_id = f"{state.ids}.{state.effects}"  # no other firing has it
+        return [self._firing(state, name, Tokens(agenda, add), Tokens(agenda, remove), first_id)]
+
+    def _set_aside(self, state: ShellState, name: str, tokens: Iterable[Token]) -> None:
+        state.aside.setdefault(name, set()).update(token.values_ for token in tokens)
 
     def _commit(self, state: ShellState, name: str, did: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         """Commit tokens that still hold; another firing of the same cycle may have withdrawn some."""
@@ -334,8 +423,14 @@ class ShellMachine:
             stop()
         return done
 
-    def _fail(self, state: ShellState, what: str, event: Outcome) -> None:
-        failure = {"what": what, "cycle": state.cycle, "error": event.error, "kind": event.error_kind}
+    def _fail(self, state: ShellState, what: str, event: Outcome, tokens: Sequence[Token]) -> None:
+        failure = {
+            "what": what,
+            "cycle": state.cycle,
+            "tokens": [str(token) for token in tokens[:_SHOWN]],
+            "error": event.error,
+            "kind": event.error_kind,
+        }
         state.failures.append(failure)
 
     def _effect(self, state: ShellState, kind: str, payload: dict[str, Any]) -> Effect:
@@ -343,6 +438,12 @@ class ShellMachine:
         state.effects += 1
         state.waiting[effect.id] = effect
         return effect
+
+
+def _tokens(effect: Effect) -> list[tuple[bool, Token]]:
+    """Return the tokens of a firing, and whether each is to be added."""
+    adds, removes = effect.payload["to_add"], effect.payload["to_remove"]
+    return [*((True, token) for token in adds), *((False, token) for token in removes)]
 
 
 def _facts(facts: list[list[Any]]) -> list[tuple[Any, ...]]:

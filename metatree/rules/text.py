@@ -20,7 +20,8 @@ order of conditions is allowed, and an error says where it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NoReturn, cast, get_args
 
@@ -41,12 +42,18 @@ from metatree.rules.conditions import (
     Production,
     Term,
     Var,
+    is_operand,
 )
+from metatree.rules.scopes import compiled
 from metatree.rules.values import Fact, Value, number_of
 
 COMPARISONS: Final = frozenset(get_args(Comparator))
 OPERATORS: Final = frozenset(get_args(Operator))
 FUNCTIONS: Final = get_args(Function)
+MAX_DEPTH: Final = 64
+"""How deep brackets may be nested."""
+MAX_DIGITS: Final = 1000
+"""Of a number."""
 
 _TOKEN = re.compile(
     r"""(?P<space>[\s]+|;[^\n]*)
@@ -63,22 +70,24 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
-class RuleSyntaxError(UserError):
-    """A text is not in the form of facts and productions."""
+class RuleError(UserError):
+    """A text makes no sense at some place."""
 
     line: int
     column: int
+
+    def __init__(self, line: int, column: int, what: str, **data: str) -> None:
+        super().__init__(f"line {line}, column {column}: {what}", line=line, column=column, **data)
+
+
+class RuleSyntaxError(RuleError):
+    """A text is not in the form of facts and productions."""
+
     found: str
     expected: str
 
     def __init__(self, line: int, column: int, found: str, expected: str) -> None:
-        super().__init__(
-            f"line {line}, column {column}: found {found}, expected {expected}",
-            line=line,
-            column=column,
-            found=found,
-            expected=expected,
-        )
+        super().__init__(line, column, f"found {found}, expected {expected}", found=found, expected=expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +155,21 @@ def parse_productions(source: str) -> list[Production]:
 
 
 def parse_conditions(source: str) -> tuple[Condition, ...]:
-    """Read conditions alone, as a query has them."""
+    """Read conditions alone, as a query has them; raises RuleError."""
     parser = Parser(lexemes(source))
-    return parser.conditions({"end"})
+    first = parser.peek()
+    conditions = parser.conditions({"end"})
+    checked_variables(Production("query", conditions), first)
+    return conditions
+
+
+def checked_variables(production: Production, at: Lexeme) -> Production:
+    """Return a production; raises RuleError when one of its variables has no value."""
+    try:
+        compiled(production)
+    except UserError as exc:
+        raise RuleError(at.line, at.column, str(exc)) from exc
+    return production
 
 
 class Parser:
@@ -157,6 +178,7 @@ class Parser:
     def __init__(self, words: list[Lexeme]) -> None:
         self._words = words
         self._at = 0
+        self._depth = 0
 
     def peek(self, ahead: int = 0) -> Lexeme:
         """Return a word without taking it."""
@@ -174,6 +196,17 @@ class Parser:
         """Raise a RuleSyntaxError at the next word."""
         word = word or self.peek()
         raise RuleSyntaxError(word.line, word.column, str(word), expected)
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        """Read what stands in brackets."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            word = self.peek()
+            what = f"brackets are nested more than {MAX_DEPTH} deep: divide this into several productions or facts"
+            raise RuleError(word.line, word.column, what)
+        yield
+        self._depth -= 1
 
     def begins_production(self) -> bool:
         """Say whether the bracket that comes next holds a production, which has an arrow, or a fact."""
@@ -193,7 +226,8 @@ class Parser:
     def fact(self) -> Fact:
         """Read one fact."""
         self.take("(", "'(' and a fact")
-        parts = (self.value(), self.value(), self.value())
+        with self._deeper():
+            parts = (self.value(), self.value(), self.value())
         self.take(")", "')' after the three values of a fact")
         return parts
 
@@ -207,12 +241,14 @@ class Parser:
             inner = word.text[1:-1]
             return _ESCAPE.sub(lambda m: {"n": "\n", "t": "\t"}.get(m.group(1), m.group(1)), inner)
         self.take("word", "a symbol, a number, or a text in quotes")
+        if len(word.text) > MAX_DIGITS and word.text.lstrip("+-").isdecimal():
+            self.fail(f"a number of at most {MAX_DIGITS:,} digits", word)
         number = number_of(word.text)
         return word.text if number is None else number
 
     def production(self, *, default: str) -> Production:
         """Read one production; one without a name gets the default."""
-        self.take("(", "'(' and a production")
+        first = self.take("(", "'(' and a production")
         conditions = self.conditions({"->"})
         self.take("->")
         asserts = []
@@ -224,7 +260,7 @@ class Parser:
                 self.fail('the name of the production in quotes, or "(! …)"')
             name = str(self.value())
         self.take(")", "')' after the name of the production")
-        return Production(name, conditions, tuple(asserts))
+        return checked_variables(Production(name, conditions, tuple(asserts)), first)
 
     def conditions(self, ends: Collection[str]) -> tuple[Condition, ...]:
         """Read conditions up to a word of one of these kinds."""
@@ -240,7 +276,8 @@ class Parser:
         word = self.peek()
         if word.kind in ("-{", "+{"):
             self.take()
-            inner = self.conditions({"}"})
+            with self._deeper():
+                inner = self.conditions({"}"})
             self.take("}")
             return Negation(inner) if word.kind == "-{" else Existence(inner)
         if word.kind != "(":
@@ -274,10 +311,10 @@ class Parser:
         if self.peek().kind == ")" and function != "count":
             self.fail(f"what #{function} is over, such as <w>")
         if self.peek().kind != ")":
+            first = self.peek()
             expression = self._expression()
-        if self.peek().text in OPERATORS:  # #sum(<a> * <b>) needs no second pair of brackets
-            operator = cast(Operator, self.take().text)
-            expression = Binary(cast(Expression, expression), operator, self._expression())
+            if self.peek().text in OPERATORS:  # #sum(<a> * <b>) needs no second pair of brackets
+                expression = self._binary(expression, first)
         self.take(")")
         self.take(")")
         word = self.peek()
@@ -285,7 +322,8 @@ class Parser:
             self.fail("'from' and the conditions in braces")
         self.take()
         self.take("{")
-        inner = self.conditions({"}"})
+        with self._deeper():
+            inner = self.conditions({"}"})
         self.take("}")
         return Aggregate(variable, cast(Function, function), expression, inner)
 
@@ -304,17 +342,27 @@ class Parser:
             return self._term()
         opening = self._at
         self.take("(")
-        left = self._expression()
-        operator = self.peek()
-        if operator.text in OPERATORS:
-            self.take()
-            right = self._expression()
-            self.take(")", "')' after the expression")
-            return Binary(left, cast(Operator, operator.text), right)
+        first = self.peek()
+        with self._deeper():
+            left = self._expression()
+            if self.peek().text in OPERATORS:
+                made = self._binary(left, first)
+                self.take(")", "')' after the expression")
+                return made
         if isinstance(left, Binary):
             self.fail("an operator: + - * /")
         self._at = opening
         return self.fact()
+
+    def _binary(self, left: Expression, first: Lexeme) -> Binary:
+        """Read an operator and what stands behind it."""
+        operator = cast(Operator, self.take().text)
+        second = self.peek()
+        right = self._expression()
+        for operand, word in ((left, first), (right, second)):
+            if not is_operand(operand):
+                self.fail(f"a number or a variable, since there is {operator!r} beside it", word)
+        return Binary(left, operator, right)
 
     def _term(self) -> Term:
         if self.peek().kind == "variable":

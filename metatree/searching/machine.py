@@ -55,7 +55,7 @@ class SearchMachine(ToolWalk):
         read      {node, content, …}        -> {title, answers, new_questions, notes, useful}
         tools     {node, at, marks}         -> {options, callable}
         fill      {node, tool}              -> {arguments}
-        call      {node, tool, arguments}   -> {reused, text} or {reused, node: {…}}
+        call      {node, tool, arguments}   -> {reused, text} or {reused, node: {…}}; if reused, {at, from_run, own}
                                                or {asks, fingerprint}: a person has to permit it
         describe  {parent, node}            -> {title, description}
         insert    {parent, node}            -> {id, title}
@@ -323,11 +323,23 @@ class SearchMachine(ToolWalk):
         title: str,
         version: str,
         content: str | None = None,
+        told: str = "",
     ) -> list[Effect]:
-        """Read a node, or text that one of its tools returned; a known read is taken from the journal."""
+        """Read a node, or text that one of its tools returned; a known read is taken from the journal.
+
+        Args:
+            told: what the reader has to know of that text.
+        """
         facts = facts_for(frame, node, title)
         key = _hash(version if content is None else content, sorted(map(fold_question, frame.open)), facts)
-        place = {"node": node, "title": title, "version": version, "content": content, "key": key}
+        place = {
+            "node": node,
+            "title": title,
+            "version": version,
+            "content": content,
+            "key": key,
+            "told": told,
+        }
         known = state.readings.get(key)
         if known is not None:
             return self._apply_reading(state, frame, place, known, known=True)
@@ -337,12 +349,14 @@ class SearchMachine(ToolWalk):
             "read",
             **place,
             questions=list(frame.open),
-            context=join(state.given["context"], facts),
+            context=join(state.given["context"], [*facts, told] if told else facts),
             parts=[part_json(p) for p in frame.parts if fold_question(p.question) in _folded(frame.open)],
         )
 
     def _on_read(self, state: SearchState, frame: Frame, effect: Effect, event: Outcome) -> list[Effect]:
-        place = {name: effect.payload[name] for name in ("node", "title", "version", "content", "key")}
+        place = {
+            name: effect.payload[name] for name in ("node", "title", "version", "content", "key", "told")
+        }
         if event.error is not None:
             note(state, frame, "read", place["node"], f"it could not be read: {event.error}", useful=False)
             return self._after_reading(state, frame, f"it could not be read: {event.error}")
@@ -455,7 +469,8 @@ class SearchMachine(ToolWalk):
         return []
 
     def _read_again(self, state: SearchState, frame: Frame, place: dict[str, Any]) -> list[Effect]:
-        return self._read(state, frame, place["node"], place["title"], place["version"], place["content"])
+        names = ("node", "title", "version", "content", "told")
+        return self._read(state, frame, *(place[name] for name in names))
 
     def _finish(self, state: SearchState, frame: Frame, ended: str) -> list[Effect]:
         """End a frame: hand its answers to the place that asked, or end the run."""

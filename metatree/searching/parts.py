@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from functools import cached_property
 from typing import Any
 
@@ -40,6 +41,9 @@ class Embedded:
 
     def __init__(self, evidence: Evidence | None = None) -> None:
         self._evidence = evidence
+        if evidence is not None:
+            self.cache_key = f"embedded {uuid.uuid4().hex}"
+            """What it answers depends on the tree, which no request names."""
 
     @cached_property
     def _suite(self) -> Suite:
@@ -88,9 +92,11 @@ def whole_suite(
     ):
         if part is not None:
             require(part, name, method)
-    own = getattr(router, "suite", None)
-    if callable(own):
-        others: Suite = own()
+    own, own_for = getattr(router, "suite", None), getattr(router, "suite_for", None)
+    if callable(own_for):
+        others: Suite = own_for(evidence)
+    elif callable(own):
+        others = own()
     else:
         embedded = Embedded(evidence)
         others = Suite(embedded, embedded, embedded, embedded, embedded)

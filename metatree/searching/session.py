@@ -122,6 +122,7 @@ class Search:
             timeout_s=limits.effect_seconds,
         )
         self._menus = menus
+        self._toolbox = toolbox
         self.handlers = world.handlers() | toolbox.handlers()
         self.policies = world.policies() | toolbox.policies()
         self._emitted = 0
@@ -136,6 +137,7 @@ class Search:
     ) -> SearchResult:
         """Carry the run on and return what it found; an error of the journal or the machine ends it as `failed`."""
         self._menus.start = folded.state.given["trail"][-1]
+        self._toolbox.began = folded.began
         self._emitted = 0 if folded.seq == 1 else len(folded.state.trace)
         self._emit(folded.state)
         runner = Runner(

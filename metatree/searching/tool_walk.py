@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from metatree.calls import made_before
 from metatree.kernel import Effect, Outcome
 from metatree.searching.facts import context_of
 from metatree.searching.state import UNVIABLE, VISITED, Frame, Mark, SearchState, ToolVisit
@@ -49,6 +50,7 @@ class ToolWalk(ABC):
         title: str,
         version: str,
         content: str | None = None,
+        told: str = "",
     ) -> list[Effect]: ...
 
     def _use_tools(self, state: SearchState, frame: Frame) -> list[Effect]:
@@ -160,19 +162,19 @@ class ToolWalk(ABC):
             )
         visit.marks[visit.tool] = Mark(VISITED, "called", state.steps, visit.path[-1])
         found = "missed_node" if value["reused"] else "tool"
-        at = value.get("at")  # journals of earlier versions do not have it
-        before = f"this call was made before, on {at}" if at else "this call was made before"
-        reason = before if value["reused"] else "called"
+        said = {name: value[name] for name in ("at", "from_run") if name in value}
+        before = made_before(said) if value["reused"] else ""
+        reused = {"reused": True, **said} if value["reused"] else {}
         made = value.get("node")
         where = made["id"] if made else visit.node
-        note(
-            state, frame, found, where, reason, tool=visit.tool, arguments=visit.arguments, call=value["call"]
-        )
+        call = {"tool": visit.tool, "arguments": visit.arguments, "call": value["call"], **reused}
+        note(state, frame, found, where, before or "called", **call)
         if made is None:
             if not value["text"].strip():
                 return self._list_tools(state, frame, visit)
-            title = f"{visit.tool}, called on {at}" if at else visit.tool
-            return self._read(state, frame, visit.node, title, "", content=value["text"])
+            told = f"{visit.tool} was not called again: {before}" if before and not value.get("own") else ""
+            title = f"{visit.tool}, called on {said['at']}" if said.get("at") else visit.tool
+            return self._read(state, frame, visit.node, title, "", content=value["text"], told=told)
         if made.get("kept"):  # it is in the tree already
             return self._enter_made(state, frame, visit, made)
         if state.created >= state.limits["nodes_created"]:  # by a search beside this one

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from metatree.calls import Call, CallRecords, Calls, Made, call_of
@@ -19,7 +18,7 @@ from metatree.permissions import Permissions, fingerprint_of
 from metatree.protocols import Describer, DescribeRequest, Description, Option, ToolCaller, ToolRequest
 from metatree.searching.world import STORE_ERRORS, answer_json, model_policy
 from metatree.text import encodable
-from metatree.threads import in_thread
+from metatree.threads import GaveUp, called, within
 from metatree.tool import Tool, ToolGroup, ToolTree
 from metatree.tree import Tree
 
@@ -64,6 +63,8 @@ class Toolbox:
         self._timeout_s = timeout_s
         self._records: Calls = CallRecords(tree.memory) if tree.shared is None else tree.shared.calls
         self._permissions = Permissions(tree.memory)
+        self.began = 0.0
+        """When the run was begun."""
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers by kind of effect."""
@@ -93,7 +94,7 @@ class Toolbox:
         }
 
     def _is_repeatable(self, effect: Effect) -> bool:
-        return self._tools.tool(effect.payload["tool"]).repeatable
+        return self._tools.tool(effect.payload["tool"]).is_repeatable
 
     def has_tools(self, node: Node) -> bool:
         """Say whether any tool works on a node."""
@@ -163,7 +164,7 @@ class Toolbox:
                 self._records.keep(call, made.result, key=attempt.key, tool=tool)
             except BaseException as exc:
                 cut_off = isinstance(exc, InDoubt) or not isinstance(exc, Exception)
-                if cut_off and not tool.repeatable:
+                if cut_off and not tool.is_repeatable:
                     self._records.doubt(call, key=attempt.key)
                 else:
                     self._records.drop(call, key=attempt.key)
@@ -183,7 +184,8 @@ class Toolbox:
         tool = self._tools.tool(asked["tool"])
         node = self._node(asked["node"])
         scope = str(getattr(self._permit, "scope", ""))
-        return tool, node, call_of(tool, asked["arguments"], node, scope=scope, run_id=self._run_id)
+        within = f"{self._run_id} {self.began}"
+        return tool, node, call_of(tool, asked["arguments"], node, scope=scope, within=within)
 
     async def _permitted(
         self, tool: Tool, arguments: Mapping[str, Any], granted: Mapping[str, str] | None
@@ -218,9 +220,11 @@ class Toolbox:
         return said if said is None or isinstance(said, _AskPerson) else said is True
 
     def _called(self, call: Call, made: Made) -> dict[str, Any]:
+        if "failed" in made.result:
+            raise ToolFailed(made.result["failed"])
         found = {"reused": made.reused, "call": call.hash, **made.result}
-        if made.reused and made.at is not None:
-            found["at"] = datetime.fromtimestamp(made.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        if made.reused:
+            found |= {**made.said(), "own": made.run_id == self._run_id}
         if "node" in found:
             kept = self._tree.find(found["node"]["id"])
             same = kept is not None and (
@@ -230,7 +234,22 @@ class Toolbox:
         return found
 
     async def _make(self, tool: Tool, arguments: Mapping[str, Any], node: Node, call: Call) -> dict[str, Any]:
-        """Call a tool and return `{"text": …}` or `{"node": {…}}`."""
+        """Call a tool and return `{"text": …}` or `{"node": {…}}`.
+
+        `{"failed": …}` is what a tool that changes something has done when what it returned is of no use: it has
+        happened, and must not happen again.
+        """
+        result = await self._result(tool, arguments, node)
+        try:
+            return self._kept(tool, arguments, node, call, result)
+        except Exception as exc:
+            failed = exc if isinstance(exc, ToolFailed) else ToolFailed(f"{type(exc).__name__}: {exc}")
+            if tool.changes:
+                return {"failed": str(failed)}
+            raise failed from exc
+
+    async def _result(self, tool: Tool, arguments: Mapping[str, Any], node: Node) -> Any:
+        """Call a tool and return what it returns."""
         worked_on = node
         if tool.on_node and node.has_content and node.content is None:
             try:
@@ -243,20 +262,19 @@ class Toolbox:
             about[type(board)] = board
         given = tool.bound(arguments, about)
         try:
-            async with asyncio.timeout(tool.timeout_s) as guard:
-                if inspect.iscoroutinefunction(tool.function):
-                    result = await tool.function(**given)
-                else:
-                    result = await in_thread(tool.function, **given)
-                    if inspect.isawaitable(result):
-                        result = await result
-        except Exception as exc:
-            if not guard.expired():
-                raise ToolFailed(f"{type(exc).__name__}: {exc}") from exc
+            return await within(partial(called, tool.function, given), tool.timeout_s)
+        except GaveUp as exc:
             late = f"{tool.id!r} gave nothing within {tool.timeout_s:g} s"
-            if not tool.repeatable:
+            if not tool.is_repeatable:
                 raise InDoubt(late) from exc
             raise ToolFailed(late) from exc
+        except Exception as exc:
+            raise ToolFailed(f"{type(exc).__name__}: {exc}") from exc
+
+    def _kept(
+        self, tool: Tool, arguments: Mapping[str, Any], node: Node, call: Call, result: Any
+    ) -> dict[str, Any]:
+        """Return what a tool returned as it is kept: a text, cut, or a node."""
         if tool.kind == "exploratory":
             text = result if isinstance(result, str) else "" if result is None else _as_text(result)
             if len(text) > tool.max_chars:

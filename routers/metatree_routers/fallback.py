@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Self
 
 from metatree.errors import BadModelAnswer, TransientError, UserError
-from metatree.protocols import Router, Suite
+from metatree.protocols import Evidence, Router, Suite
 from metatree_routers.wrapped import Wrapper, parts_of
 
 _log = logging.getLogger("metatree")
@@ -41,8 +41,15 @@ class FallbackRouter(Wrapper):
 
     def __init__(self, first: Router | Suite, *others: Router | Suite, bad_answers: int = 2) -> None:
         super().__init__(first)
+        self._asked_next = others
         self._others = [parts_of(other) for other in others]
         self._bad_answers = bad_answers
+
+    def bound(self, evidence: Evidence) -> Self:
+        """Return this wrapper around the parts for one tree."""
+        bound = super().bound(evidence)
+        bound._others = [parts_of(other, evidence) for other in self._asked_next]
+        return bound
 
     async def through(self, method: str, part: Any, request: Any) -> Any:
         patience = self._bad_answers - len(getattr(request, "errors", ()))

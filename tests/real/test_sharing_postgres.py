@@ -17,14 +17,18 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from metatree import Blackboard, Node, load_run, tool
-from metatree.calls import Call, call_of
+from metatree.calls import Call, CallRecords, call_of
 from metatree.errors import LeaseLost, TransientError
 from metatree.kernel import InDoubt, Record
 from metatree.kernel.postgres_journal import PostgresJournal
 from metatree.postgres_calls import PostgresCalls
+from metatree.process import this_process
 from metatree.shared import Shared
+from metatree.store import Store
 from metatree.tool import Tool
 from tests.real.postgres import Server, serving
 from tests.real.sharing_worker import PAGES, carry_on, make_tree, parts, until
@@ -184,6 +188,74 @@ def test_a_call_whose_maker_died_follows_the_rule_of_the_local_records(address: 
     assert (made.result, made.reused) == ({"text": "done"}, True)
     dead.close()
     other.close()
+
+
+ASKED = st.tuples(
+    st.sampled_from("rs"),  # the run
+    st.sampled_from("ab"),  # what is mailed
+    st.sampled_from(["", "fails", "dies before", "dies after"]),
+    st.booleans(),  # whether a person wants a call that is in doubt made again
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(["changes", "changes, for ever", "reads"]), st.lists(ASKED, max_size=8))
+def test_as_many_effects_as_scopes_and_calls_as_in_the_local_records(
+    address: str, kind: str, asked: list[tuple[str, str, str, bool]]
+) -> None:
+    """The same runs with the same kills, on both; what the model says of their effects holds for both."""
+    options: dict[str, Any] = {"changes": {"changes": True}, "reads": {}}.get(
+        kind, {"changes": True, "reuse": "forever"}
+    )
+
+    @tool(kind="exploratory", **options)
+    def mail(to: str) -> str:
+        """Send a letter."""
+        return "sent"
+
+    space = f"s{time.time_ns()}"
+    here = this_process().rsplit("/", 2)[0]
+    dead = f"{here}/{10**9}/1"  # a process of this machine that is not there any more
+    local, shared = CallRecords(Store.open(":memory:")), PostgresCalls(address, owner=dead, space=space)
+    local.__dict__["_owner"] = dead
+    try:
+        told = [[_done(calls, mail, one) for one in asked] for calls in (local, shared)]
+    finally:
+        shared.close()
+    assert told[0] == told[1]
+    made: set[Any] = set()
+    doubtful: set[Any] = set()
+    for (run, to, how, again), said in zip(asked, told[1], strict=True):
+        scope = (to,) if mail.lifetime == "forever" else (run, to)
+        if scope in made:
+            assert said == "reused"
+        elif scope in doubtful and not mail.is_repeatable and not again:
+            assert said == "in doubt"
+        else:
+            assert said == "called"
+            doubtful.discard(scope)
+            if not how:
+                made.add(scope)
+            elif how.startswith("dies"):
+                doubtful.add(scope)
+
+
+def _done(calls: Any, mail: Tool, asked: tuple[str, str, str, bool]) -> str:
+    run, to, how, again = asked
+    call = call_of(mail, {"to": to}, Node("", ""), within=run)
+    given: dict[str, Any] = {"key": f"{run}:{to}", "tool": mail}
+    try:
+        found = asyncio.run(calls.claim(call, run_id=run, again=again, **given))
+    except InDoubt:
+        return "in doubt"
+    if found is not None:
+        assert found.result == {"text": "sent"} and found.run_id in "rs"
+        return "reused"
+    if not how:
+        calls.keep(call, {"text": "sent"}, **given)
+    elif how == "fails":
+        calls.drop(call, key=given["key"])
+    return "called"
 
 
 async def _still_waits(calls: PostgresCalls, call: Call, what: Tool) -> bool:

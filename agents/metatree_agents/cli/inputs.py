@@ -10,12 +10,13 @@ from pathlib import Path
 from metatree.errors import UserError
 
 
-def text_of(argument: str, *, what: str) -> str:
+def text_of(argument: str, *, what: str, whole: bool = False) -> str:
     """Return the text that an argument stands for, without surrounding white space.
 
     Args:
         argument: the text, `-`, `@FILE`, or `@@` and the rest of a text that begins with `@`.
         what: what the text is, for the error messages.
+        whole: keep surrounding white space, so that lines keep their numbers.
 
     Raises:
         UserError: the file cannot be read, the bytes are not UTF-8, or there is nothing in them.
@@ -39,10 +40,9 @@ def text_of(argument: str, *, what: str) -> str:
             ) from error
     else:
         text = plain(argument.removeprefix("@") if argument.startswith("@@") else argument, what=what)
-    text = text.strip()
-    if not text:
+    if not text.strip():
         raise UserError(f"the {what} is empty: give a text, @FILE, or - for standard input")
-    return text
+    return text if whole else text.strip()
 
 
 def named_file(argument: str) -> str | None:

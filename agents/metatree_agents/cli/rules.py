@@ -67,7 +67,11 @@ def rules(
     """
     from metatree.rules import Program
 
-    program = Program.parse(text_of(file if file == "-" else f"@{file}", what="program"))
+    text = text_of(file if file == "-" else f"@{file}", what="program", whole=True)
+    try:
+        program = Program.parse(text)
+    except UserError as exc:
+        raise UserError(f"{'standard input' if file == '-' else file}: {exc}") from exc
     if picture is not None:
         _draw(program, picture)
     report, memory = _run(program, cycles, seed, step, quiet=as_json)

@@ -307,7 +307,7 @@ class Agents:
             with suppress(Exception):
                 self.journal.release(agent, token, None)
             raise
-        driving = Driving(agent, self.world, folded.state.library, self.order, self.propose)
+        driving = Driving(agent, self.world, folded.state.library, self.order, self.propose, folded.began)
 
         def stepped(state: AgentState) -> None:
             if link is not None:

@@ -2,7 +2,7 @@
 
 {"function": true}                                   the function that the domain has for the task
 {"search": "Who repaired ?thing?", "into": "said"}   a tree search; its answer is the result
-{"tool": "name", "arguments": {"path": "?file"}}     a tool call; made once across runs and processes
+{"tool": "name", "arguments": {"path": "?file"}}     a tool call; see `tool_call`
 {"ask": "May ?thing be sold?"}                       a question to the person (no body: the intent waits)
 {}                                                   nothing: its effects alone
 """
@@ -40,6 +40,8 @@ class Done:
     """Facts that hold now: relation, then arguments."""
     gone: Sequence[Fact] = ()
     """Facts that hold no longer."""
+    note: str = ""
+    """What the trace says of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,10 @@ class TaskContext:
     """Idempotency key: the same at every attempt of this intent, in every process."""
     facts: Facts
     """As they are now; to be read alone."""
+    began: float = 0.0
+    """When the agent was begun: tells it from one of the same name in another store."""
+    again: bool = False
+    """Whether a person has said that it is to be run again, though it was interrupted and may have happened."""
 
 
 class Refused(UserError):
@@ -70,7 +76,7 @@ class World:
         tree: searched by tasks that are searches.
         search_options: arguments of `asearch`, such as `router`.
         tools: for tasks that are tool calls.
-        calls: remembers tool calls, so that none is made twice; None in tests without a store.
+        calls: remembers tool calls; None in tests without a store.
         permit: decides on tools that change something; without it they are refused.
     """
 
@@ -107,7 +113,7 @@ class World:
                     f"task {action.name!r} returned the fact {written_atom((relation, *terms))}: a body changes"
                     " dynamic relations only, with as many arguments as they have"
                 )
-        return {"result": done.result, "facts": facts}
+        return {"result": done.result, "facts": facts} | ({"note": done.note} if done.note else {})
 
     async def _function(self, action: Action, binding: Mapping[str, Any], context: TaskContext) -> Done:
         function = self.domain.functions.get(action.name)
@@ -148,6 +154,7 @@ class World:
         return Done({"answer": result.answer, "nodes": [node.id for node in result.nodes]}, facts)
 
     async def _tool(self, action: Action, binding: Mapping[str, Any], context: TaskContext) -> Done:
+        from metatree.calls import made_before
         from metatree_agents.planner.tool_call import call_tool
 
         name = str(action.does["tool"])
@@ -161,7 +168,7 @@ class World:
             key: binding.get(value, value) if isinstance(value, str) else value
             for key, value in dict(action.does.get("arguments", {})).items()
         }
-        result = await call_tool(
+        made = await call_tool(
             tool,
             wanted,
             tree=self.tree,
@@ -169,10 +176,14 @@ class World:
             permit=self.permit,
             key=context.key,
             run=context.agent,
+            intent=f"{context.key} {context.began}",
+            again=context.again,
         )
+        result = str(made.result.get("text", made.result))
+        note = f"{name} was not called: {made_before(made.said())}" if made.reused else ""
         into = action.does.get("into")
         facts = [(into, *binding_of(action, binding), result)] if into else []
-        return Done(result, facts)
+        return Done(result, facts, note=note)
 
 
 def binding_of(action: Action, binding: Mapping[str, Any]) -> tuple[Any, ...]:

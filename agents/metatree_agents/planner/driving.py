@@ -34,6 +34,8 @@ class Driving:
     library: Library
     order: Order | None = None
     propose: Propose | None = None
+    began: float = 0.0
+    """When the agent was begun."""
 
     @property
     def handlers(self) -> Mapping[str, Handler]:
@@ -153,6 +155,9 @@ class Driving:
             attempt.number,
             f"{self.agent}:{intent.key}",
             state.world(self.world.domain.readers),
+            self.began,
+            # Only the first time: when it is interrupted once more, a person is asked once more.
+            bool(effect.payload.get("again")) and attempt.number == 1,
         )
         try:
             return await self.world.run(action, intent, context)

@@ -8,7 +8,7 @@ Effects and the values of their outcomes:
 
     plan         {state}          -> {ended, intents, failed, considered, added}
     check        {state, intent}  -> {holds, why}
-    task NAME    {state, intent}  -> {result, facts}
+    task NAME    {state, intent}  -> {result, facts}, and a note; again: a person wants it run again
     ask          {question, …}    -> {answer}
 """
 
@@ -191,7 +191,7 @@ class _Turn:
             self.fail(intent, event.error)
         else:
             facts = tuple((bool(a), str(r), tuple(t)) for a, r, t in event.value.get("facts", ()))
-            self.complete(intent, event.value.get("result"), facts)
+            self.complete(intent, event.value.get("result"), facts, event.value.get("note", ""))
 
     def _decided(self, intent: Intent, answer: str) -> None:
         """Heed what a person says about an interrupted body."""
@@ -201,14 +201,19 @@ class _Turn:
             self.complete(intent, None)
         elif said.startswith(("n", "again", "run")):
             self.state.put(intent, status="pending")
-            self._issue("task", intent, f"task {intent.action}", {"state": self.state, "intent": intent.id})
+            payload = {"state": self.state, "intent": intent.id, "again": True}
+            self._issue("task", intent, f"task {intent.action}", payload)
         else:
             self.fail(intent, f"a person said: {answer}" if answer else "a person declined to say")
 
     # What becomes of intents --------------------------------------------------------------------------------------
 
     def complete(
-        self, intent: Intent, result: Any, facts: tuple[tuple[bool, str, tuple[Any, ...]], ...] = ()
+        self,
+        intent: Intent,
+        result: Any,
+        facts: tuple[tuple[bool, str, tuple[Any, ...]], ...] = (),
+        detail: str = "",
     ) -> None:
         """Complete an intent: its effects and its result in one step."""
         state = self.state
@@ -217,7 +222,7 @@ class _Turn:
         intent = state.put(intent, status="complete", result=result)
         state.done.add(intent.goal)
         state.plan_again = True
-        state.note("complete", self.now, intent)
+        state.note("complete", self.now, intent, detail)
 
     def fail(self, intent: Intent, why: str) -> None:
         """Fail an intent: strike its candidate and plan again, or fail what it belongs to."""

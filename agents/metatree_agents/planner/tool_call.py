@@ -1,18 +1,22 @@
-"""Tool calls by tasks: validated, permitted, and made once across agents, searches, runs and processes."""
+"""Tool calls by tasks: validated, permitted, and not made twice.
+
+What a tool that changes nothing has said is reused by agents, searches, runs and processes; one that changes something
+is called once for each intent.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from metatree.calls import Calls, Made, call_of
 from metatree.errors import ToolFailed, UserError
 from metatree.kernel import InDoubt
 from metatree.node import Node
-from metatree.threads import in_thread
+from metatree.threads import GaveUp, called, within
 from metatree.tool import Tool
 from metatree.tree import Tree
 
@@ -28,12 +32,20 @@ async def call_tool(
     permit: Permit | None,
     key: str,
     run: str,
-) -> str:
-    """Call an exploratory tool and return what it says; a call that was made before, by whomever, is not made again.
+    intent: str = "",
+    again: bool = False,
+) -> Made:
+    """Call an exploratory tool and return what it says; a call that was made before is not made again.
 
     Args:
         arguments: for its parameters; `node` names the node that it works on.
         key: idempotency key of the task.
+        run: the agent.
+        intent: the intent; the calls of a tool that changes something are told apart by it.
+        again: whether a call that was interrupted may be made again, though the tool is not repeatable.
+
+    Returns:
+        Its result, `{"text": …}`, and whether it is somebody else's.
 
     Raises:
         UserError: the arguments do not fit, or it changes something and is not permitted.
@@ -52,8 +64,10 @@ async def call_tool(
             raise UserError(
                 f"tool {tool.id!r} may change something, and there is no permission for this call"
             )
-    call = call_of(tool, fitting, node, run_id=run)
-    made = await calls.claim(call, key=key, run_id=run, tool=tool) if calls is not None else None
+    call = call_of(tool, fitting, node, within=intent if tool.changes else run)
+    made = None
+    if calls is not None:
+        made = await calls.claim(call, key=key, run_id=run, tool=tool, again=again)
     if made is None:
         try:
             made = Made({"text": await _called(tool, fitting, node, tree)}, False)
@@ -62,9 +76,11 @@ async def call_tool(
         except BaseException as exc:
             if calls is not None:
                 cut_off = isinstance(exc, InDoubt) or not isinstance(exc, Exception)
-                (calls.doubt if cut_off and not tool.repeatable else calls.drop)(call, key=key)
+                (calls.doubt if cut_off and not tool.is_repeatable else calls.drop)(call, key=key)
             raise
-    return str(made.result.get("text", made.result))
+    if "failed" in made.result:  # a search has called it
+        raise ToolFailed(made.result["failed"])
+    return made
 
 
 def _node(tool: Tool, named: Any, tree: Tree | None) -> Node:
@@ -82,14 +98,10 @@ async def _called(tool: Tool, arguments: Mapping[str, Any], node: Node, tree: Tr
     given: dict[type, Any] = {Node: node} if tree is None else {Node: node, Tree: tree}
     bound = tool.bound(arguments, given)
     try:
-        async with asyncio.timeout(tool.timeout_s):
-            if inspect.iscoroutinefunction(tool.function):
-                value = await tool.function(**bound)
-            else:
-                value = await in_thread(tool.function, **bound)
-    except TimeoutError as exc:
+        value = await within(partial(called, tool.function, bound), tool.timeout_s)
+    except GaveUp as exc:
         late = f"{tool.id!r} gave nothing within {tool.timeout_s:g} s"
-        raise (ToolFailed(late) if tool.repeatable else InDoubt(late)) from exc
+        raise (ToolFailed(late) if tool.is_repeatable else InDoubt(late)) from exc
     except Exception as exc:
         raise ToolFailed(f"{type(exc).__name__}: {exc}") from exc
     text = "" if value is None else str(value)

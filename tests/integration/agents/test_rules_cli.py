@@ -136,3 +136,42 @@ def test_runs_of_a_control_shell_are_listed_with_those_of_searches(
     capsys.readouterr()
     assert run(["runs"]) == 0
     assert "crossing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("\n\n(a on", "line 3, column 6: found the end of the text"),
+        ("\n" + "(" * 3000, "line 2, column 68: brackets are nested more than 64 deep"),
+        (
+            '((<x> on <y>) ((2 * "a") = "aa") -> "n")',
+            "line 1, column 21: found '\"a\"', expected a number or a",
+        ),
+        (
+            '(a on b)\n((<x> on <y>) (<z> > 2) -> "n")',
+            "line 2, column 1: production 'n': the test (<z> > 2) uses <z>",
+        ),
+    ],
+)
+def test_a_program_out_of_form_is_told_with_file_line_and_column(
+    rules: Rules, tmp_path: Path, text: str, says: str
+) -> None:
+    done = rules("-", text=text)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{tmp_path / 'program.rules'}: {says}" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_a_program_in_which_something_failed_ends_with_exit_code_5(
+    monkeypatch: pytest.MonkeyPatch, rules: Rules
+) -> None:
+    from metatree.rules import knowledge, program
+
+    def fails(firing: knowledge.Firing) -> None:
+        raise ValueError("no")
+
+    monkeypatch.setattr(program, "commit_all", fails)
+    done = rules("-", text='(a on b)\n((<x> on <y>) -> "n")\nresolver first\nall "n"\n')
+    assert done.returncode == 5
+    assert "The run has failed in state 1" in done.stdout
+    assert 'a firing of "n" failed for (x=a y=b): ValueError: no' in done.stdout

@@ -278,7 +278,8 @@ def zoo(calls: list[str], **given: Any) -> Tool:
         calls.append(node.id)
         return "The colour of the quokka is brown."
 
-    made: Tool = tool(kind="exploratory", kinds=["file"], changes=True, reuse="run", **given)(look_up)
+    given.setdefault("reuse", "run")
+    made: Tool = tool(kind="exploratory", kinds=["file"], changes=True, **given)(look_up)
     return made
 
 
@@ -300,6 +301,20 @@ def test_a_tool_that_changes_something_asks_in_the_thread(
         assert any("person" in line for line in found["Think"])
         assert len(calls) == called
         assert Permissions(tree.memory).all() == []
+
+
+def test_three_who_ask_the_same_have_a_tool_that_changes_something_called_three_times(
+    serve: Serve, small: Path
+) -> None:
+    service, calls = serve(check_wait_s=20.0), list[str]()
+    parts = {"tools": [zoo(calls, reuse=None)], "permit": lambda *_: True}
+    with build_tree(small) as tree, working(service, tree, parts=parts):
+        for topic in ("T1", "T2", "T3"):
+            service.frontend.ask(QUOKKA, topic=topic)
+        for topic in ("T1", "T2", "T3"):
+            found = service.frontend.get("check-query", Topic=topic, Seq=1).json()
+            assert "brown" in " ".join(found["Answer"])
+    assert calls == ["zoo.md"] * 3
 
 
 def test_a_permission_counts_only_where_it_was_asked_for(serve: Serve, small: Path, tmp_path: Path) -> None:

@@ -122,13 +122,13 @@ def test_logic_that_raises_is_tried_again_recorded_and_set_aside() -> None:
         raise ValueError("too hot")
 
     report = ControlShell([source], schedule=SCHEDULE, resolver=First()).run(FACTS, seed=0)
-    assert attempts == [1, 2, 3]
+    assert attempts == [1, 2, 3] * 5, "three tokens, the first, the other two, the second, the third"
     assert report.ended == "failed"
-    (failure,) = report.failures
-    assert (failure["what"], failure["error"]) == ("cook", "ValueError: too hot")
+    assert [one["tokens"] for one in report.failures] == [["(x=carrot)"], ["(x=leek)"], ["(x=potato)"]]
+    assert {(one["what"], one["error"]) for one in report.failures} == {("cook", "ValueError: too hot")}
     assert ("kitchen", "is", "on fire") not in report.facts, "what raised has done nothing"
-    assert report.used["failed_attempts"] == 3
-    assert any("Failed: ValueError: too hot" in line for line in narrated(report.trace[-1]))
+    assert report.used["failed_attempts"] == 15
+    assert any("Failed: (x=potato): ValueError: too hot" in line for line in narrated(report.trace[-1]))
 
 
 def test_an_asynchronous_failure_heals_at_the_second_attempt() -> None:

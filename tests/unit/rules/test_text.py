@@ -141,7 +141,7 @@ def test_a_program_has_facts_rules_schedule_and_resolver() -> None:
         ('((<x> on <y>) -> "a")\n((<x> in <y>) -> "a")', "two productions are called 'a'"),
         (
             '((<x> on <y>) -> "a")\nschedule {\n b = 1;\n main = b;\n}\n',
-            "line 3: there is no production number 1",
+            "line 3, column 6: schedule: there is no production number 1",
         ),
     ],
 )

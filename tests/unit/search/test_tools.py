@@ -332,7 +332,9 @@ def test_calls_are_not_made_twice_in_one_run_nor_in_another() -> None:
     assert (calls, second.answer, second.usage.tool_calls) == (["a"], "42", 0)
     assert events(second, "missed_node")[0].node == "a"
     when = datetime.now(UTC).strftime("%Y-%m-%d")
-    assert events(second, "missed_node")[0].reason.startswith(f"this call was made before, on {when}")
+    assert events(second, "missed_node")[0].reason.startswith(
+        f"this call was made before, by run {first.run_id} on {when}"
+    )
     (source,) = second.answers[0].sources
     assert source.title.startswith(f"look, called on {when}") and source.title.endswith("UTC")
 

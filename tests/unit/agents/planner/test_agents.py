@@ -19,6 +19,7 @@ from metatree.errors import RunExists, UnknownRun
 from metatree.kernel import Attempt, Record, fold, postgres_journal
 from metatree.store import Store
 from metatree.testing import ScriptedRouter
+from metatree.tool import Tool
 
 
 def _statuses(info: AgentInfo) -> dict[str, str]:
@@ -393,6 +394,85 @@ def test_a_task_is_a_tool_call_that_is_made_once() -> None:
     assert calls == ["piano"]
     without = Agents(Store.open(":memory:"), domain)
     assert "which was not given" in without.run(without.start("weigh(piano)")).detail
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def _mailing(sent: list[str], **options: Any) -> tuple[Domain, Tool]:
+    @tool(kind="exploratory", **{"changes": True, **options})
+    def mail(to: str) -> str:
+        """Send a letter."""
+        sent.append(to)
+        return f"sent to {to}"
+
+    domain = Domain()
+    domain.relation("said", 2, dynamic=True)
+    domain.task("mail(?who)", does={"tool": "mail", "arguments": {"to": "?who"}, "into": "said"})
+    domain.rule("thrice()", subgoals=["mail(ann)", "mail(ann)", "mail(bob)"])
+    domain.goal("mail", again=True)
+    return domain, mail
+
+
+def test_a_tool_that_changes_something_is_called_once_for_each_intent() -> None:
+    sent: list[str] = []
+    domain, mail = _mailing(sent)
+    agents = Agents(":memory:", domain, tools=[mail], permit=lambda *_: True)
+    for name in ("one", "two", "three"):
+        assert agents.run(agents.start("mail(ann)", id=name)).facts == (("said", "ann", "sent to ann"),)
+    assert sent == ["ann"] * 3
+    assert agents.run(agents.start("thrice()")).status == "complete"
+    assert sent[3:] == ["ann", "ann", "bob"]
+
+
+def test_agents_of_one_name_in_two_stores_are_two_agents() -> None:
+    sent: list[str] = []
+    domain, mail = _mailing(sent)
+    tree = Tree.create(":memory:")
+    for _ in range(2):
+        with Agents(":memory:", domain, tools=[mail], tree=tree, permit=lambda *_: True) as agents:
+            agents.run(agents.start("mail(ann)", id="daily"))
+    assert sent == ["ann", "ann"]
+
+
+def test_a_result_that_is_reused_says_so_in_the_trace_and_on_the_board() -> None:
+    sent: list[str] = []
+    domain, look = _mailing(sent, changes=False)
+    agents = Agents(":memory:", domain, tools=[look])
+    agents.run(agents.start("mail(ann)", id="one"))
+    info = agents.run(agents.start("mail(ann)", id="two"))
+    assert sent == ["ann"]
+    said = [str(entry["detail"]) for entry in info.trace if entry["event"] == "complete"]
+    assert said[0].startswith("mail was not called: this call was made before, by run one on 2")
+    assert agents.board is not None
+    shown = [
+        item.data["action_representation"] for item in agents.board.items(run="two", sections="trajectories")
+    ]
+    assert any(said[0] in line for line in shown)
+
+
+@pytest.mark.parametrize(("answer", "times"), [("yes", 1), ("no", 2), ("fail", 1)])
+def test_a_change_that_was_cut_off_is_repeated_when_a_person_says_so_alone(answer: str, times: int) -> None:
+    sent: list[str] = []
+    domain, mail = _mailing(sent)
+    agents = Agents(":memory:", domain, tools=[mail], permit=lambda *_: True)
+    calls = agents.world.calls
+    assert calls is not None
+    dead = MagicMock(wraps=calls)  # the call has happened, and nothing of it is written any more
+    dead.keep.side_effect = dead.doubt.side_effect = dead.drop.side_effect = Killed
+    agents.world.calls = dead
+    agents.start("mail(ann)", id="a")
+    with pytest.raises(Killed):
+        agents.run("a")
+    agents.world.calls = calls
+    for _ in range(2):
+        info = agents.run("a")
+        assert (info.status, sent) == ("waiting", ["ann"])
+    assert agents.board is not None
+    agents.answer(agents.board.open_questions()[0].id, answer)
+    assert agents.run("a").status == ("failed" if answer == "fail" else "complete")
+    assert len(sent) == times
 
 
 def test_relations_goals_and_intents_are_readable_on_the_board() -> None:
