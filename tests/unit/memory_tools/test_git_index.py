@@ -11,7 +11,9 @@ def entry(rest: bytes) -> bytes:
 
 
 def index(version: int, *entries: bytes) -> bytes:
-    return b"DIRC" + version.to_bytes(4, "big") + len(entries).to_bytes(4, "big") + b"".join(entries) + bytes(20)
+    return (
+        b"DIRC" + version.to_bytes(4, "big") + len(entries).to_bytes(4, "big") + b"".join(entries) + bytes(20)
+    )
 
 
 def test_version_4_names_what_differs_from_the_name_before() -> None:
