@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
+from metatree.private import private_file
 from metatree.schema import MIGRATIONS
 
 APPLICATION_ID = 0x6D747265
@@ -79,6 +80,8 @@ class Store:
         file = None if str(path) == ":memory:" else Path(path)
         if file is not None and not create and not file.exists():
             raise UserError(f"there is no file {str(file)!r}")
+        if file is not None:
+            private_file(file)
         read_only = file is not None and file.exists() and not writable(file)
         try:
             connection = sqlite3.connect(

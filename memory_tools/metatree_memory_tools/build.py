@@ -14,6 +14,7 @@ from metatree.errors import BrokenStore, MetatreeError, TransientError, UserErro
 from metatree.layer import GAP, ROOT, Layer
 from metatree.memory_type import BuiltTree, Progress, SourceRef, load_source_type
 from metatree.node import Node, digest_of
+from metatree.private import private_folder
 from metatree.source import digest_bytes, read_inside
 from metatree.sources import FILES, FOLDER, check_source, disk_root, is_path, source_record, sources_of
 from metatree.store import Store, writable
@@ -85,7 +86,7 @@ def build_tree(
     sources = located((source, *more), options)
     place = Path(out).expanduser().absolute() if out is not None else place_of(sources)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        private_folder(place)
         if place.name == FOLDER and not (place / ".gitignore").exists():
             (place / ".gitignore").write_text("*\n")
     except OSError as exc:
