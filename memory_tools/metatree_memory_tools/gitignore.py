@@ -154,8 +154,8 @@ class _Translation:
     def run(self) -> bytes:
         special = _SPECIAL.search(self.pattern)
         at = begin = special.start() if special else len(self.pattern)
-        for char in self.pattern[:begin]:
-            self._char(bytes([char]))
+        for number in self.pattern[:begin]:
+            self._char(bytes([number]))
         while at < len(self.pattern):
             char = self.pattern[at : at + 1]
             if char == b"*":

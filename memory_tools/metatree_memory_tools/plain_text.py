@@ -21,7 +21,9 @@ _ORNAMENT = re.compile(r"^[\W_]*$|^#!|-\*-|^<\?xml|^<!doctype|^[{}\[\]()<>;,]+$"
 _COMMENT = re.compile(r"^\s*(?:///?|/\*+|\*+/?|#+|;+|--|<!--|%+|\.\. |REM |dnl )\s*|\s*(?:\*/|-->)\s*$")
 _MARKUP = re.compile(r"<(?:!doctype|html|head|body|div|p|span|svg|\?xml|table)\b", re.IGNORECASE)
 _TAGS = re.compile(
-    r"<!--.*?-->|<(script|style)\b.*?</\1>|<[^>]*>|\{[%{#].*?[%}#]\}", re.DOTALL | re.IGNORECASE
+    # Bounded: what nothing closes would be looked for to the end of the text from each place where it begins.
+    r"<!--.{0,2000}?-->|<(script|style)\b.{0,2000}?</\1>|<[^<>]*>|\{[%{#].{0,2000}?[%}#]\}",
+    re.DOTALL | re.IGNORECASE,
 )
 _DIRECTIVE = re.compile(r"\.\. [\w:-]+::|\.\. _|:[\w -]+:( |$)|\.\\\"|[@+]import\b|\{%.*%\}$")
 _UNDERLINED = re.compile(r"([=~\-^*#\"'`+])\1{2,}$")
