@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from metatree.memory_type import Outline, Part, SourceFile
 from metatree.node import Source
 from metatree.text import cut
-from metatree_memory_tools.wording import first_sentence, shorten
+from metatree_memory_tools.wording import beginning, first_sentence, shorten
 
 if TYPE_CHECKING:
     from metatree.tool import ToolGroup
@@ -35,7 +35,7 @@ class PlainText:
 
     name = "text"
     source_type = "text"
-    version = "2"
+    version = "3"
 
     @property
     def tools(self) -> tuple[ToolGroup, ...]:
@@ -70,7 +70,7 @@ class PlainText:
 
 def describe(lines: list[str], limit: int = 200) -> str:
     """Return the first lines that say something, without signs of comments, markup, ornament and licences."""
-    text = "\n".join(line[:500] for line in lines[:200])
+    text = "\n".join(beginning(line, 500) for line in lines[:200])
     if "<" in text[:2000] and _MARKUP.search(text[:2000]):
         text = _TAGS.sub("\n", text)
     said: list[str] = []
