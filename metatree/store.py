@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 
 from metatree import trust as _trust
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
+from metatree.private import private_file
 from metatree.schema import MIGRATIONS
 
 APPLICATION_ID = 0x6D747265
@@ -84,8 +85,10 @@ class Store:
         file = None if str(path) == ":memory:" else Path(path)
         if file is not None and not create and not file.exists():
             raise UserError(f"there is no file {str(file)!r}")
-        if file is not None and not trust:
-            _trust.check_files(file)
+        if file is not None:
+            if not trust:
+                _trust.check_files(file)
+            private_file(file)
         read_only = file is not None and file.exists() and not writable(file)
         try:
             connection = sqlite3.connect(

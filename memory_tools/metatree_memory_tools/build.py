@@ -17,6 +17,7 @@ from metatree.errors import BrokenStore, MetatreeError, TransientError, Untruste
 from metatree.layer import GAP, ROOT, Layer
 from metatree.memory_type import BuiltTree, Progress, SourceRef, load_source_type
 from metatree.node import Node, digest_of
+from metatree.private import private_folder
 from metatree.source import digest_bytes, read_inside
 from metatree.sources import (
     FILES,
@@ -97,7 +98,7 @@ def build_tree(
     sources = located((source, *more), options)
     place = Path(out).expanduser().absolute() if out is not None else place_of(sources)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        private_folder(place)
         if place.name == FOLDER:
             with suppress(FileExistsError), (place / ".gitignore").open("x") as stream:
                 stream.write("*\n")

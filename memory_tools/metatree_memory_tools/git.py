@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -22,7 +22,8 @@ _TIMEOUT_S = 60.0
 _CHUNK = 1 << 16
 
 # What a repository's own settings could have run: a monitor of files, hooks, a pager, a program that checks
-# signatures, one that makes diffs. Its submodules and remotes are left alone too.
+# signatures, one that makes diffs. Its submodules and remotes are left alone too. And what they could have read from
+# anywhere on the machine, to be said in place of names, or in an error: commits to pass over, people, attributes.
 _SETTINGS = (
     "core.fsmonitor=",
     f"core.hooksPath={os.devnull}",
@@ -34,6 +35,12 @@ _SETTINGS = (
     "log.mailmap=false",
     "diff.external=",
     "diff.ignoreSubmodules=all",
+    "diff.submodule=short",
+    f"diff.orderFile={os.devnull}",
+    f"mailmap.file={os.devnull}",
+    "mailmap.blob=",
+    f"core.attributesFile={os.devnull}",
+    f"core.excludesFile={os.devnull}",
     "submodule.recurse=false",
     "maintenance.auto=false",
     "gc.auto=0",
@@ -55,13 +62,15 @@ def git_text(root: Path, *arguments: str, timeout_s: float = _TIMEOUT_S) -> str:
     return git_bytes(root, *arguments, timeout_s=timeout_s).decode("utf-8", "replace").removesuffix("\n")
 
 
-def git_bytes(root: Path, *arguments: str, timeout_s: float = _TIMEOUT_S) -> bytes:
-    """Return what a git command prints, as bytes; raises as `git_text`."""
+def git_bytes(
+    root: Path, *arguments: str, timeout_s: float = _TIMEOUT_S, variables: Mapping[str, str] | None = None
+) -> bytes:
+    """Return what a git command prints, as bytes; with more variables in its environment; raises as `git_text`."""
     try:
         done = subprocess.run(
             _command(arguments),
             cwd=root,
-            env=_environment(),
+            env={**_environment(), **(variables or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=timeout_s,
@@ -74,6 +83,41 @@ def git_bytes(root: Path, *arguments: str, timeout_s: float = _TIMEOUT_S) -> byt
     if done.returncode != 0:
         raise GitFailed(_explained(root, done.stderr))
     return done.stdout
+
+
+@contextmanager
+def without_settings(root: Path) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Give what a git command needs to see the objects of a repository, and none of its settings.
+
+    For what no option turns off, such as the file that `blame.ignoreRevsFile` names.
+
+    Returns:
+        The hash of what is checked out, the path of the folder in the repository with `/` at its end unless it is
+        empty, and variables of the environment, with which paths count from the top of the repository.
+    """
+    from tempfile import TemporaryDirectory
+
+    asked = (
+        "--show-prefix",
+        "--show-object-format",
+        "--git-path",
+        "objects",
+        "--git-path",
+        "shallow",
+        "HEAD",
+    )
+    prefix, form, objects, shallow, head = git_text(root, "rev-parse", *asked).split("\n")
+    with TemporaryDirectory(prefix="metatree-git-") as made:
+        place = Path(made)
+        (place / "HEAD").write_text(head)
+        for folder in ("objects", "refs"):
+            (place / folder).mkdir()
+        extension = f"[extensions]\n\tobjectformat = {form}\n"
+        (place / "config").write_text(f"[core]\n\trepositoryformatversion = 1\n{extension}")
+        variables = {"GIT_DIR": made, "GIT_WORK_TREE": made, "GIT_OBJECT_DIRECTORY": str(root / objects)}
+        if (root / shallow).is_file():
+            variables["GIT_SHALLOW_FILE"] = str(root / shallow)
+        yield head, prefix, variables
 
 
 @contextmanager
@@ -150,9 +194,9 @@ def checked_revision(text: str) -> str:
 
 
 def _temporary() -> IO[bytes]:
-    import tempfile
+    from tempfile import TemporaryFile
 
-    return tempfile.TemporaryFile()
+    return TemporaryFile()
 
 
 def _split(stream: IO[bytes]) -> Iterator[bytes]:
@@ -203,7 +247,8 @@ def _explained(root: Path, errors: bytes) -> str:
         )
     if "not a git repository" in text:
         return f"{str(root)!r} lies in no git repository"
-    lines = [
-        line.removeprefix("fatal: ").removeprefix("error: ") for line in text.splitlines() if line.strip()
-    ]
-    return f"git: {lines[0][:300]}" if lines else "git failed and said nothing"
+    # What follows a colon may be a line of a file of the machine that a link in `.git` leads to.
+    fatal = [line.split(": ")[1] for line in text.splitlines() if line.startswith("fatal: ")]
+    if not fatal:
+        return "git failed with a message that is not repeated" if text else "git failed and said nothing"
+    return f"git: {'; '.join(fatal)[:300]}"

@@ -7,6 +7,7 @@ not understand gives no names.
 from __future__ import annotations
 
 import re
+import stat
 from functools import lru_cache
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def tracked_below(git: Path, base: str) -> frozenset[bytes]:
     index = git / "index"
     try:
         state = index.stat()
+        if not stat.S_ISREG(state.st_mode):  # to open a pipe is to wait for a writer
+            return frozenset()
         names = _names(index, state.st_mtime_ns, state.st_size)
     except OSError:
         return frozenset()

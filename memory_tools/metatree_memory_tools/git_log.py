@@ -7,6 +7,7 @@ the commits that they merge.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ MAX_COMMITS = 100_000
 MAX_BODY_CHARS = 20_000
 _BATCH = 2_000
 _FIELDS = 7
+_HASH = re.compile(r"[0-9a-f]{40,64}")
 
 
 def read_history(
@@ -104,12 +106,12 @@ def _head(root: Path) -> tuple[str, str]:
         if "said nothing" not in str(exc):
             raise
         head = ""  # no commit yet
-    file = Path(git_text(root, "rev-parse", "--git-path", "shallow"))
+    file = root / git_text(root, "rev-parse", "--git-path", "shallow")
     try:
-        shallow = (root / file).read_text("ascii").split()
+        shallow = file.read_text("ascii").split() if file.is_file() else []
     except (OSError, ValueError):
         shallow = []
-    return head, " ".join(sorted(shallow))
+    return head, " ".join(sorted(filter(_HASH.fullmatch, shallow)))
 
 
 class _Reading:

@@ -9,8 +9,16 @@ from pathlib import Path
 
 from metatree.errors import UserError
 from metatree.history_text import day
+from metatree.source import read_inside
 from metatree.text import decode, lines_of
-from metatree_memory_tools.git import GitFailed, checked_revision, git_bytes, git_stream, git_text
+from metatree_memory_tools.git import (
+    GitFailed,
+    checked_revision,
+    git_bytes,
+    git_stream,
+    git_text,
+    without_settings,
+)
 from metatree_memory_tools.ignore import is_secret
 from metatree_memory_tools.scan import shown
 
@@ -147,7 +155,7 @@ def blame_text(root: Path, path: str, first: int = 1, last: int | None = None, *
         committed = git_bytes(root, "cat-file", "blob", f"HEAD:./{path}")
     except GitFailed as exc:
         raise UserError(f"{path!r} is not committed, so nobody can be named for its lines") from exc
-    now = lines_of(decode((root / path).read_bytes())[0]) if (root / path).is_file() else []
+    now = _lines_now(root, path)
     then = lines_of(decode(committed)[0])
     # Comparing with what is committed leaves out git's own look at the file, which may run filters.
     place = {line: line for line in range(1, len(then) + 1)} if now == then or not now else _places(then, now)
@@ -167,6 +175,14 @@ def blame_text(root: Path, path: str, first: int = 1, last: int | None = None, *
     return "\n".join(said)
 
 
+def _lines_now(root: Path, path: str) -> list[str]:
+    """Return the lines of a file as it is; none when it is not there, or a link that leads out of the folder."""
+    try:
+        return lines_of(decode(read_inside(root, path)[0])[0])
+    except (OSError, UserError):
+        return []
+
+
 def _places(then: list[str], now: list[str]) -> dict[int, int]:
     """Return which committed line each present line is."""
     blocks = difflib.SequenceMatcher(a=then, b=now, autojunk=len(then) > 5_000).get_matching_blocks()
@@ -175,8 +191,10 @@ def _places(then: list[str], now: list[str]) -> dict[int, int]:
 
 def _blamed(root: Path, path: str, first: int, last: int) -> dict[int, tuple[str, str]]:
     """Return commit and description of each committed line."""
-    arguments = ("--line-porcelain", "--no-textconv", "--encoding=UTF-8", f"-L{first},{last}", "HEAD")
-    text = git_bytes(root, "blame", *arguments, "--", path).decode("utf-8", "replace")
+    with without_settings(root) as (head, prefix, variables):
+        arguments = ("--line-porcelain", "--no-textconv", "--encoding=UTF-8", f"-L{first},{last}", head)
+        said = git_bytes(root, "blame", *arguments, "--", prefix + path, variables=variables)
+    text = said.decode("utf-8", "replace")
     found: dict[int, tuple[str, str]] = {}
     commit, number, facts = "", 0, dict[str, str]()
     for line in text.split("\n"):
@@ -186,7 +204,7 @@ def _blamed(root: Path, path: str, first: int, last: int) -> dict[int, tuple[str
                 commit,
                 f"{commit[:10]} {when} {facts.get('author', '')}: {facts.get('summary', '')}",
             )
-        elif len(words := line.split(" ")) >= 3 and len(words[0]) == 40 and words[2].isdigit():
+        elif len(words := line.split(" ")) >= 3 and len(words[0]) in (40, 64) and words[2].isdigit():
             commit, number, facts = words[0], int(words[2]), {}
         else:
             key, _, value = line.partition(" ")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import stat
 from pathlib import Path
 
 from metatree_memory_tools.git_index import tracked_below
+from metatree_memory_tools.gitignore import Patterns
+
+MOST_RULES_BYTES = 1 << 20
+"""Of a longer file of rules, the rest is not followed."""
 
 _TOOL_FOLDERS = frozenset(
     [
@@ -73,59 +77,19 @@ class IgnoreRules:
             text: what the file says.
             above: the rules of the folder above.
         """
-        from pathspec import GitIgnoreSpec  # slow to import, and a source may have no rules
-
         self._base = base
         self._above = above
-        self._spec = GitIgnoreSpec.from_lines(_usable(text))
-        self._may = _one_pattern(
-            pattern.regex for pattern in self._spec.patterns if pattern.regex is not None
-        )
+        self._patterns = Patterns(text.encode("utf-8", "surrogateescape"))
 
     def ignores(self, path: str, *, folder: bool) -> bool:
         """Whether a file or folder is left out, by its path as `base` has it."""
         rules: IgnoreRules | None = self
-        name = path + "/" if folder else path
         while rules is not None:
-            inner = name[len(rules._base) :]
-            # Most paths match nothing; one pattern for all of them finds that out many times faster.
-            if rules._may is None or rules._may.match(inner):
-                said = rules._spec.check_file(inner).include
-                if said is not None:
-                    return said
+            said = rules._patterns.said(path[len(rules._base) :], folder=folder)
+            if said is not None:
+                return said
             rules = rules._above
         return False
-
-
-def _usable(text: str) -> list[str]:
-    """Return the lines of a file that are valid patterns; git passes over the others too."""
-    from pathspec import GitIgnoreSpec
-
-    # `x/**` is all that lies in x and not x itself, or nothing in x could be taken back; pathspec takes x too.
-    lines = [re.sub(r"/\*\*\s*$", "/**/*", line) for line in text.removeprefix("\ufeff").splitlines()]
-    try:
-        GitIgnoreSpec.from_lines(lines)
-        return lines
-    except ValueError:
-        return [line for line in lines if _is_valid(line)]
-
-
-def _is_valid(line: str) -> bool:
-    from pathspec import GitIgnoreSpec
-
-    try:
-        GitIgnoreSpec.from_lines([line])
-    except ValueError:
-        return False
-    return True
-
-
-def _one_pattern(patterns: Iterable[re.Pattern[str]]) -> re.Pattern[str] | None:
-    parts = [re.sub(r"\(\?P<\w+>", "(?:", pattern.pattern) for pattern in patterns]
-    try:
-        return re.compile("|".join(f"(?:{part})" for part in parts) or r"(?!)")
-    except re.error:
-        return None
 
 
 def tracked(root: Path, base: str) -> tuple[frozenset[bytes], frozenset[bytes]]:
@@ -166,7 +130,8 @@ def rules_above(root: Path) -> tuple[IgnoreRules | None, str]:
         if text:
             rules = IgnoreRules("".join(part + "/" for part in inside[:depth]), text, rules)
     base = "".join(part + "/" for part in inside)
-    if rules is not None and base and rules.ignores(base[:-1], folder=True):
+    above = ("/".join(inside[: depth + 1]) for depth in range(len(inside)))
+    if rules is not None and any(rules.ignores(path, folder=True) for path in above):
         return None, ""  # asked for by name, although the repository around it leaves it out
     return rules, base
 
@@ -190,6 +155,20 @@ def _git_folder(top: Path, *, own: bool = False) -> Path:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8", "replace") if path.is_file() else ""
+        return rules_text(path)[0]
     except OSError:
         return ""
+
+
+def rules_text(path: Path) -> tuple[str, bool]:
+    """Return the whole lines that a file of rules begins with, and whether there are more; none of what is no file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe is to wait for a writer
+        return "", False
+    with path.open("rb") as stream:
+        data = stream.read(MOST_RULES_BYTES + 1)
+    more = len(data) > MOST_RULES_BYTES
+    return (data[: data.rfind(b"\n") + 1] if more else data).decode("utf-8", "surrogateescape"), more

@@ -13,7 +13,7 @@ from metatree.memory_type import Outline, Part, SourceFile
 from metatree.node import Source
 from metatree.text import cut
 from metatree_memory_tools.unique import UniqueNames
-from metatree_memory_tools.wording import first_sentence, shorten, with_names
+from metatree_memory_tools.wording import beginning, first_sentence, shorten, unmarked_by, with_names
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -24,8 +24,9 @@ _FRONT = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTAL
 _FACT = re.compile(r"^(title|description|summary)\s*:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE | re.IGNORECASE)
 _IMAGE = re.compile(r"!\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _LINK = re.compile(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
-_TAG = re.compile(r"<!--.*?(?:-->|\Z)|</?[A-Za-z][^>]*>", re.DOTALL)
-_MARKS = re.compile(r"(\*\*|__|`+|~~)(.*?)\1")
+_TAG = re.compile(r"(?:<!--.*?(?:-->|\Z)|</?[A-Za-z][^<>]*>)+", re.DOTALL)
+_MARKS = re.compile(r"(\*\*|`+|~~|(?<!\w)__)(.*?)\1")
+_EMPHASIS = re.compile(r"(?<!\w)[*_](\S(?:.*?\S)?)[*_](?!\w)")
 _MOST_CHARS = 1_000
 _MOST_LINES = 200
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
@@ -47,7 +48,7 @@ class Markdown:
 
     name = "markdown"
     source_type = "text"
-    version = "1"
+    version = "2"
 
     @property
     def tools(self) -> tuple[ToolGroup, ...]:
@@ -154,10 +155,10 @@ def plain(text: str) -> str:
         'Use metatree with run'
     """
     text = text[:_MOST_CHARS]  # the patterns take the square of it for marks that nothing closes
-    text = _LINK.sub(r"\1", _IMAGE.sub(r"\1", _TAG.sub("", text)))
+    text = unmarked_by(_LINK, unmarked_by(_IMAGE, unmarked_by(_TAG, text)))
     for _ in range(3):
-        text = _MARKS.sub(r"\2", text)
-    return re.sub(r"(?<!\w)[*_](\S(?:.*?\S)?)[*_](?!\w)", r"\1", text).strip()
+        text = unmarked_by(_MARKS, text)
+    return unmarked_by(_EMPHASIS, text).strip()
 
 
 def _nested(headings: Sequence[_Heading], last: int) -> list[_Heading]:
@@ -223,7 +224,7 @@ def _prose(lines: Sequence[str]) -> str:
     """Return the first paragraph that is text: no heading, badge, table, code or comment."""
     said: list[str] = []
     for line in _outside_code(
-        _TAG.sub("", "\n".join(line[:_MOST_CHARS] for line in lines[:_MOST_LINES])).split("\n")
+        unmarked_by(_TAG, "\n".join(beginning(line, _MOST_CHARS) for line in lines[:_MOST_LINES])).split("\n")
     ):
         text = line.strip()
         if re.fullmatch(r"[=\-*_~|:\s]+", text) or text.startswith(("#", "|", "[!", "![")):

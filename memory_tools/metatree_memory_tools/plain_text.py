@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from metatree.memory_type import Outline, Part, SourceFile
 from metatree.node import Source
 from metatree.text import cut
-from metatree_memory_tools.wording import first_sentence, shorten
+from metatree_memory_tools.wording import beginning, first_sentence, shorten
 
 if TYPE_CHECKING:
     from metatree.tool import ToolGroup
@@ -21,7 +21,9 @@ _ORNAMENT = re.compile(r"^[\W_]*$|^#!|-\*-|^<\?xml|^<!doctype|^[{}\[\]()<>;,]+$"
 _COMMENT = re.compile(r"^\s*(?:///?|/\*+|\*+/?|#+|;+|--|<!--|%+|\.\. |REM |dnl )\s*|\s*(?:\*/|-->)\s*$")
 _MARKUP = re.compile(r"<(?:!doctype|html|head|body|div|p|span|svg|\?xml|table)\b", re.IGNORECASE)
 _TAGS = re.compile(
-    r"<!--.*?-->|<(script|style)\b.*?</\1>|<[^>]*>|\{[%{#].*?[%}#]\}", re.DOTALL | re.IGNORECASE
+    # Bounded: what nothing closes would be looked for to the end of the text from each place where it begins.
+    r"<!--.{0,2000}?-->|<(script|style)\b.{0,2000}?</\1>|<[^<>]*>|\{[%{#].{0,2000}?[%}#]\}",
+    re.DOTALL | re.IGNORECASE,
 )
 _DIRECTIVE = re.compile(r"\.\. [\w:-]+::|\.\. _|:[\w -]+:( |$)|\.\\\"|[@+]import\b|\{%.*%\}$")
 _UNDERLINED = re.compile(r"([=~\-^*#\"'`+])\1{2,}$")
@@ -33,7 +35,7 @@ class PlainText:
 
     name = "text"
     source_type = "text"
-    version = "2"
+    version = "3"
 
     @property
     def tools(self) -> tuple[ToolGroup, ...]:
@@ -68,7 +70,7 @@ class PlainText:
 
 def describe(lines: list[str], limit: int = 200) -> str:
     """Return the first lines that say something, without signs of comments, markup, ornament and licences."""
-    text = "\n".join(line[:500] for line in lines[:200])
+    text = "\n".join(beginning(line, 500) for line in lines[:200])
     if "<" in text[:2000] and _MARKUP.search(text[:2000]):
         text = _TAGS.sub("\n", text)
     said: list[str] = []

@@ -40,7 +40,7 @@ class PythonCode:
 
     name = "python"
     source_type = "text"
-    version = "2"
+    version = "3"
 
     @property
     def tools(self) -> tuple[ToolGroup, ...]:

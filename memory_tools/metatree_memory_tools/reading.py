@@ -15,8 +15,9 @@ from metatree.errors import UserError
 from metatree.memory_type import MemoryType, Outline, Part, SourceFile
 from metatree.node import Node, Source
 from metatree.source import digest_bytes, read_inside
-from metatree.text import is_binary
+from metatree.text import encodable, is_binary
 from metatree_memory_tools.generated import is_generated
+from metatree_memory_tools.outline_check import NoOutline, checked
 from metatree_memory_tools.scan import Found
 
 _log = logging.getLogger("metatree")
@@ -25,6 +26,7 @@ LEFT_OUT = "-"
 """Name of the reader of a file that has no node."""
 
 _HEAD = 8192
+_PROBLEM_CHARS = 300
 _RACE_NS = 50_000_000
 _COARSE_RACE_NS = 2_000_000_000
 
@@ -56,9 +58,22 @@ def memory_types() -> tuple[MemoryType, ...]:
 
     One that cannot be imported is left out, with a warning in the log.
     """
-    installed = dict(plugins.each(plugins.MEMORY_TYPES))
+    installed = {name: kind for name, kind in plugins.each(plugins.MEMORY_TYPES) if _is_whole(name, kind)}
     last = [installed.pop(name) for name in ("python", "markdown", "text") if name in installed]
     return (*installed.values(), *last)
+
+
+def _is_whole(name: str, kind: MemoryType) -> bool:
+    """Whether what a type says of itself is what a build can keep."""
+    texts = (kind.name, kind.version, kind.source_type)
+    whole = (
+        all(isinstance(text, str) for text in texts)
+        and isinstance(getattr(kind, "binary", False), bool)
+        and isinstance(getattr(kind, "max_file_bytes", 0), int)
+    )
+    if not whole:
+        _log.warning("the type %r is left out: its name, version or size is none", name)
+    return whole
 
 
 def reader_names(types: Sequence[MemoryType]) -> list[str]:
@@ -119,13 +134,14 @@ def read_file(
     file = SourceFile(found.path, data)
     source_type = kind.source_type
     try:
-        outline = kind.outline(file)
-    except Exception as exc:  # a type of another package that does not keep to its word
-        failed = f"the type {kind.name!r} failed: {type(exc).__name__}: {exc}"
+        outline = checked(kind.outline(file))
+    except (Exception, SystemExit) as exc:  # a type of another package that does not keep to its word
+        what = str(exc) if isinstance(exc, NoOutline) else f"{type(exc).__name__}: {exc}"
+        failed = encodable(f"the type {kind.name!r} failed: {what}"[:_PROBLEM_CHARS])
         _log.warning("%s: %s", found.path, failed)
         if binary:
             return FileNodes(found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem=failed)
-        outline, source_type = Outline(problem=failed), "text"
+        outline, source_type = Outline(problem=failed, attributes={"note": failed}), "text"
     facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
     for name in ("references", "declares"):
         if said := getattr(outline, name):
@@ -155,8 +171,8 @@ def _kind_of(types: Sequence[MemoryType], path: str, head: bytes, binary: bool) 
 def _recognises(kind: MemoryType, path: str, head: bytes) -> bool:
     """Ask a type whether it knows a file; one that raises does not."""
     try:
-        return kind.recognises(path, head)
-    except Exception as exc:
+        return bool(kind.recognises(path, head))
+    except (Exception, SystemExit) as exc:
         _log.warning("%s: the type %r failed: %s: %s", path, kind.name, type(exc).__name__, exc)
         return False
 

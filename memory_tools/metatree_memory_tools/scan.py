@@ -12,7 +12,14 @@ from pathlib import Path
 
 from metatree.errors import UserError
 from metatree.memory_type import Progress
-from metatree_memory_tools.ignore import IgnoreRules, is_secret, is_tool_folder, rules_above, tracked
+from metatree_memory_tools.ignore import (
+    IgnoreRules,
+    is_secret,
+    is_tool_folder,
+    rules_above,
+    rules_text,
+    tracked,
+)
 
 MAX_DEPTH = 100
 """Folders deeper than this are left out."""
@@ -123,8 +130,20 @@ class _Walk:
         self.exclude = exclude
         self.found = Scan()
 
-    def folder(self, path: str, raw: bytes, rules: IgnoreRules | None, base: str, depth: int) -> bool:
-        """Walk over one folder and return whether anything in it belongs to the tree."""
+    def folder(
+        self,
+        path: str,
+        raw: bytes,
+        rules: IgnoreRules | None,
+        base: str,
+        depth: int,
+        *,
+        shut: bool = False,
+    ) -> bool:
+        """Walk over one folder and return whether anything in it belongs to the tree.
+
+        With `shut` it is ignored itself, and of what lies in it that alone is not which git tracks.
+        """
         try:
             with os.scandir(os.path.join(self.root, raw) if raw else self.root) as entries:
                 listed = self.first(entries, path)
@@ -143,7 +162,10 @@ class _Walk:
         prefix = f"{path}/" if path else ""
         inside = base + prefix
         if b".gitignore" in names:
-            text = self.rules_text(raw)
+            text, more = self.rules_text(raw)
+            if more:
+                note = "has a .gitignore of more than a megabyte, whose rest is not followed"
+                self.found.notes[path or "."] = note
             if text:
                 rules = IgnoreRules(inside, text, rules)
         anything = False
@@ -166,7 +188,7 @@ class _Walk:
                 self.leave(inner, f"cannot be read: {exc.strerror}")
                 continue
             is_folder = stat.S_ISDIR(state.st_mode)
-            ignored = rules is not None and rules.ignores(inside + name, folder=is_folder)
+            ignored = shut or (rules is not None and rules.ignores(inside + name, folder=is_folder))
             if ignored and not self.is_tracked(_join(raw, entry.name), folder=is_folder):
                 self.leave(inner, "ignored by .gitignore")
             elif is_folder:
@@ -176,7 +198,7 @@ class _Walk:
                     self.leave(inner, f"more than {MAX_DEPTH} folders deep")
                 else:
                     self.found.folders[inner] = None
-                    if self.folder(inner, _join(raw, entry.name), rules, base, depth + 1):
+                    if self.folder(inner, _join(raw, entry.name), rules, base, depth + 1, shut=ignored):
                         anything = True
                     else:
                         del self.found.folders[inner]
@@ -230,15 +252,12 @@ class _Walk:
             self.tracked = tracked(Path(os.fsdecode(self.root)), self.base)
         return raw in self.tracked[folder]
 
-    def rules_text(self, raw: bytes) -> str:
-        where = os.path.join(self.root, raw, b".gitignore")
+    def rules_text(self, raw: bytes) -> tuple[str, bool]:
+        where = Path(os.fsdecode(os.path.join(self.root, raw, b".gitignore")))
         try:
-            if not stat.S_ISREG(os.lstat(where).st_mode):
-                return ""
-            with open(where, "rb") as stream:
-                return stream.read(1 << 20).decode("utf-8", "replace")
+            return ("", False) if where.is_symlink() else rules_text(where)
         except OSError:
-            return ""
+            return "", False
 
     def wanted(self, path: str, name: str, folder: str, state: os.stat_result, raw: bytes) -> bool:
         """Whether what is no folder is a file that the tree can have."""

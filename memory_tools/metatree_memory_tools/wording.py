@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 DESCRIPTION_CHARS = 300
 """How long a description may be."""
@@ -12,7 +13,7 @@ SENTENCE_CHARS = 200
 """How long the sentence that it begins with may be."""
 
 _END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])|(?<=:)\n\s*\n|\n\s*\n")
-_ROLE = re.compile(r":[\w:+.-]+:`~?!?([^`<]*?)(?:\s*<[^`>]*>)?`")
+_ROLE = re.compile(r":[\w:+.-]{1,60}:`~?!?([^`<]*?)(?:\s*<[^`>]*>)?`")
 _UNDERLINE = re.compile(r"^\s*([=~\-^*#\"'`+.:_])\1{2,}\s*$", re.MULTILINE)
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|cf|vs|resp|approx|No)|\b[A-Z])\.$")
 
@@ -32,6 +33,14 @@ def shorten(text: str, limit: int) -> str:
     return (cut[:space] if space > limit // 2 else cut).rstrip(" ,;:.") + "…"
 
 
+def beginning(line: str, limit: int) -> str:
+    """Return the words of a line that lie within so many characters; of a single word, as much as fits."""
+    if len(line) <= limit:
+        return line
+    words = line[: limit + 1].rpartition(" ")[0]
+    return words if words.strip() else line[: len(line) - len(line.lstrip()) + limit]
+
+
 def first_sentence(text: str, limit: int = SENTENCE_CHARS) -> str:
     """Return the first sentence of a text, or the first paragraph when that ends before.
 
@@ -46,6 +55,24 @@ def first_sentence(text: str, limit: int = SENTENCE_CHARS) -> str:
     return shorten(text[: 4 * limit], limit)
 
 
+def unmarked_by(marks: re.Pattern[str], text: str) -> str:
+    """Return a text with what the first group that matched says in place of each mark, and no two words made one.
+
+    Example:
+        >>> unmarked_by(re.compile(r"<[^>]*>"), "one<br>two<i>.</i>")
+        'one two.'
+    """
+
+    pieces, at = [], 0
+    for match in marks.finditer(text):
+        pieces += [text[at : match.start()], match[match.lastindex] if match.lastindex else ""]
+        at = match.end()
+    pieces.append(text[at:])
+    said = [piece for piece in pieces if piece]
+    ends = [one[-1].isalnum() and other[0].isalnum() for one, other in pairwise(said)]
+    return "".join(piece + " " * end for piece, end in zip(said, [*ends, False], strict=False))
+
+
 def docstring_prose(text: str) -> str:
     """Return a docstring without underlines, roles of reStructuredText, and a title that is only a dotted name.
 
@@ -54,7 +81,7 @@ def docstring_prose(text: str) -> str:
         'Send a Mail.'
     """
     if ":`" in text:
-        text = _ROLE.sub(r"\1", text)
+        text = unmarked_by(_ROLE, text)
     if _UNDERLINE.search(text):
         lines = text.strip().split("\n")
         while lines and not _word(lines[0]):

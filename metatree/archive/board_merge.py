@@ -11,6 +11,7 @@ from typing import Any
 
 from metatree.archive.imported import Conflict
 from metatree.archive.merge import Merge, scalar, text
+from metatree.private import private_folder
 from metatree.secret_text import redacted
 
 _ITEM = (
@@ -104,7 +105,7 @@ def _put(folder: Path, name: str, content: bytes) -> None:
     """Write a file whole; one that is there is the same, since its name is its hash."""
     if (folder / name).exists():
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     number, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
     with os.fdopen(number, "wb") as out:
         out.write(content)

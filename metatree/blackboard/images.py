@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from metatree.blackboard.looks import Look, look_at
 from metatree.errors import BadItem
+from metatree.private import private_folder
 
 if TYPE_CHECKING:
     from metatree.settings import Settings
@@ -199,7 +200,7 @@ class Images:
     def _keep(self, read: Any, look: Look) -> str:
         """Write an image piece by piece, then its row; return its name, or that of one that looks alike."""
         folder = self.folder
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         digest = blake2b(digest_size=16)
         size = 0
         number, temporary = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)

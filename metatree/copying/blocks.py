@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from metatree.errors import BrokenStore, UserError
+from metatree.private import private_file
 from metatree.store import Store
 
 BLOCK: Final = 16_384
@@ -38,6 +39,7 @@ def snapshot(store: Store, path: Path) -> None:
     try:
         source = sqlite3.connect(store.path)
         try:
+            private_file(path)
             target = sqlite3.connect(path)
             try:
                 source.backup(target)

@@ -334,6 +334,9 @@ def test_a_tree_that_cannot_be_written_can_be_read(source: Path, added: bool) ->
             tree.delete("gone")
     if not added:
         (source / ".metatree" / "memory.db").unlink()
+    (source / ".metatree").chmod(0o755)
+    for file in (source / ".metatree").iterdir():
+        file.chmod(0o644)
     before = {path.name: path.read_bytes() for path in (source / ".metatree").iterdir()}
     opened = f"__import__('metatree').Tree.open({str(source)!r})"
     said = run_as_nobody(source, f"(lambda t: ([n.id for _, n in t.walk()], t.stale(), t.close()))({opened})")

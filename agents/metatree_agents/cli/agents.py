@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from metatree.errors import UserError
+from metatree.private import private_folder
 from metatree_agents.cli import screen
 from metatree_agents.cli.exits import FAILED, FOUND, LIMIT, NOTHING, WAITING
 from metatree_agents.cli.intents import agent_lines, live_tree
@@ -54,7 +55,7 @@ def agents_in(store: Path | None, domain: Domain | None = None) -> Agents:
 
     if store is None:
         store = Path(".metatree") / "agents.db"
-        store.parent.mkdir(exist_ok=True)
+        private_folder(store.parent)
     return Agents(store, domain)
 
 

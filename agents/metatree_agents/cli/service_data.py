@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from metatree.errors import UserError
+from metatree.private import private_folder
 from metatree.trust import check_files
 from metatree_agents.cli import options
 
@@ -109,7 +110,7 @@ def opened(
         # A tree in one file has its database beside it; any other in its folder, which builds make and scans pass over.
         file = (place.parent if place.is_file() else place) / DATABASE
         if create and file.parent.name == FOLDER and not file.parent.exists():
-            file.parent.mkdir()
+            private_folder(file.parent)
             with (file.parent / ".gitignore").open("x") as stream:
                 stream.write("*\n")
     if not create and not file.exists():

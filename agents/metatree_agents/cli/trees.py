@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metatree.errors import UntrustedStore, UserError
+from metatree.private import private_folder
 from metatree.sources import public_location
 from metatree_agents.cli.exits import Cancelled
 from metatree_agents.cli.progress import build_bar
@@ -181,7 +182,7 @@ def denied(error: PermissionError) -> str:
 def _make_place(place: Path) -> None:
     """Make the folder of a tree, so that a folder that cannot be made is explained in the words of the options."""
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        private_folder(place)
     except OSError as error:
         raise UserError(
             f"cannot make the folder {str(place)!r}: {error.strerror}; say with --tree where else the tree may live"

@@ -18,6 +18,7 @@ from metatree.copying import Assembly
 from metatree.copying.blocks import parted
 from metatree.errors import BrokenStore, MetatreeError, UserError
 from metatree.layer import Layer
+from metatree.private import private_folder
 from metatree.shared import Shared
 from metatree.sources import FILES
 from metatree.store import Store
@@ -167,7 +168,8 @@ class TreeCopy:
             )
         self._folder = self._base / name
         try:
-            (self._folder / "versions").mkdir(parents=True, exist_ok=True)
+            private_folder(self._folder)
+            (self._folder / "versions").mkdir(exist_ok=True)
             (self._folder / "files").mkdir(exist_ok=True)
         except OSError as exc:
             raise UserError(

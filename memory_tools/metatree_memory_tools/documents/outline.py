@@ -16,7 +16,7 @@ from metatree.memory_type import Outline, Part
 from metatree_memory_tools.documents.extracted import Extracted, Heading
 from metatree_memory_tools.markdown import slug
 from metatree_memory_tools.unique import UniqueNames
-from metatree_memory_tools.wording import first_sentence, shorten, with_names
+from metatree_memory_tools.wording import beginning, first_sentence, shorten, with_names
 
 SECTION_CHARS = 6_000
 """A longer section is cut, by pages or else into pieces of about this many characters."""
@@ -322,7 +322,7 @@ class _Outlining:
         said: list[str] = []
         length = 0
         rows = self.prose(
-            [line[:_PROSE_CHARS] for line in self.found.lines[first - 1 : min(last, first + 80)]]
+            [beginning(line, _PROSE_CHARS) for line in self.found.lines[first - 1 : min(last, first + 80)]]
         )
         for number, row in enumerate(rows, start=first):
             line = row.strip()

@@ -11,13 +11,19 @@ import re
 from collections.abc import Sequence
 
 from metatree_memory_tools.documents.extracted import Extracted, Heading
-from metatree_memory_tools.wording import docstring_prose, shorten
+from metatree_memory_tools.wording import docstring_prose, shorten, unmarked_by
 
 _ORNAMENT = re.compile(r"([!-/:-@\[-`{-~])\1*\s*$")
 _EXPLICIT = re.compile(r"\.\.(?:\s|$)|__(?:\s|$)")
 _FIELD = re.compile(r":[^:\s][^:]*:(?:\s|$)")
-_LIST = re.compile(r"(?:[-*+•]|\w{1,3}[.)]|#\.|\(\w{1,3}\))\s+")
-_MARKS = re.compile(r"\*\*|``|(?<!\w)\*(?=\S)|(?<=\S)\*(?!\w)|`(?:_{1,2})?|(?<=[^\W_])_(?=\W|$)|\|")
+# At the beginning of a line alone, and of numbers, single letters and small Roman numbers: no word is one of these.
+_NUMBER = r"(?:\d{1,3}|[A-Za-z]|#|[ivx]{1,5}|[IVX]{1,5})"
+_LIST = re.compile(rf"^(?:[-*+•]|{_NUMBER}[.)]|\({_NUMBER}\))\s+")
+# As the specification has it, a mark between two letters is none: x**2, str|bytes.
+_MARKS = re.compile(
+    r"(?<![\w*])\*+(?=[^\s*])|(?<=[^\s*])\*+(?![\w*])|(?<![\w`])`+|`+_{0,2}(?![\w`])"
+    r"|(?<!\w)\||\|(?!\w)|(?<=[^\W_])_(?=\W|$)"
+)
 _SUBSTITUTED = re.compile(r"\s*<[^>]*>`")
 _TITLE_CHARS = 120
 
@@ -76,7 +82,7 @@ def unmarked(text: str) -> str:
         >>> unmarked("The **new** :func:`open` and `docs <https://example.org>`_ of ``io``")
         'The new open and docs of io'
     """
-    return _MARKS.sub("", _SUBSTITUTED.sub("`", docstring_prose(text))).strip()
+    return unmarked_by(_MARKS, _SUBSTITUTED.sub("`", docstring_prose(text))).strip()
 
 
 def prose(lines: list[str]) -> list[str]:

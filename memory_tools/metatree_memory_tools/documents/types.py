@@ -121,7 +121,7 @@ class ReStructuredText:
 
     name = "rst"
     source_type = "text"
-    version = "1"
+    version = "2"
 
     @property
     def tools(self) -> tuple[ToolGroup, ...]:

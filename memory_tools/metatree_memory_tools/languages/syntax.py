@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from metatree_memory_tools.wording import shorten
+from metatree_memory_tools.wording import shorten, unmarked_by
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -33,7 +33,7 @@ _SAMPLES = 16
 _MOST_ROWS = 500
 _MOST_CHARS = 1_000
 _SIGN = re.compile(r"^\s*(?:/\*+!?|\*+/|\*(?!/)|//[/!]?<?|#+!?|--+|;+|<!--)\s?|\s*(?:\*+/|-->)\s*$")
-_MARKUP = re.compile(r"</?[A-Za-z][^>]*>|\{@\w+\s+([^}]*)\}|\[`?([\w:.()]+)`?\](?:\([^)]*\))?")
+_MARKUP = re.compile(r"(?:</?[A-Za-z][^<>]*>)+|\{@\w+\s+([^}]*)\}|\[`?([\w:.()]+)`?\](?:\([^)]*\))?")
 _TAG = re.compile(r"\s*(?:[@\\](?!brief\b)\w+|:param\b|#\s|-+$|=+$)")
 _TO_TOOLS = re.compile(
     r"(?:swiftlint|eslint|tslint|rubocop|noinspection|nolint|@ts-|istanbul|prettier|clang-)", re.I
@@ -127,7 +127,7 @@ def prose(rows: Iterable[str]) -> str:
             text = ""
         if text.startswith(("@", "\\")) or _TO_TOOLS.match(text):
             continue
-        said.append(_MARKUP.sub(lambda m: m[1] or m[2] or "", text))
+        said.append(unmarked_by(_MARKUP, text))
     return "\n".join(said).strip()
 
 

@@ -60,6 +60,20 @@ def test_deleted_text_and_fields_are_no_text_and_notes_come_last(docx: Docx) -> 
     assert found.headings[-1].title == "Footnotes"
 
 
+def test_text_that_was_moved_is_where_it_was_moved_to_alone(docx: Docx) -> None:
+    def run(text: str) -> str:
+        return f"<w:r><w:t>{text}</w:t></w:r>"
+
+    body = (
+        '<w:p><w:moveFromRangeStart w:id="1" w:name="m"/>' + run("first")
+        + f'<w:moveFrom w:id="2">{run(" wandered")}</w:moveFrom><w:moveFromRangeEnd w:id="1"/></w:p>'
+        + p("second")
+        + '<w:p><w:moveToRangeStart w:id="3" w:name="m"/>'
+        + f'<w:moveTo w:id="4">{run("wandered")}</w:moveTo><w:moveToRangeEnd w:id="3"/></w:p>'
+    )  # fmt: skip
+    assert [line for line in extract_docx(docx(body)).lines if line] == ["first", "second", "wandered"]
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [

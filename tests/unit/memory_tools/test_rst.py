@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_memory_tools.documents.rst_text import extract_rst
+from metatree_memory_tools.documents.rst_text import extract_rst, prose
 from metatree_memory_tools.documents.types import ReStructuredText
 
 from metatree.memory_type import SourceFile
@@ -102,3 +102,20 @@ def test_every_line_lies_in_one_leaf(lines: list[str]) -> None:
     titles = {n for h in extract_rst(file.lines).headings for n in range(h.line, h.line + h.span)}
     needed = {number for number, line in enumerate(file.lines, start=1) if line.strip()} - titles
     assert not outline.parts or needed <= set(owned)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("their pages. It can", "their pages. It can"),
+        ("Pass it on (see a) and b) to all", "Pass it on (see a) and b) to all"),
+        ("so. Then it ends", "so. Then it ends"),
+        ("- an item. It can", "an item. It can"),
+        ("12) twelve", "twelve"),
+        ("iv. four", "four"),
+        ("(a) first", "first"),
+        ("#. next", "next"),
+    ],
+)
+def test_marks_of_lists_are_taken_off_the_beginning_of_a_line_alone(line: str, said: str) -> None:
+    assert prose([line]) == [said]

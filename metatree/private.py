@@ -1,0 +1,26 @@
+"""Files and folders that are made for one's own user alone: they hold texts of sources, and what was remembered."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def private_file(path: Path) -> None:
+    """Make an empty file that only its owner may read, unless there is something already.
+
+    SQLite gives the files beside a database the rights of the database itself. What cannot be made is left to whoever
+    opens it, and says why.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder that only its owner may enter, and those above it; one that is there stays as it is.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)

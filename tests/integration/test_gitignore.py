@@ -1,0 +1,164 @@
+"""Patterns of `.gitignore` as git itself matches them, and in a time that no pattern can make long."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.gitignore import Patterns
+from metatree_memory_tools.ignore import MOST_RULES_BYTES
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(shutil.which("git") is None, reason="needs git"),
+]
+
+NAMES = ("a", "b", "ab", "aab", "abb", "a.b", "b-a", "[a]", "a b", "a ", "!a", "#a", "é", "a*b", "]", "A1")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with files and folders of these names, three deep."""
+    root = tmp_path_factory.mktemp("patterns")
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull}
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True, env=environment)
+    for one in NAMES:
+        for two in NAMES[:8]:
+            (root / one / two).mkdir(parents=True)
+            for three in NAMES[:5]:
+                (root / one / two / three).write_text("")
+        for number, two in enumerate(NAMES[8:]):
+            (root / one / two).write_text("") if number % 2 else (root / one / two).mkdir()
+    for one in NAMES[:6]:
+        (root / f"{one}{one}.b").write_text("")
+    return root
+
+
+@pytest.fixture(scope="module")
+def paths(folder: Path) -> list[tuple[str, bool]]:
+    return [
+        (path.relative_to(folder).as_posix(), path.is_dir())
+        for path in sorted(folder.rglob("*"))
+        if ".git" not in path.relative_to(folder).parts
+    ]
+
+
+def by_git(folder: Path, rules: bytes, paths: list[tuple[str, bool]]) -> set[str]:
+    (folder / ".git" / "info").mkdir(exist_ok=True)
+    (folder / ".git" / "info" / "exclude").write_bytes(rules)
+    asked = "\0".join(path for path, _ in paths).encode()
+    done = subprocess.run(
+        ["git", "-c", "core.excludesFile=/dev/null", "check-ignore", "--no-index", "--stdin", "-z"],
+        cwd=folder,
+        input=asked,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return set(done.stdout.decode().split("\0")) - {""}
+
+
+def by_us(rules: bytes, paths: list[tuple[str, bool]]) -> set[str]:
+    patterns = Patterns(rules)
+    ignored: set[str] = set()
+    for path, is_folder in paths:
+        above = path.rpartition("/")[0]
+        if above in ignored or patterns.said(path, folder=is_folder):
+            ignored.add(path)
+    return ignored
+
+
+PIECES = st.sampled_from(
+    [
+        *"ab*?/[]!-\\# .é^",
+        "**",
+        "/**/",
+        "**/",
+        "/**",
+        "a*b",
+        "[a",
+        "[!",
+        "[a-b]",
+        "[[:alpha:]",
+        "[[:x:]]",
+        "\\/",
+        "*.b",
+    ]
+)
+LINES = st.lists(PIECES, max_size=9).map("".join)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(LINES, max_size=4).map("\n".join))
+@example("*\n!a\n!a/\n/a/b/*\n!/a/b/a")
+@example("a**/b\n")
+@example("**/a/**/b\n!ab\\ \n\\!a\n\\#a\n")
+@example("a/**\r\n")
+@example("**\\/b")
+@example("*[!a-]*\n[]]\n[\\]]\n[^b]?\n")
+@example("a\\")
+@example("//a\n/\n!\na//\n")
+@example("\ufeffa\n")
+def test_rules_mean_what_git_makes_of_them(folder: Path, paths: list[tuple[str, bool]], rules: str) -> None:
+    assert by_us(rules.encode(), paths) == by_git(folder, rules.encode(), paths)
+
+
+SLOW = [
+    "*a" * 12 + "b",
+    "*a" * 2_000 + "b",
+    "*?" * 120 + "b",
+    "**/a" * 200 + "/b",
+    "/**/a*/" * 100 + "b",
+    "**/*a*a*a*a*a*a*a*a*a*a*a*a*b",
+    "**/" * 2_000 + "b",
+    "[a-b]*" * 500 + "c",
+    "[!c]" * 4_000 + "c",
+    "*" * 1_000_000 + "b",
+    "*a*a*a*a*b\n" * 10_000,
+    "\n".join(f"/x{number}/**/*a*a*a*a*a*a*a*a*a*b" for number in range(10_000)),
+    "!" * 100_000,
+]
+
+
+@pytest.mark.parametrize("rules", SLOW, ids=range(len(SLOW)))
+def test_no_pattern_takes_long(rules: str) -> None:
+    """Each of these took hours or for ever; now it takes what its length takes, and the suite waits for a fault."""
+    patterns = Patterns(rules.encode())
+    for path in ("a" * 60, "a" * 255, "/".join(["a"] * 2_000), "/".join(["a" * 60] * 60)):
+        assert patterns.said(path, folder=False) is None
+
+
+def test_rules_in_every_place_build_in_time(tmp_path: Path) -> None:
+    rules = "*a*a*a*a*a*a*a*a*a*a*a*a*b\n" + "**/a/**/a/**/a/**/a/**/a/**/b\n"
+    place = tmp_path.joinpath("app", *["a" * 60] * 10)
+    place.mkdir(parents=True)
+    (place / ("a" * 60)).write_text("text\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path / "app", check=True)
+    for name in (
+        ".gitignore",
+        ".ignore",
+        ".gitattributes",
+        ".mailmap",
+        ".git/info/exclude",
+        ".git/info/attributes",
+    ):
+        (tmp_path / "app" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "app" / name).write_text(rules)
+    with build_tree(tmp_path / "app", out=tmp_path / "tree", history=True) as tree:
+        assert "/".join(["a" * 60] * 11) in tree
+
+
+def test_of_an_endless_file_of_rules_whole_lines_are_followed(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*.log\n" + "#" * (MOST_RULES_BYTES - 9) + "\n*.txt\n")
+    for name in ("a.log", "b.txt", "c.py"):
+        (tmp_path / name).write_text("x = 1\n")
+    with build_tree(tmp_path) as tree:
+        # The limit is after the `*` of the second pattern, which alone would leave out everything.
+        assert [node.id for node in tree.children()] == [".gitignore", "b.txt", "c.py"]
+        assert "more than a megabyte" in tree.get(".").description
