@@ -19,7 +19,7 @@ from metatree.memory_type import SourceRef, load_builder
 from metatree.node import Node
 from metatree.overlay import Overlay
 from metatree.sources import FOLDER, is_path, source_of, source_record, sources_of, tree_path
-from metatree.store import Store, writable
+from metatree.store import Store, sync_folder, writable
 
 if TYPE_CHECKING:
     import networkx
@@ -149,8 +149,11 @@ class Tree:
             index = Store.open(folder / INDEX, create=False, advice=again)
             if not Layer(index).has(ROOT):
                 raise BrokenStore(f"{folder / INDEX} has no root; {again}", path=str(folder / INDEX))
-            if (folder / MEMORY).exists() or writable(folder / MEMORY):
+            if (folder / MEMORY).exists():
+                memory = Store.open(folder / MEMORY, create=False, advice=keep)
+            elif writable(folder / MEMORY):
                 memory = Store.open(folder / MEMORY, advice=keep)
+                sync_folder(folder.absolute().parent)
             else:
                 memory = Store.open(":memory:")  # nothing was added, and nothing can be
                 memory.freeze()

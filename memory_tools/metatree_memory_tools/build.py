@@ -16,6 +16,7 @@ from metatree.memory_type import BuiltTree, Progress, SourceRef, load_source_typ
 from metatree.node import Node, digest_of
 from metatree.source import digest_bytes, read_inside
 from metatree.sources import FILES, FOLDER, check_source, disk_root, is_path, source_record, sources_of
+from metatree.storage_errors import file_error, is_busy, replaced, store_error, unwritable
 from metatree.store import Store, writable
 from metatree.tree import INDEX, Tree
 from metatree_memory_tools.files_build import MAX_FILE_BYTES, FilesBuild
@@ -86,12 +87,13 @@ def build_tree(
     place = Path(out).expanduser().absolute() if out is not None else place_of(sources)
     try:
         place.mkdir(parents=True, exist_ok=True)
-        if place.name == FOLDER and not (place / ".gitignore").exists():
-            (place / ".gitignore").write_text("*\n")
+        ignore = place / ".gitignore"
+        if place.name == FOLDER and not (
+            ignore.exists() and ignore.stat().st_size
+        ):  # empty: the disk was full
+            ignore.write_text("*\n")
     except OSError as exc:
-        raise UserError(
-            f"cannot make the folder {str(place)!r}: {exc.strerror}; give another one as `out`"
-        ) from exc
+        raise file_error(exc, "cannot make the folder", place) from exc
     _bring_up_to_date(sources, place, progress, wait_s, check=True)
     return Tree.open(place)
 
@@ -108,8 +110,10 @@ class TreeBuilder:
     def refresh(self, tree: BuiltTree, *, progress: Progress | None = None) -> None:
         """Read what changed since the tree was built."""
         sources = tree.sources()
-        if tree.path is None or not tree.path.is_dir():
+        if tree.path is None or tree.path.is_file():
             raise UserError(f"{tree!r} is kept in one file, which cannot be built")
+        if not (tree.path / INDEX).exists():
+            raise replaced(tree.path / INDEX if tree.path.is_dir() else tree.path)
         if not sources[0].mount and not Path(sources[0].location).is_dir():
             raise UserError(
                 f"the source {sources[0].location!r} is not there any more: build a tree of where it is now"
@@ -193,10 +197,7 @@ def _bring_up_to_date(
     With `check` it is read as a whole first, since an update passes over what did not change.
     """
     if not writable(place / INDEX):
-        raise UserError(
-            f"cannot write in {str(place)!r}: change its permissions, or keep the tree in another folder with --tree"
-            " (`out` of build_tree)"
-        )
+        raise unwritable(place / INDEX)
     with lock(place, wait_s):
         try:
             if check and (place / INDEX).exists():
@@ -206,6 +207,7 @@ def _bring_up_to_date(
         except BrokenStore as exc:
             if exc.reason == "foreign" or Path(exc.path) != place / INDEX:
                 raise
+            _log.warning("%s: built anew", str(exc).partition(";")[0])
             for end in ("", "-wal", "-shm"):
                 (place / (INDEX + end)).unlink(missing_ok=True)
             _update(sources, place, progress)
@@ -273,12 +275,20 @@ def _note(source: SourceRef, layer: Layer, note: str, position: int) -> None:
 @contextmanager
 def lock(place: Path, wait_s: float) -> Iterator[None]:
     """Keep other builds of the same tree out; the system lets go of the lock when the process dies."""
-    with closing(sqlite3.connect(place / "build.lock", timeout=wait_s, isolation_level=None)) as connection:
-        try:
-            connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as exc:
-            text = f"another build of {str(place)!r} is under way: wait for it, or stop it"
-            raise TransientError(text, retry_after_s=wait_s) from exc
-        except sqlite3.DatabaseError as exc:
-            raise UserError(f"{str(place / 'build.lock')!r} is damaged ({exc}): delete it") from exc
+    with closing(_locked(place / "build.lock", wait_s)):
         yield
+
+
+def _locked(file: Path, wait_s: float) -> sqlite3.Connection:
+    connection = None
+    try:
+        connection = sqlite3.connect(file, timeout=wait_s, isolation_level=None)
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as exc:
+        if connection is not None:
+            connection.close()
+        if is_busy(exc):
+            text = f"another build of {str(file.parent)!r} is under way: wait for it, or stop it"
+            raise TransientError(text, retry_after_s=wait_s) from exc
+        raise store_error(exc, file, advice=": delete it") from exc
+    return connection

@@ -6,12 +6,13 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from errno import EACCES
+from errno import EACCES, EDQUOT, ENOSPC, EROFS
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metatree.errors import UserError
 from metatree.sources import public_location
+from metatree.storage_errors import file_error, is_mounted_read_only, unwritable
 from metatree_agents.cli.exits import Cancelled
 from metatree_agents.cli.progress import build_bar
 from metatree_agents.cli.screen import counted, note, visible
@@ -50,6 +51,9 @@ def ready_tree(sources: Sequence[str] | None, tree: Path | None, *, refresh: boo
         opened.close()
         return build(sources, tree)  # a folder was renamed, or the list is another one
     if refresh and opened.stale():
+        if opened.index.read_only:
+            note("warning: the source has changed since the tree was built, and the tree can only be read")
+            return opened
         began = time.monotonic()
         with _resumable("cancelled; what was read is kept: the same command again goes on"):
             with build_bar("refreshing the tree") as progress:
@@ -178,10 +182,14 @@ def _make_place(place: Path) -> None:
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
+        if error.errno in (ENOSPC, EDQUOT, EROFS):
+            raise file_error(error, "cannot make the folder", place) from error
         raise UserError(
             f"cannot make the folder {str(place)!r}: {error.strerror}; say with --tree where else the tree may live"
         ) from error
     if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
+        if is_mounted_read_only(place):
+            raise unwritable(place)
         raise UserError(denied(PermissionError(EACCES, os.strerror(EACCES), str(place))))
 
 
