@@ -334,7 +334,8 @@ def _make(file: Path) -> None:
     """Make a store as a whole under another name first: a file that is there and empty has lost what it had."""
     part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.new")
     try:
-        part.touch()
+        # SQLite gives the files beside a store, in which the same is, the rights of the store itself.
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         with Store(sqlite3.connect(part, isolation_level=None), part) as made:
             made.execute("PRAGMA synchronous=OFF")  # the disk is waited for once, at the end
             made._use_wal()

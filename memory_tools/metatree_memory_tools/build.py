@@ -217,7 +217,7 @@ def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) 
     with Store.open(place / INDEX) as store:
         layer = Layer(store)
         known = sources_of(layer, place)
-        check_source(known, [Path(source.location) for source in given if is_path(source)])
+        check_source([source for source in known if not _is_unread(source, layer)], given)
         sources = [with_history(source, known) for source in mounted(given, known)]
         if not layer.has(ROOT):
             plant(layer, Node(ROOT, name_of(Path(sources[0].location)), kind="folder"))
@@ -229,6 +229,13 @@ def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) 
                 _read(source, layer, place, progress, 0)
         if sources[0].mount:
             describe_root(layer, sources)
+
+
+def _is_unread(source: SourceRef, layer: Layer) -> bool:
+    """Whether nothing of a source was ever read, so that a tree need not stay one of it."""
+    state = SourceState(layer, source.mount)
+    failed = state.get("note") or state.get("built_at") is None
+    return bool(failed) and not layer.child_count(source.mount or ROOT)
 
 
 def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | None, position: int) -> None:
