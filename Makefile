@@ -78,8 +78,8 @@ $(FUZZ_STAMP): $(STAMP)
 	@$(FUZZ)/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/service/requirements.txt
 	@rm -f $(FUZZ)/.installed-* && touch $@
 
-bench: $(STAMP) ## print the tables of benchmarks/
-	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script; done
+bench: $(STAMP) ## print the tables of the benchmarks that need nothing but this folder
+	@set -e; for script in benchmarks/bench_*.py benchmarks/overhead.py benchmarks/rules.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 bench-retrieval: $(STAMP) ## measure how well nodes are found: DATA=FOLDER, SETS="qasper locomo" (all of them by default)
 	@$(BIN)/python -m benchmarks.retrieval $(or $(SETS),all) --data "$(DATA)" $(ARGS)

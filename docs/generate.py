@@ -101,14 +101,14 @@ def _command(name: str, command: Any) -> Iterator[str]:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
     summary, _, rest = inspect.cleandoc(command.help).partition("\n\n")
-    details, _, example = rest.replace("\b\n", "").rpartition("Example: ")
+    details, *examples = rest.replace("\b\n", "").split("Example: ")
     usage = " ".join(_usage(argument) for argument in arguments)
     yield from (f"## metatree {name}", "", " ".join(summary.split()), "")
     if details.strip():
         yield from (details.strip(), "")
     yield from (
         "```sh",
-        example.strip(),
+        *(example.strip() for example in examples),
         "```",
         "",
         f"Usage: `metatree {name} {usage}".rstrip() + " [OPTIONS]`",

@@ -17,6 +17,8 @@
     ├── FetchFailed            what is at an address could not be fetched (`url`, `status`)
     ├── ToolFailed             a tool raised, timed out or said too much; the search sees it as a result
     ├── Conflict               a blackboard or an item changed meanwhile (`expected`, `found`): read and try again
+    ├── StorageFull            a file system has no room left (`path`, `free_bytes`): make room and call again
+    ├── StoreReplaced          a store was deleted or replaced while it was open (`path`): open it again
     ├── LeaseLost              another process is at work on this run (`run_id`)
     └── MissingExtra           an optional package is not installed (`extra`)
 
@@ -167,6 +169,26 @@ class Conflict(MetatreeError):
 
     def __init__(self, message: str, *, expected: int | None = None, found: int | None = None) -> None:
         super().__init__(message, expected=expected, found=found)
+
+
+class StorageFull(MetatreeError):
+    """There is no room left where a file of a tree, a journal or a board lies; what was kept before is kept."""
+
+    path: str
+    free_bytes: int | None
+    """What is free on its file system; None when that is not known."""
+
+    def __init__(self, message: str, *, path: str, free_bytes: int | None = None) -> None:
+        super().__init__(message, path=path, free_bytes=free_bytes)
+
+
+class StoreReplaced(MetatreeError):
+    """A store was deleted, moved or replaced while it was open, so nothing that is written to it would be kept."""
+
+    path: str
+
+    def __init__(self, message: str, *, path: str) -> None:
+        super().__init__(message, path=path)
 
 
 class LeaseLost(MetatreeError):

@@ -84,7 +84,7 @@ def flag(
     at = datetime.fromtimestamp(now(), UTC).isoformat(timespec="milliseconds")
     made = Flag(FLAG + digest.hexdigest(), node.id, asked, why, who, source[:_MAX_CHARS], at)
     layer = Layer(tree.memory)
-    with tree.memory.transaction():
+    with tree.memory.durable(), tree.memory.transaction():
         known = layer.fact(made.id)
         if known is not None:
             return Flag(**known)
@@ -112,7 +112,7 @@ def take_back(tree: Tree, flag_id: str) -> Flag:
     Raises:
         UserError: there is none with this id.
     """
-    with tree.memory.transaction():
+    with tree.memory.durable(), tree.memory.transaction():
         found = Layer(tree.memory).fact(flag_id) if flag_id.startswith(FLAG) else None
         if found is None:
             raise UserError(f"no flag {flag_id!r}: `metatree memories --flags` lists them")

@@ -82,7 +82,8 @@ class Permissions:
             who,
             datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="seconds"),
         )
-        self._layer.set_fact(_FACT + made.fingerprint, asdict(made))
+        with self._store.durable():
+            self._layer.set_fact(_FACT + made.fingerprint, asdict(made))
         return made
 
     def all(self) -> list[Permission]:
@@ -100,6 +101,7 @@ class Permissions:
             for each in self.all()
             if each.tool == tool or (len(tool) >= 8 and each.fingerprint.startswith(tool))
         ]
-        for each in gone:
-            self._store.execute("DELETE FROM meta WHERE key = ?", (_FACT + each.fingerprint,))
+        with self._store.durable(), self._store.transaction():
+            for each in gone:
+                self._store.execute("DELETE FROM meta WHERE key = ?", (_FACT + each.fingerprint,))
         return gone

@@ -135,7 +135,7 @@ def remember(
         evidence=_evidence(tree, evidence) if known is None and under is None else None,
     )
     node = Node("", *_described(text, title, describer, tree.find(place.parent)), text, MEMORY_KIND)
-    with tree.memory.transaction():
+    with tree.memory.durable(), tree.memory.transaction():
         known = _known(tree, key)  # somebody else may have been faster
         if known is not None:
             if tree.parent(known) != place.parent and under is not None:
@@ -200,7 +200,7 @@ def forget(tree: Tree, node: str | Node) -> Forgotten:
         UserError: it was built from a source, holds what was, or is the root.
     """
     node_id = node.id if isinstance(node, Node) else _memory_id(tree, node)
-    with tree.memory.transaction():
+    with tree.memory.durable(), tree.memory.transaction():
         found = tree.get(node_id)
         below = [each for _, each in tree.walk(found)]
         layer = Layer(tree.memory)
@@ -289,7 +289,7 @@ def _made_ready(tree: Tree, place: Place) -> Place:
 
 
 def _said_again(tree: Tree, node: Node, saying: dict[str, Any], warnings: tuple[str, ...]) -> Remembered:
-    with tree.memory.transaction():
+    with tree.memory.durable(), tree.memory.transaction():
         node = tree.get(node)
         said = [*sayings(node), saying]
         if len(said) > MAX_SAYINGS:
@@ -320,7 +320,7 @@ def merge_sayings(tree: Tree, node: Node, other: Node) -> None:
 def _updated(
     tree: Tree, node: Node, text: str, title: str | None, saying: dict[str, Any], warnings: tuple[str, ...]
 ) -> Remembered:
-    with tree.memory.transaction():
+    with tree.memory.durable(), tree.memory.transaction():
         node = tree.get(node)
         layer = Layer(tree.memory)
         other = _known(tree, _key(text))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,21 +106,31 @@ def disk_root(source: SourceRef) -> Path | None:
     return place.parent if source.type == "file" else place
 
 
-def check_source(sources: Iterable[SourceRef], given: Sequence[Path]) -> None:
-    """Refuse to take a tree for one of other folders than it was built from.
+def check_source(sources: Sequence[SourceRef], given: Sequence[SourceRef]) -> None:
+    """Refuse to take a tree for one of other sources than it was built from.
 
     A folder that is not there any more was renamed or moved: then the tree may follow it to another path.
 
     Args:
         sources: what the tree was built from.
-        given: the folders and files that it is taken to be of.
+        given: what it is taken to be of.
 
     Raises:
-        UserError: it is the tree of other folders, and one of these is still there.
+        UserError: it is the tree of other sources, and one of these is still there.
     """
-    known = [Path(source.location) for source in sources if is_path(source)]
-    there = [place for place in known if place.exists()]
-    if there and not any(place.samefile(path) for place in there for path in given if path.exists()):
-        listed = ", ".join(repr(str(place)) for place in known)
-        asked = ", ".join(repr(str(path)) for path in given)
-        raise UserError(f"this tree is of {listed}, not of {asked}: choose another --tree")
+    there = [source for source in sources if not is_path(source) or Path(source.location).exists()]
+    if there and not any(_is_same(source, other) for source in there for other in given):
+        raise UserError(
+            f"this tree is of {_listed(sources)}, not of {_listed(given)}: put them into one tree with"
+            " `metatree build --add …`, or choose another --tree (`out` of build_tree)"
+        )
+
+
+def _is_same(source: SourceRef, other: SourceRef) -> bool:
+    if is_path(source) and is_path(other) and Path(other.location).exists():
+        return Path(source.location).samefile(other.location)
+    return (source.type, source.location) == (other.type, other.location)
+
+
+def _listed(sources: Sequence[SourceRef]) -> str:
+    return ", ".join(repr(public_location(source.location)) for source in sources)

@@ -20,7 +20,7 @@ from metatree.memory_type import SourceRef, load_builder
 from metatree.node import Node
 from metatree.overlay import Overlay
 from metatree.sources import FOLDER, is_path, source_of, source_record, sources_of, tree_path
-from metatree.store import Store, writable
+from metatree.store import Store, sync_folder, writable
 from metatree.trust import sign
 
 if TYPE_CHECKING:
@@ -160,8 +160,11 @@ class Tree:
             index = Store.open(folder / INDEX, create=False, advice=again, trust=trust)
             if not Layer(index).has(ROOT):
                 raise BrokenStore(f"{folder / INDEX} has no root; {again}", path=str(folder / INDEX))
-            if (folder / MEMORY).exists() or writable(folder / MEMORY):
+            if (folder / MEMORY).exists():
                 memory = cls._memory_of(folder / MEMORY, keep, trust)
+            elif writable(folder / MEMORY):
+                memory = Store.open(folder / MEMORY, advice=keep)
+                sync_folder(folder.absolute().parent)
             else:
                 memory = Store.open(":memory:")  # nothing was added, and nothing can be
                 memory.freeze()
@@ -177,7 +180,7 @@ class Tree:
     def _memory_of(file: Path, advice: str, trust: bool) -> Store:
         """Open a memory; in the place of one that somebody else made comes an empty one that cannot be written."""
         try:
-            return Store.open(file, advice=advice, trust=trust)
+            return Store.open(file, create=False, advice=advice, trust=trust)
         except UntrustedStore as exc:
             _log.warning("%s", exc)
             memory = Store.open(":memory:")

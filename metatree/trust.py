@@ -227,8 +227,13 @@ def check(connection: sqlite3.Connection, file: Path) -> None:
     )
 
 
-def sign(store: _Store) -> None:
-    """Mark a store as this user's, with the sources that it names now; nothing in memory needs it."""
+def sign(store: _Store, place: Path | None = None) -> None:
+    """Mark a store as this user's, with the sources that it names now; nothing in memory needs it.
+
+    Args:
+        store: the store.
+        place: where its file will be, when it is made under another name.
+    """
     if store.path is None:
         return
     with store.transaction():
@@ -237,7 +242,9 @@ def sign(store: _Store) -> None:
             (f"{FACTS}id", json.dumps(secrets.token_hex(16))),
         )
         key, facts = user_key(), signed_facts(store)
-        marks = {kind: _mark(key, facts, kind, where) for kind, where in _places(store.path)}
+        marks = {
+            kind: _mark(key, facts, kind, where) for kind, where in _places(place or store.path, store.path)
+        }
         store.execute(
             "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", (mark_key(), json.dumps(marks))
         )
@@ -299,15 +306,18 @@ def _fits(facts: dict[str, str], file: Path) -> bool:
         return False
 
 
-def _places(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield what tells where a file is: its path, from the home on if it lies there, and its inode."""
+def _places(file: Path, now: Path | None = None) -> Iterator[tuple[str, str]]:
+    """Yield what tells where a file is: its path, from the home on if it lies there, and its inode.
+
+    With `now`, it is still at that path.
+    """
     place = Path(os.path.realpath(file))
     path = str(place)
     with contextlib.suppress(RuntimeError, ValueError):
         path = f"~/{place.relative_to(os.path.realpath(Path.home())).as_posix()}"
     yield "path", path
     with contextlib.suppress(OSError):
-        yield "inode", str(place.stat().st_ino)
+        yield "inode", str((now or place).stat().st_ino)
 
 
 def mark_key() -> str:

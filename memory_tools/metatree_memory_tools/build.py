@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -29,6 +30,7 @@ from metatree.sources import (
     source_record,
     sources_of,
 )
+from metatree.storage_errors import file_error, is_busy, replaced, store_error, unwritable
 from metatree.store import Store, writable
 from metatree.tree import INDEX, Tree
 from metatree_memory_tools.files_build import MAX_FILE_BYTES, FilesBuild
@@ -100,14 +102,20 @@ def build_tree(
     try:
         private_folder(place)
         if place.name == FOLDER:
-            with suppress(FileExistsError), (place / ".gitignore").open("x") as stream:
-                stream.write("*\n")
+            ignore_all(place)
     except OSError as exc:
-        raise UserError(
-            f"cannot make the folder {str(place)!r}: {exc.strerror}; give another one as `out`"
-        ) from exc
+        raise file_error(exc, "cannot make the folder", place) from exc
     _bring_up_to_date(sources, place, progress, wait_s, check=True)
     return Tree.open(place)
+
+
+def ignore_all(folder: Path) -> None:
+    """Have git pass over a folder; an empty file is of a disk that was full, and a link is not followed."""
+    file = folder / ".gitignore"
+    flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    with suppress(FileExistsError), os.fdopen(os.open(file, flags, 0o644), "w") as stream:
+        if not os.fstat(stream.fileno()).st_size:
+            stream.write("*\n")
 
 
 def place_of(sources: Sequence[SourceRef]) -> Path:
@@ -122,8 +130,10 @@ class TreeBuilder:
     def refresh(self, tree: BuiltTree, *, progress: Progress | None = None) -> None:
         """Read what changed since the tree was built."""
         sources = tree.sources()
-        if tree.path is None or not tree.path.is_dir():
+        if tree.path is None or tree.path.is_file():
             raise UserError(f"{tree!r} is kept in one file, which cannot be built")
+        if not (tree.path / INDEX).exists():
+            raise replaced(tree.path / INDEX if tree.path.is_dir() else tree.path)
         if not sources[0].mount and not Path(sources[0].location).is_dir():
             raise UserError(
                 f"the source {sources[0].location!r} is not there any more: build a tree of where it is now"
@@ -207,10 +217,7 @@ def _bring_up_to_date(
     With `check` it is read as a whole first, since an update passes over what did not change.
     """
     if not writable(place / INDEX):
-        raise UserError(
-            f"cannot write in {str(place)!r}: change its permissions, or keep the tree in another folder with --tree"
-            " (`out` of build_tree)"
-        )
+        raise unwritable(place / INDEX)
     with lock(place, wait_s):
         offered: list[dict[str, Any]] = []
         try:
@@ -226,6 +233,8 @@ def _bring_up_to_date(
                 _log.warning(
                     "the index in %s was not made by you: it is built again, from %s", *_named(place, sources)
                 )
+            else:
+                _log.warning("%s: built anew", str(exc).partition(";")[0])
             for end in ("", "-wal", "-shm", "-journal"):
                 (place / (INDEX + end)).unlink(missing_ok=True)
             _update(sources, place, progress)
@@ -254,7 +263,7 @@ def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) 
     with Store.open(place / INDEX) as store:
         layer = Layer(store)
         known = sources_of(layer, place)
-        check_source(known, [Path(source.location) for source in given if is_path(source)])
+        check_source([source for source in known if not _is_unread(source, layer)], given)
         sources = [with_history(source, known) for source in mounted(given, known)]
         if not layer.has(ROOT):
             plant(layer, Node(ROOT, name_of(Path(sources[0].location)), kind="folder"))
@@ -266,6 +275,13 @@ def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) 
                 _read(source, layer, place, progress, 0)
         if sources[0].mount:
             describe_root(layer, sources)
+
+
+def _is_unread(source: SourceRef, layer: Layer) -> bool:
+    """Whether nothing of a source was ever read, so that a tree need not stay one of it."""
+    state = SourceState(layer, source.mount)
+    failed = state.get("note") or state.get("built_at") is None
+    return bool(failed) and not layer.child_count(source.mount or ROOT)
 
 
 def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | None, position: int) -> None:
@@ -313,12 +329,20 @@ def _note(source: SourceRef, layer: Layer, note: str, position: int) -> None:
 def lock(place: Path, wait_s: float) -> Iterator[None]:
     """Keep other builds of the same tree out; the system lets go of the lock when the process dies."""
     trust.check_files(place / "build.lock")
-    with closing(sqlite3.connect(place / "build.lock", timeout=wait_s, isolation_level=None)) as connection:
-        try:
-            connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as exc:
-            text = f"another build of {str(place)!r} is under way: wait for it, or stop it"
-            raise TransientError(text, retry_after_s=wait_s) from exc
-        except sqlite3.DatabaseError as exc:
-            raise UserError(f"{str(place / 'build.lock')!r} is damaged ({exc}): delete it") from exc
+    with closing(_locked(place / "build.lock", wait_s)):
         yield
+
+
+def _locked(file: Path, wait_s: float) -> sqlite3.Connection:
+    connection = None
+    try:
+        connection = sqlite3.connect(file, timeout=wait_s, isolation_level=None)
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as exc:
+        if connection is not None:
+            connection.close()
+        if is_busy(exc):
+            text = f"another build of {str(file.parent)!r} is under way: wait for it, or stop it"
+            raise TransientError(text, retry_after_s=wait_s) from exc
+        raise store_error(exc, file, advice=": delete it") from exc
+    return connection

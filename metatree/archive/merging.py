@@ -41,7 +41,7 @@ def import_memory(tree: Tree, path: str | Path, *, permissions: bool = False) ->
         BrokenStore: the file is cut off, damaged, of another program or of a newer version. Nothing was imported.
     """
     done = Imported()
-    with opened(path) as archive, tree.memory.transaction():
+    with opened(path) as archive, tree.memory.durable(), tree.memory.transaction():
         plain = _PlainMerge(tree, archive, done)
         NodeMerge(tree, archive, done).all()
         plain.said()

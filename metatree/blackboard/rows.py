@@ -32,6 +32,8 @@ _INSERT: Final = (
     " RETURNING number, changed, EXISTS(SELECT 1 FROM board_waiter)"
 )
 _LARGEST: Final = 2**63 - 1
+_NO_BOARD: Final = 0
+"""Number of a board that is not there; none has it."""
 
 
 @dataclass(slots=True)
@@ -462,10 +464,14 @@ def find_or_make_board(
         name: its name, unique in the store.
         parent: number of the board that it is a fork of.
         first: gives the items that a board begins with; they are there, all of them, whenever the board is.
+
+    In a store that can only be read, a board that is not there is one without items.
     """
     found = store.row("SELECT number FROM board WHERE name = ?", (name,))
     if found is not None:
         return Rows(store, found[0])
+    if store.read_only:
+        return Rows(store, _NO_BOARD)
     drafts = list(first(0)) if first is not None else []
     with store.transaction():
         found = store.row("SELECT number FROM board WHERE name = ?", (name,))

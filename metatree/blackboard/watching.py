@@ -52,7 +52,8 @@ class Watching(Items):
         if self.agent:
             said["answered_by"] = self.agent
         try:
-            return self.update(item.id, said, if_version=item.version)
+            with self._share.store.durable():
+                return self.update(item.id, said, if_version=item.version)
         except Conflict:
             return self.answer(item.id, answer)  # it says that somebody was faster, unless only a pin was
 

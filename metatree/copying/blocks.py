@@ -17,6 +17,7 @@ from typing import Final, Self
 
 from metatree.errors import BrokenStore, UserError
 from metatree.private import private_file
+from metatree.storage_errors import store_error
 from metatree.store import Store
 
 BLOCK: Final = 16_384
@@ -32,7 +33,8 @@ def snapshot(store: Store, path: Path) -> None:
     """Write a store to another file as it is at one moment, whatever others write meanwhile, page for page.
 
     Raises:
-        UserError: the store is in memory, or the file cannot be written.
+        UserError: the store is in memory.
+        MetatreeError: the file cannot be written, as `store_error` says.
     """
     if store.path is None:
         raise UserError("a tree in memory has no file that could be copied: build one with `metatree build`")
@@ -48,7 +50,7 @@ def snapshot(store: Store, path: Path) -> None:
         finally:
             source.close()
     except sqlite3.Error as exc:
-        raise UserError(f"cannot copy {str(store.path)!r}: {exc}; check the free space") from exc
+        raise store_error(exc, path) from exc
 
 
 def blocks_of(path: Path) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from collections.abc import Callable
 from typing import Any
@@ -170,7 +171,7 @@ class SqliteJournal:
                 (seq, record.kind, record.at, record.effect, body, used, number, token, number),
             )
         except MetatreeError as exc:
-            if "UNIQUE" in str(exc):
+            if isinstance(exc.__cause__, sqlite3.IntegrityError):  # the number is taken
                 raise LeaseLost("") from exc
             raise
         if not written:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -42,6 +43,8 @@ from metatree.tree import Tree
 
 if TYPE_CHECKING:
     from metatree.blackboard import Blackboard
+
+_log = logging.getLogger("metatree")
 
 
 async def asearch(
@@ -95,6 +98,7 @@ async def asearch(
         on_event: called with each trace entry as it is made.
         run_id: a name to resume by; a random one when None.
         journal: a file or a journal; None keeps the run in the tree's own memory, or in what it shares with machines.
+            Where that can only be read, the run lives as long as this process, and a warning is logged.
         limits: see `Limits`.
         blackboard: the search is told what is on it, within `Settings.context_tokens`, and writes there what it does;
             questions for the person are put on it, and an answer there lets the run go on.
@@ -415,7 +419,13 @@ class _Opened:
             raise UserError("give the journal or the tree that the run was kept in")
         if self._tree.shared is not None:
             return self._tree.shared.journal
-        if self._tree.memory.path is None:
+        alone = self._create and self._tree.memory.read_only
+        if alone and self._tree.path is not None:
+            _log.warning(
+                "the tree in %s can only be read: this run is kept in memory, and cannot be resumed later",
+                self._tree.path,
+            )
+        if alone or self._tree.memory.path is None:
             kept: MemoryJournal = self._tree.scratch.setdefault("journal", MemoryJournal())
             return kept
         return SqliteJournal(self._tree.memory)

@@ -17,6 +17,7 @@ from metatree.node import Node, digest_of
 from metatree.permissions import Permissions, fingerprint_of
 from metatree.protocols import Describer, DescribeRequest, Description, Option, ToolCaller, ToolRequest
 from metatree.searching.world import STORE_ERRORS, answer_json, model_policy
+from metatree.store import Store
 from metatree.text import encodable
 from metatree.threads import GaveUp, called, within
 from metatree.tool import Tool, ToolGroup, ToolTree
@@ -61,7 +62,8 @@ class Toolbox:
         self._fallbacks = fallbacks
         self._accepts = accepts
         self._timeout_s = timeout_s
-        self._records: Calls = CallRecords(tree.memory) if tree.shared is None else tree.shared.calls
+        kept = Store.open(":memory:") if tree.memory.read_only else tree.memory
+        self._records: Calls = CallRecords(kept) if tree.shared is None else tree.shared.calls
         self._permissions = Permissions(tree.memory)
         self.began = 0.0
         """When the run was begun."""

@@ -12,6 +12,8 @@ from metatree.errors import (
     BrokenStore,
     MissingExtra,
     StaleSource,
+    StorageFull,
+    StoreReplaced,
     TransientError,
     UnknownNode,
     UserError,
@@ -37,7 +39,7 @@ from metatree.tree import Tree
 MODEL_ATTEMPTS = 3
 REASON_CHARS = 500
 ANSWER_CHARS = 20_000
-STORE_ERRORS = (UserError, TransientError)
+STORE_ERRORS = (UserError, TransientError, StorageFull, StoreReplaced)
 """Errors of the tree's files, or of how the run was set up: nothing that a search could learn from."""
 MOST_AT_TWO_LEVELS = 60
 """Options of a menu that shows the children of its options too."""

@@ -17,13 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree.node import Node
+from metatree.store import Store
 from metatree_routers.embedding import Embedder
 from metatree_routers.figures import share_of_figures
 from metatree_routers.node_text import NodeText
 from metatree_routers.postings import Postings, SegmentBuilder
 from metatree_routers.records import Records
 from metatree_routers.roles import role_of_node
-from metatree_routers.tables import ROOT_NUMBER, Batch, Database, Tables, pages
+from metatree_routers.tables import ROOT_NUMBER, Batch, Database, Tables, is_indexed, pages
 from metatree_routers.vectors import NodeVectors, Progress
 from metatree_routers.vocabulary import Vocabulary
 
@@ -58,7 +59,7 @@ class TextIndex:
     """An inverted index of a tree's nodes.
 
     Args:
-        tree: the tree; the index is kept in `tree.index`.
+        tree: the tree; the index is kept in `tree.index`, where that can be written.
         embedder: gives what makes the vectors of nodes, asked when it is needed; None for words alone.
         embedding: its name; vectors of another one are made again.
         batch_tokens: a segment is written when a batch has so many raw tokens.
@@ -76,7 +77,7 @@ class TextIndex:
         self._batch_tokens = batch_tokens
         self._refreshing = threading.Lock()
         self._words: Vocabulary | None = None
-        self.tables = Tables(tree.index)
+        self.tables = Tables(_database_of(tree))
         self.vectors = NodeVectors(tree, self.tables, embedder, embedding)
 
     def refresh(self, progress: Progress | None = None) -> int:
@@ -169,6 +170,14 @@ class TextIndex:
         return self.tables.consistent(
             lambda generation, records: query(Reader(self.tables, records, generation, self.vectors.refresh))
         )
+
+
+def _database_of(tree: IndexedTree) -> Database:
+    """Return where the index is kept: in the tree, or in memory when that is behind and cannot be written."""
+    kept = tree.index
+    if not kept.read_only or (is_indexed(kept) and Tables(kept).sequence() == tree.sequence):
+        return kept
+    return Store.open(":memory:")
 
 
 class Reader:

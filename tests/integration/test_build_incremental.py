@@ -393,7 +393,7 @@ def test_a_tree_of_another_folder_is_not_replaced(source: Path, tmp_path: Path) 
     build_tree(source, out=kept).close()
     for place in (kept, source / ".metatree"):
         build_tree(source, out=place).close()
-        with pytest.raises(UserError, match=r"this tree is of .*, not of .*: choose another --tree"):
+        with pytest.raises(UserError, match=r"this tree is of .*, not of .*: put them .*--add.* or .*--tree"):
             build_tree(other, out=place)
         with Tree.open(place) as tree:
             assert tree.source_root == source and "b.py" not in tree

@@ -1,10 +1,13 @@
 """Damaged files of a tree: what can be built again is, what cannot is told with what to do."""
 
 import random
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from metatree_agents.cli.app import run
 from metatree_memory_tools import build_tree
 
 from metatree.errors import BrokenStore, UserError
@@ -95,7 +98,60 @@ def test_a_damaged_memory_is_left_alone_and_told(source: Path, spoiled: Callable
         assert "m7.py::f7_3" in tree and "note" not in tree
 
 
+def _other_program(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t(x)")
+
+
+def _lost_table(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE override")
+
+
+@pytest.mark.parametrize(
+    ("become", "what"),
+    [
+        (lambda p: p.write_bytes(b""), "is empty: what it held is lost"),
+        (lambda p: p.write_bytes(p.read_bytes()[:60]), "memory.db is "),
+        (lambda p: p.write_bytes(p.read_bytes()[:8192]), "is damaged"),
+        (lambda p: p.write_text("all is well"), "is not a metatree store"),
+        (_other_program, "is a SQLite file of another program: move it away"),
+        (_lost_table, "lacks a part of its schema (table override)"),
+    ],
+    ids=["empty", "cut in its header", "cut", "text", "another program", "without a table"],
+)
+def test_a_memory_that_is_something_else_is_never_taken_for_one_without_memories(
+    source: Path, become: Callable[[Path], object], what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory = source / ".metatree" / "memory.db"
+    become(memory)
+    before = memory.read_bytes()
+    for command in (["memories"], ["ask", "what is there?"], ["remember", "hello there"], ["find", "f1"]):
+        code = run([*command, "--source", str(source)])
+        said = capsys.readouterr().err
+        assert code == 2, said
+        assert what in said and str(memory) in said and "away" in said, said
+    assert memory.read_bytes() == before
+
+
+def test_an_empty_file_is_no_tree_and_stays_empty(tmp_path: Path) -> None:
+    (tmp_path / "tree.db").touch()
+    with pytest.raises(BrokenStore, match="empty"):
+        Tree.open(tmp_path / "tree.db")
+    assert (tmp_path / "tree.db").read_bytes() == b""
+
+
+def test_an_index_that_is_thrown_away_is_told(source: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (source / ".metatree" / "index.db").write_bytes(b"")
+    with build_tree(source) as tree:
+        assert tree.content("note") == "mind this"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{source / '.metatree' / 'index.db'} is empty: what it held is lost: built anew"
+    ]
+
+
 def test_a_damaged_lock_says_what_to_do(source: Path) -> None:
     (source / ".metatree" / "build.lock").write_bytes(b"noise " * 9000)
-    with pytest.raises(UserError, match=r"build.lock' is damaged .*: delete it"):
+    with pytest.raises(UserError, match=r"build.lock is .*: delete it"):
         build_tree(source)

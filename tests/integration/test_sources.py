@@ -175,7 +175,7 @@ def test_a_source_taken_out_goes_with_its_nodes_and_notes_below_it_come_back_wit
         assert tree.parent("n") == "docs/guide.md#refunds"
     with build_tree("src", "docs") as tree:
         assert [node.id for node in tree.children()] == ["src", "docs"]
-    with pytest.raises(UserError, match=r"this tree is of .*docs.*, not of .*handbook.md.*: choose another"):
+    with pytest.raises(UserError, match=r"this tree is of .*docs.*, not of .*handbook.md.* choose another"):
         build_tree("handbook.md")
 
 

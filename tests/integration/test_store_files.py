@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from metatree import schema, store
-from metatree.errors import BrokenStore, TransientError, UserError
+from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
 from metatree.store import Store
 
 pytestmark = pytest.mark.integration
@@ -88,7 +88,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     monkeypatch.setattr(
         store, "MIGRATIONS", (*good, "CREATE TABLE extra(x);\nINSERT INTO nowhere VALUES (7);")
     )
-    with pytest.raises(BrokenStore):
+    with pytest.raises(MetatreeError, match="no such table: nowhere"):
         Store.open(tmp_path / "a.db")
     monkeypatch.setattr(store, "MIGRATIONS", good)
     with Store.open(tmp_path / "a.db") as opened:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from errno import ENOSPC
+from errno import EDQUOT, ENOSPC
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from metatree.errors import MetatreeError, RunExists, UserError
+from metatree.storage_errors import full
 from metatree_agents.cli import screen
 from metatree_agents.cli.administration import service_app
 from metatree_agents.cli.agents import agents_app
@@ -134,6 +136,9 @@ def _failed(error: BaseException) -> int:
             return WRONG_USE
         case OSError():
             screen.drop_output()
+            if error.errno in (ENOSPC, EDQUOT) and error.filename:
+                screen.note(f"metatree: {screen.visible(str(full(Path(error.filename), error)))}")
+                return FAILED
             what = error.strerror or str(error)
             where = (
                 f"{error.filename}: " if error.filename else "cannot write: " if error.errno == ENOSPC else ""

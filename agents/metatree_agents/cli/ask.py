@@ -95,7 +95,7 @@ def ask(
     run_id = run or new_run_id()
     fallbacks, tools = browsing(web)
     with ready_tree(source, tree, refresh=not no_refresh) as opened:
-        with watched(run_id) as progress:
+        with watched(run_id, opened) as progress:
             result = search(
                 texts,
                 start and node_named(opened, start),
@@ -117,7 +117,7 @@ def ask(
         else:
             screen.write(answer_lines(result, opened))
         asked = asked_on_board(result, opened)
-    return ended(result, verbose=verbose, asked=asked)
+    return ended(result, opened, verbose=verbose, asked=asked)
 
 
 def find(
@@ -150,7 +150,7 @@ def find(
     texts = texts_of(questions, what="question")
     parts = suite_parts(router)
     run_id = run or new_run_id()
-    with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id) as progress:
+    with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id, opened) as progress:
         result = search(
             texts,
             start and node_named(opened, start),
@@ -167,7 +167,7 @@ def find(
         screen.write_json(find_shape(result))
     else:
         screen.write(node_lines(result))
-    return ended(result, verbose=verbose)
+    return ended(result, opened, verbose=verbose)
 
 
 def files(
@@ -201,7 +201,7 @@ def files(
     text, file = text_of(issue, what="issue"), named_file(issue)
     parts = suite_parts(router)
     run_id = run or new_run_id()
-    with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id) as progress:
+    with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id, opened) as progress:
         own = path_inside(file, opened) if file else None
         asked = FilesAsked(k, own)
         keep(opened, run_id, asked)
@@ -219,4 +219,4 @@ def files(
         screen.write_json(files_shape(found, result.usage))
     else:
         screen.write(file_lines(found, result))
-    return ended(result, verbose=verbose)
+    return ended(result, opened, verbose=verbose)

@@ -27,7 +27,12 @@ class FilesAsked:
 
 
 def keep(tree: Tree, run_id: str, asked: FilesAsked) -> None:
-    """Keep what a new run was asked; of a run that exists already, what it was asked first."""
+    """Keep what a new run was asked; of a run that exists already, what it was asked first.
+
+    In a tree that can only be read nothing is kept, and no run can be taken up.
+    """
+    if tree.memory.read_only:
+        return
     layer = Layer(tree.memory)
     with tree.memory.transaction():
         if layer.fact(_key(run_id)) is None:

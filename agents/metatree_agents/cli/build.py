@@ -34,6 +34,13 @@ def build(
         ),
     ] = None,
     tree: options.TreePath = None,
+    add: Annotated[
+        bool,
+        typer.Option(
+            "--add",
+            help="Keep what the tree in the current folder (or --tree) was built from, and add these.",
+        ),
+    ] = False,
     history: Annotated[
         bool | None,
         typer.Option(
@@ -49,9 +56,13 @@ def build(
     any other in .metatree in the current folder, unless --tree says where. A source that cannot be read keeps the nodes
     that it had; the others are read nevertheless.
 
+    What is named is what the tree is of: a source that is not named any more leaves it. When none is the same, it is
+    another tree: give it another place with --tree, or add to this one with --add.
+
     \b
     Example: metatree build ~/src/requests
     Example: metatree build src docs handbook.pdf
+    Example: metatree build --add https://docs.example.org/guide
     """
     from metatree_agents.cli import trees
 
@@ -61,8 +72,10 @@ def build(
             "what is to be built is missing: name a SOURCE, such as `metatree build .` for this folder"
         )
     began = time.monotonic()
-    with trees.build(sources, tree, history=history) as made:
+    with trees.build(sources, tree, history=history, add=add) as made:
         info, notes = made.info(), trees.noted(made)
+        if add:
+            sources = [each.location for each in made.sources()]
         mounts = [source for source in made.sources() if source.mount]
         place = str(made.path)
     built = BuiltShape(
@@ -83,16 +96,16 @@ def build(
     if json:
         screen.write_json(BuildShape(trees=[built]))
     else:
-        screen.write([_line(built, f"metatree show --omitted{_where(sources, tree)}")])
+        screen.write([_line(built, f"metatree show --omitted{_where(sources, tree, add=add)}")])
     return FAILED if mounts and len(notes) == len(mounts) else FOUND
 
 
-def _where(sources: Sequence[str], tree: Path | None) -> str:
+def _where(sources: Sequence[str], tree: Path | None, *, add: bool) -> str:
     """Return the option that names the tree to other commands; empty when they find it in the current folder."""
     if tree is not None:
         return f" --tree {shlex.quote(str(tree))}"
     folder = Path(sources[0]).expanduser()
-    if len(sources) == 1 and folder.is_dir() and folder.resolve() != Path.cwd().resolve():
+    if not add and len(sources) == 1 and folder.is_dir() and folder.resolve() != Path.cwd().resolve():
         return f" --source {shlex.quote(sources[0])}"
     return ""
 

@@ -145,7 +145,7 @@ def resume(
         if _collects(opened, run) and (asked := kept(opened, run)) is not None:
             if answer is not None:
                 raise UserError(f"run {run!r} waits for no answer (it lists files): leave --answer out")
-            with watched(run) as progress:
+            with watched(run, opened) as progress:
                 limits = limits_of(max_calls, max_seconds)
                 files, result = relocate(
                     run, opened, router=parts.get("router"), limits=limits, on_event=progress
@@ -155,12 +155,12 @@ def resume(
                 screen.write_json(files_shape(files, result.usage))
             else:
                 screen.write(file_lines(files, result))
-            return ended(result, verbose=verbose)
+            return ended(result, opened, verbose=verbose)
         answers = None
         if answer is not None:
             answers = {_waiting_question(opened, run): text_of(answer, what="answer")}
         fallbacks, tools = browsing(web)
-        with watched(run) as progress:
+        with watched(run, opened) as progress:
             result = go_on(
                 run,
                 tree=opened,
@@ -178,7 +178,7 @@ def resume(
         else:
             screen.write(node_lines(result) if nodes_only else answer_lines(result, opened))
         waits_for = asked_on_board(result, opened)
-    return ended(result, verbose=verbose, asked=waits_for)
+    return ended(result, opened, verbose=verbose, asked=waits_for)
 
 
 def _last_run(tree: Tree) -> str:

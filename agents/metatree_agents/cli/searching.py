@@ -83,12 +83,14 @@ def with_hints(parts: dict[str, Any], tree: Tree) -> dict[str, Any]:
 
 
 @contextmanager
-def watched(run_id: str) -> Iterator[SearchProgress | None]:
-    """Show what a search does while it runs; turn Ctrl-C into `Cancelled`, which says how to go on."""
+def watched(run_id: str, tree: Tree) -> Iterator[SearchProgress | None]:
+    """Show what a search does while it runs; turn Ctrl-C into `Cancelled`, which says how to go on, if that can be."""
     try:
         with search_line() as progress, failure_told_at_the_end():
             yield progress
     except KeyboardInterrupt as interrupt:
+        if tree.memory.read_only:
+            raise Cancelled("cancelled") from interrupt
         raise Cancelled(
             f"cancelled; what was found is kept: go on with `metatree resume {run_id}`"
         ) from interrupt
@@ -103,10 +105,11 @@ def asked_on_board(result: SearchResult, tree: Tree) -> str:
     return next((item.id for item in Blackboard(tree).open_questions() if item.run == result.run_id), "")
 
 
-def ended(result: SearchResult, *, verbose: bool, asked: str = "") -> int:
+def ended(result: SearchResult, tree: Tree, *, verbose: bool, asked: str = "") -> int:
     """Say on standard error how a search ended and how it goes on; return the exit code.
 
     Args:
+        tree: the tree that was searched; it may be closed.
         verbose: whether to tell its path too.
         asked: id of the question on the blackboard that it waits for.
     """
@@ -120,6 +123,8 @@ def ended(result: SearchResult, *, verbose: bool, asked: str = "") -> int:
         screen.note(f"warning: {screen.visible(why)}")
     screen.note(screen.visible(summary(result)))
     match result.ended:
+        case "limit" if tree.memory.read_only:
+            pass
         case "limit":
             screen.note(f"go on with: metatree resume {result.run_id}")
         case "waiting" if asked:

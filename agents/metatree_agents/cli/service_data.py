@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -122,12 +121,9 @@ def opened(
             f"there is no folder {str(file.parent)!r} for the database: make it, or name another file with --database"
         )
     check_files(file)
-    # SQLite gives the files beside it, in which secrets are too, the rights of the database itself.
     for path in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
-        if path == file or path.exists():
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            with suppress(OSError):
-                path.chmod(0o600)
+        with suppress(OSError):  # none is there yet: a new one is made so
+            path.chmod(0o600)
     return SqliteDatabase.open(file)
 
 

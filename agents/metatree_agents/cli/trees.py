@@ -6,19 +6,21 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from errno import EACCES
+from errno import EACCES, EDQUOT, ENOSPC, EROFS
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metatree.errors import UntrustedStore, UserError
 from metatree.private import private_folder
 from metatree.sources import public_location
+from metatree.storage_errors import file_error, is_mounted_read_only, unwritable
 from metatree_agents.cli.exits import Cancelled
 from metatree_agents.cli.progress import build_bar
 from metatree_agents.cli.screen import counted, note, visible
 
 if TYPE_CHECKING:
     from metatree import Tree
+    from metatree.memory_type import SourceRef
 
 _LISTED = 5
 FOLDER = ".metatree"
@@ -56,6 +58,9 @@ def ready_tree(sources: Sequence[str] | None, tree: Path | None, *, refresh: boo
         opened.close()
         return build(sources, tree)  # a folder was renamed, or the list is another one
     if refresh and opened.stale():
+        if opened.index.read_only:
+            note("warning: the source has changed since the tree was built, and the tree can only be read")
+            return opened
         began = time.monotonic()
         with _resumable("cancelled; what was read is kept: the same command again goes on"):
             with build_bar("refreshing the tree") as progress:
@@ -105,20 +110,28 @@ def node_named(tree: Tree, text: str) -> str:
         raise
 
 
-def build(sources: Sequence[str], tree: Path | None, *, history: bool | None = None) -> Tree:
+def build(
+    sources: Sequence[str], tree: Path | None, *, history: bool | None = None, add: bool = False
+) -> Tree:
     """Build the tree of some sources, with a bar on a terminal and one line on standard error at the end.
 
     Args:
         sources: what it is built from.
         tree: where the tree is kept; None for the default place.
         history: whether its git history is read too; None leaves it as it was.
+        add: whether the sources join those of the tree that is there, in the current folder unless `tree` says where.
 
     Raises:
-        UserError: there is no such source.
+        UserError: there is no such source, or no tree to add it to.
     """
     from metatree_memory_tools import build_tree
     from metatree_memory_tools.history_build import missing_history
 
+    known: list[SourceRef] = []
+    if add:
+        tree = tree or Path(FOLDER)
+        with existing_tree(None, tree) as before:
+            known = before.sources()
     place = place_of(sources, tree)
     for source in sources:
         if Path(source).expanduser().resolve() in (Path.home(), Path(Path.home().anchor)):
@@ -128,12 +141,12 @@ def build(sources: Sequence[str], tree: Path | None, *, history: bool | None = N
     _make_place(place)
     began = time.monotonic()
     named = ", ".join(visible(public_location(source)) for source in sources)
-    command = f"metatree build {' '.join(map(public_location, sources))}" + (
+    command = f"metatree build {'--add ' * add}{' '.join(map(public_location, sources))}" + (
         f" --tree {tree}" if tree is not None else ""
     )
     with _resumable(f"cancelled; what was read is kept: go on with `{command}`"):
         with build_bar(f"building {named}") as progress:
-            built = build_tree(*sources, out=tree, history=history, progress=progress)
+            built = build_tree(*known, *sources, out=tree, history=history, progress=progress)
         _index(built)
     note(f"built the tree of {named}: {counted(len(built), 'node')}, {_seconds(began)}")
     if tree is None and not _is_folder(sources):
@@ -184,15 +197,21 @@ def _make_place(place: Path) -> None:
     try:
         private_folder(place)
     except OSError as error:
+        if error.errno in (ENOSPC, EDQUOT, EROFS):
+            raise file_error(error, "cannot make the folder", place) from error
         raise UserError(
             f"cannot make the folder {str(place)!r}: {error.strerror}; say with --tree where else the tree may live"
         ) from error
     if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
+        if is_mounted_read_only(place):
+            raise unwritable(place)
         raise UserError(denied(PermissionError(EACCES, os.strerror(EACCES), str(place))))
 
 
 def _open(place: Path, sources: Sequence[str] | None) -> Tree:
     """Open a tree; with sources, it must have been built from one of them at least."""
+    from metatree_memory_tools.locating import located
+
     from metatree import Tree
     from metatree.sources import check_source
 
@@ -202,7 +221,7 @@ def _open(place: Path, sources: Sequence[str] | None) -> Tree:
             known = opened.sources()
             locations = {source.location for source in known}
             if not locations.intersection(sources):
-                check_source(known, [Path(source).expanduser() for source in sources])
+                check_source(known, located(sources, {}))
     except BaseException:
         opened.close()
         raise

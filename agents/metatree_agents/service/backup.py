@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from metatree.acceptance import accept
-from metatree.errors import BrokenStore, UserError
+from metatree.errors import BrokenStore, TransientError, UserError
+from metatree.storage_errors import is_busy, is_damage, store_error
 from metatree.store import APPLICATION_ID
 from metatree_agents.service.bodies import stamp
 from metatree_agents.service.database import LEAVE_LOG, Database, Transaction
@@ -355,7 +356,7 @@ def _in_use(file: Path) -> bool:
         try:
             connection.execute(LEAVE_LOG)
         except sqlite3.DatabaseError as exc:
-            return "locked" in str(exc)
+            return is_busy(exc)
     return False
 
 
@@ -364,7 +365,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
 
     Raises:
         BrokenStore: the source is none of metatree's, or damaged.
-        UserError: the target cannot be written.
+        MetatreeError: the target cannot be written, or either is being written by another process.
     """
     try:
         with (
@@ -375,20 +376,23 @@ def copy_sqlite(source: Path, target: Path) -> None:
                 application = came.execute("PRAGMA application_id").fetchone()[0]
                 sound = came.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
             except sqlite3.DatabaseError as exc:
-                raise _broken(source, str(exc)) from exc
+                raise (_broken(source, str(exc)) if is_damage(exc) else store_error(exc, source)) from exc
             if application != APPLICATION_ID or not sound:
                 raise _broken(source, "it is no store of metatree's")
             deadline = time.monotonic() + MEMORY_WAIT_S
 
             def not_for_ever(status: int, *_: int) -> None:
                 if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() > deadline:
-                    raise sqlite3.OperationalError("it is being written by another process: try again")
+                    raise TransientError(
+                        f"{str(source)!r} or {str(target)!r} is being written by another process: try again",
+                        retry_after_s=1.0,
+                    )
 
             came.backup(out, progress=not_for_ever)
             with suppress(sqlite3.Error):
                 out.execute(LEAVE_LOG)  # one file, where nobody else has it open
     except sqlite3.Error as exc:
-        raise UserError(f"cannot copy {str(source)!r} to {str(target)!r}: {exc}") from exc
+        raise store_error(exc, target) from exc
 
 
 def _copied(stream: IO[bytes], archive: zipfile.ZipFile, name: str) -> tuple[str, int]:

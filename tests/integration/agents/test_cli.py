@@ -358,7 +358,16 @@ def test_limit_is_exit_code_3_and_says_how_to_go_on(
         (["trace", "nothing"], "no run 'nothing'"),
         (["resume", "nothing"], "no run 'nothing'"),
         (["build", "gone"], "'gone' does not exist: give a folder or a file"),
-        (["ask", "Why?", "--source", "README.md"], "choose another --tree"),
+        (["ask", "Why?", "--source", "README.md"], "or choose another --tree"),
+        (
+            ["build", "README.md"],
+            "put them into one tree with `metatree build --add …`, or choose another --tree",
+        ),
+        (
+            ["build", "https://docs.example.org/"],
+            "not of 'https://docs.example.org/': put them into one tree",
+        ),
+        (["build", "--add", "README.md", "--tree", "nowhere"], "no tree at 'nowhere'"),
         (["build", "src", "ftp://example.org/"], "an address that no installed type of sources reads"),
         (["frobnicate"], "No such command 'frobnicate'"),
         (["build", ""], "it is empty"),

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from metatree_agents.cli.app import run
 
+from metatree import Tree
+
 pytestmark = pytest.mark.integration
 
 
@@ -73,3 +75,30 @@ def test_a_search_of_several_sources_builds_them_and_takes_up_another_list(
     assert run(["build", "README.md", "docs"]) == 2
     assert run(["ask", "How is the shop installed?"]) == 0
     assert "pip install shop" in capsys.readouterr().out
+
+
+def test_sources_are_added_to_a_tree_and_what_was_remembered_stays(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["build", "."]) == 0
+    assert run(["remember", "Cart.total is slow", "--under", "src/shop/cart.py"]) == 0
+    (project / "other").mkdir()
+    (project / "other" / "b.md").write_text("# Gifts\n\nGifts are wrapped.\n")
+    assert run(["build", "--add", "other", "README.md"]) == 0
+    capsys.readouterr()
+    with Tree.open(project) as tree:
+        assert [Path(source.location).name for source in tree.sources()] == ["shop", "other", "README.md"]
+        (said,) = tree.ids(["memory"])
+        assert tree.parent(said) == "shop/src/shop/cart.py"
+    assert run(["find", "gifts"]) == 0
+    assert run(["build", "--add", "other"]) == 0
+    with Tree.open(project) as tree:
+        assert len(tree.sources()) == 3
+
+
+def test_a_source_that_was_never_read_stands_in_nobodys_way(project: Path) -> None:
+    (project / "broken.json").write_text("{")
+    assert run(["build", "openapi:broken.json"]) == 5
+    assert run(["build", "src", "docs"]) == 0
+    with Tree.open(project / ".metatree") as tree:
+        assert [source.mount for source in tree.sources()] == ["src", "docs"]

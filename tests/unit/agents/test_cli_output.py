@@ -150,7 +150,7 @@ def test_summary_says_which_limit_was_reached() -> None:
 
 def test_what_went_wrong_in_a_search_that_ended_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     result = _answered(ended="exhausted", detail="the router failed in all 3 calls")
-    assert ended(result, verbose=False) == 0
+    assert ended(result, Tree.create(":memory:"), verbose=False) == 0
     assert capsys.readouterr().err.splitlines() == [
         "warning: the router failed in all 3 calls",
         "run r1: exhausted; 2 choices, 1 read, 0.25 s",
@@ -160,7 +160,7 @@ def test_what_went_wrong_in_a_search_that_ended_is_a_warning(capsys: pytest.Capt
 def test_run_that_waits_for_an_answer_off_the_board_is_answered_by_resume(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert ended(_answered(ended="waiting", detail="How long?"), verbose=False) == 4
+    assert ended(_answered(ended="waiting", detail="How long?"), Tree.create(":memory:"), verbose=False) == 4
     assert "answer it with: metatree resume r1 --answer TEXT" in capsys.readouterr().err
 
 
