@@ -77,7 +77,10 @@ class Journal(Protocol):
     """How often a holder that writes nothing has to renew its hold; None when a hold does not run out."""
 
     def renew(self, run_id: str, token: int) -> int:
-        """Keep hold of a run while a long effect goes on; return STOP and MAIL as bits. Raises LeaseLost."""
+        """Keep hold of a run while a long effect goes on; return STOP and MAIL as bits. Raises LeaseLost.
+
+        Called from a thread of its own while others write.
+        """
         ...
 
     def release(self, run_id: str, token: int, ended: str | None) -> None:

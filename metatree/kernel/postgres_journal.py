@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from metatree.errors import BrokenStore, LeaseLost, RunExists, UnknownRun
 from metatree.kernel.journal import MAIL, STOP, Record, RunInfo, given_of
+from metatree.kernel.renewal import SHARE
 from metatree.postgres import NOW, PostgresConnection
 from metatree.process import is_dead, this_process
 
@@ -81,7 +82,7 @@ class PostgresJournal:
         patience_s: float = 0.0,
         space: str | None = None,
     ) -> None:
-        self.renew_every_s: float | None = lease_s / 4
+        self.renew_every_s: float | None = lease_s / SHARE
         self._lease_s = lease_s
         self._owner = owner or this_process()
         self._numbers: dict[str, int] = {}

@@ -7,7 +7,7 @@ import contextvars
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -16,6 +16,7 @@ from metatree.kernel.fold import Folded, event_of
 from metatree.kernel.journal import MAIL, STOP, Journal, Record
 from metatree.kernel.machine import Effect, Machine
 from metatree.kernel.policy import Attempt, Handler, InDoubt, Policy
+from metatree.kernel.renewal import Renewal
 
 S = TypeVar("S")
 
@@ -99,6 +100,7 @@ class Runner(Generic[S]):
         self._late = False
         self._mail = True
         self._woken = asyncio.Event()
+        self._driving: asyncio.Task[Any] | None = None
 
     def stop(self) -> None:
         """Ask the run to stop after the effects in flight; may be called from any thread."""
@@ -121,14 +123,16 @@ class Runner(Generic[S]):
         self._queue: deque[Effect] = deque()
         self._waiting: dict[int, Effect] = {}
         self._woken = asyncio.Event()
-        beat = self._start_to_renew()
+        self._driving = asyncio.current_task()
         try:
-            for effect in list(folded.pending.values()):
-                if answers and effect.id in answers:
-                    self._settle(effect, {"=": answers[effect.id]}, {})
-                else:
-                    self._admit(effect)
-            return self._finish(await self._loop())
+            with self._renewal():
+                for effect in list(folded.pending.values()):
+                    if answers and effect.id in answers:
+                        self._settle(effect, {"=": answers[effect.id]}, {})
+                    else:
+                        self._admit(effect)
+                detail = await self._loop()
+            return self._finish(detail)
         except LeaseLost:
             raise
         except asyncio.CancelledError:
@@ -144,28 +148,24 @@ class Runner(Generic[S]):
                 self._journal.release(self._run_id, self._token, "failed")
             raise
         finally:
-            if beat is not None:
-                beat.cancel()
+            self._driving = None
 
-    def _start_to_renew(self) -> asyncio.Task[None] | None:
+    def _renewal(self) -> AbstractContextManager[object]:
+        """Keep the hold while effects are in flight; give them up when it is lost, since another process makes them."""
         every_s = self._journal.renew_every_s
         if every_s is None:
-            return None
-        return asyncio.get_running_loop().create_task(self._renew(every_s, asyncio.current_task()))
+            return nullcontext()
+        loop = asyncio.get_running_loop()
 
-    async def _renew(self, every_s: float, driving: asyncio.Task[Any] | None) -> None:
-        """Keep the hold while effects are in flight; give them up when it is lost, since another process makes them."""
-        while True:
-            await asyncio.sleep(every_s)
-            try:
-                self._heed(self._journal.renew(self._run_id, self._token))
-            except LeaseLost:
-                self._lost = True
-                if driving is not None:
-                    driving.cancel()
-                return
-            except Exception:  # the next one may work, and a write says what is wrong
-                continue
+        def renew() -> None:
+            loop.call_soon_threadsafe(self._heed, self._journal.renew(self._run_id, self._token))
+
+        return Renewal(renew, every_s=every_s, lost=lambda: loop.call_soon_threadsafe(self._give_up))
+
+    def _give_up(self) -> None:
+        if self._driving is not None:
+            self._lost = True
+            self._driving.cancel()
 
     async def _loop(self) -> str:
         """Start and await effects until nothing more can be done; return the limit that was reached, or ''."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from metatree.errors import BrokenStore, LeaseLost, MetatreeError, RunExists, UnknownRun
 from metatree.kernel.journal import MAIL, STOP, Record, RunInfo, given_of
+from metatree.kernel.renewal import SHARE
 from metatree.process import is_dead, this_process
 from metatree.store import Store
 
@@ -31,13 +32,12 @@ class SqliteJournal:
         owner: str | None = None,
         lease_s: float = LEASE_S,
     ) -> None:
-        self.renew_every_s: float | None = lease_s / 4
+        self.renew_every_s: float | None = lease_s / SHARE
         self._lease_s = lease_s
         self._store = store
         self._now = now
         self._owner = owner or this_process()
         self._numbers: dict[str, int] = {}
-        self._renewed: dict[str, float] = {}
 
     def create(self, run_id: str, machine: str, first: Record) -> int:
         with self._store.transaction():
@@ -50,7 +50,6 @@ class SqliteJournal:
             number = int(made[0][0])
             self._insert(number, 1, 0, first)
         self._numbers[run_id] = number
-        self._renewed[run_id] = self._now()
         return 1
 
     def acquire(self, run_id: str) -> int:
@@ -66,13 +65,10 @@ class SqliteJournal:
                 " WHERE number = ?",
                 (self._owner, token + 1, self._now() + self._lease_s, MAIL, number),
             )
-        self._renewed[run_id] = self._now()
         return int(token) + 1
 
     def append(self, run_id: str, token: int, seq: int, record: Record) -> int:
         number = self._numbers[run_id]
-        if self._now() - self._renewed[run_id] > self._lease_s / 4:
-            self.renew(run_id, token)
         try:
             return self._insert(number, token, seq, record)
         except LeaseLost:
@@ -108,15 +104,13 @@ class SqliteJournal:
         return found
 
     def renew(self, run_id: str, token: int) -> int:
-        now = self._now()
         kept = self._store.rows(
             "UPDATE run SET expires_at = ? WHERE number = ? AND token = ? RETURNING cancel",
-            (now + self._lease_s, self._numbers[run_id], token),
+            (self._now() + self._lease_s, self._numbers[run_id], token),
         )
         if not kept:
             self._refused(self._numbers[run_id])
             raise LeaseLost(run_id)
-        self._renewed[run_id] = now
         return int(kept[0][0])
 
     def _refused(self, number: int) -> None:

@@ -21,6 +21,7 @@ from metatree import Blackboard, Tree, tool
 from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
 from metatree.kernel import Record
 from metatree.kernel.postgres_journal import PostgresJournal
+from tests.real.planner_blocking import make_domain as make_blocking
 from tests.real.planner_worker import make_domain
 from tests.real.postgres import serving
 
@@ -350,3 +351,58 @@ def test_a_tool_call_of_one_process_is_known_to_another(address: str, tmp_path: 
             assert info.facts == (("weight", "cat", "cat: 4 kg"),)
             assert tree.memory.rows("SELECT * FROM call") == []
     assert made == ["cat"]
+
+
+@pytest.fixture
+def workers(address: str, tmp_path: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Two workers whose tasks block, with a lease of a second; none may end by itself."""
+    script = Path(__file__).with_name("planner_blocking.py")
+    with (tmp_path / "log").open("w") as log:
+        command = [sys.executable, str(script), address, str(tmp_path), str(LEASE_S)]
+        running = [subprocess.Popen(command, stderr=log) for _ in range(2)]
+        try:
+            yield running
+            assert [one.poll() for one in running] == [None, None], (tmp_path / "log").read_text()[-3000:]
+            (tmp_path / "stop").touch()
+            for one in running:
+                one.wait(30)
+        finally:
+            for one in running:
+                one.kill()
+                one.wait()
+
+
+@pytest.mark.usefixtures("workers")
+def test_a_body_that_blocks_the_event_loop_is_run_by_one_of_two_workers(address: str, tmp_path: Path) -> None:
+    with Agents(address, make_blocking(tmp_path), board=False, lease_s=LEASE_S) as agents:
+        agents.start("block()", id="blocks")
+        _until(lambda: (tmp_path / "ledger").exists())  # in the body
+        free: list[str] = []
+
+        def ended() -> bool:
+            free.extend(agents.journal.claimable(MACHINE))
+            return agents.show("blocks").status == "complete"
+
+        _until(ended)
+        assert free == []
+        assert agents.show("blocks").refused == 0
+    assert len((tmp_path / "ledger").read_text().splitlines()) == 1
+    assert (tmp_path / "log").read_text() == "", "no worker took another for dead"
+
+
+@pytest.mark.usefixtures("workers")
+def test_a_question_of_an_agent_is_answered_from_another_machine(address: str, tmp_path: Path) -> None:
+    """Agents without a board of their own ask on that of their database."""
+    with Agents(address, make_blocking(tmp_path), lease_s=LEASE_S) as agents:
+        for what in ("piano", "lamp"):
+            agents.start(("ask", what), id=f"asks-{what}")
+            _until(lambda what=what: agents.show(f"asks-{what}").status == "waiting")  # type: ignore[misc]
+        with Blackboard(address) as board:
+            asked = {item.get_value("question"): item.id for item in board.open_questions()}
+            board.answer(asked["May piano be sold?"], "yes")
+        _until(lambda: agents.show("asks-piano").status == "complete")
+        assert agents.show("asks-piano").result == "yes"
+        assert agents.show("asks-lamp").status == "waiting"
+        agents.answer(asked["May lamp be sold?"], "no")
+        _until(lambda: agents.show("asks-lamp").status == "complete")
+        assert agents.show("asks-lamp").result == "no"

@@ -46,8 +46,14 @@ def serve(
         bool, typer.Option("--shared", help="Let users ask and read in the topics of others.")
     ] = False,
     lease: Annotated[
-        float, typer.Option("--lease", min=1, metavar="S", help="Seconds that an engine has for a topic.")
-    ] = 300.0,
+        float,
+        typer.Option(
+            "--lease",
+            min=1,
+            metavar="S",
+            help="Seconds after which a topic is open again whose engine has gone; engines at work renew them.",
+        ),
+    ] = 60.0,
     attempts: Annotated[
         int, typer.Option("--attempts", min=1, metavar="N", help="A query fails after N engines had it.")
     ] = 5,

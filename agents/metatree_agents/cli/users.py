@@ -155,7 +155,7 @@ def _not_inside(name: str) -> None:
     Raises:
         UserError: the name is its own.
     """
-    from metatree_agents.service.serving import INSIDE
+    from metatree_agents.service.users import INSIDE
 
     if name == INSIDE:
         raise UserError(

@@ -88,7 +88,8 @@ class Agents:
         permit: decides on tools that change something.
         order: puts candidates of equal cost into an order; `router_order` makes one of a router.
         propose: the fallback for goals that no candidate reaches; see `proposals`.
-        board: where agents write and ask; None for the board of the store, False for none.
+        board: where agents write and ask; None for the board of the store, which `Blackboard(place)` opens elsewhere,
+            False for none.
         lease_s: how long an agent stays held without a sign of life.
         synchronous: `FULL` for files that survive a power failure, at some milliseconds a step.
 
@@ -124,10 +125,8 @@ class Agents:
         self._board: Blackboard | None = None if isinstance(board, bool) else board
         with ExitStack() as self._opened:  # closed at once when a later part cannot be opened
             self.journal, store = self._journal(place, lease_s, synchronous)
-            if self._board is None and board is not False and store is not None:
-                from metatree.blackboard import Blackboard
-
-                self._board = Blackboard(store)
+            if self._board is None and board is not False:
+                self._board = self._own_board(place, store)
             calls = self._calls(place, store, tree)
             self.world = World(self.domain, tree, dict(search_options or {}), tuple(tools), calls, permit)
             self._opened = self._opened.pop_all()
@@ -148,6 +147,18 @@ class Agents:
         store = Store.open(place, synchronous=synchronous)  # type: ignore[arg-type]  # checked above
         self._opened.callback(store.close)
         return SqliteJournal(store, lease_s=lease_s), store
+
+    def _own_board(self, place: str | Path | Store, store: Store | None) -> Blackboard:
+        """Return the board that is where the agents are."""
+        from metatree.blackboard import Blackboard
+
+        if store is None:
+            from metatree.postgres_store import PostgresStore
+            from metatree.shared import PATIENCE_S
+
+            store = PostgresStore(str(place), patience_s=PATIENCE_S)
+            self._opened.callback(store.close)
+        return Blackboard(store)
 
     def _calls(self, place: str | Path | Store, store: Store | None, tree: Tree | None) -> Calls | None:
         """Return where tool calls are recorded: with the agents, where all processes that drive them look."""
@@ -372,7 +383,7 @@ class Agents:
         loop = _Loop()
         try:
             while stop is None or not stop():
-                self._look_at_board(loop)
+                loop.board_version = self.pass_answers_on(loop.board_version)
                 free = at_once - len(loop.running)
                 claimed = self._claimable(loop, free) if free > 0 else []
                 for agent in claimed:
@@ -409,16 +420,20 @@ class Agents:
             _log.exception("agent %s could not be driven", agent)
             loop.skipped[agent] = "failed"
 
-    def _look_at_board(self, loop: _Loop) -> None:
-        """Pass answers on that somebody wrote on the board."""
-        if self._board is None or self._board.version == loop.board_version:
-            return
-        for item in self._board.changes(loop.board_version, sections="questions"):
-            loop.board_version = item.changed
+    def pass_answers_on(self, since: int = 0) -> int:
+        """Pass the answers on to agents that somebody wrote on the board; return the version that it has now.
+
+        Args:
+            since: the version up to which it was done before.
+        """
+        if self._board is None or (version := self._board.version) == since:
+            return since
+        for item in self._board.changes(since, sections="questions"):
+            version = max(version, item.changed)
             answer = None if item.removed else item.get_value("answer")
             if answer is not None and ":q" in item.id and self.journal.is_waiting(item.run, MACHINE):
                 self._pass_on(item.run, item.id, str(answer))
-        loop.board_version = max(loop.board_version, self._board.version)
+        return version
 
     # Looking ------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from metatree.errors import ToolFailed, TransientError, UserError
-from metatree.threads import in_thread
+from metatree.threads import in_thread, run_beside
 from metatree_agents.planner.conditions import written_atom
 from metatree_agents.planner.domain import Domain, arguments_for
 from metatree_agents.planner.facts import Facts
@@ -141,10 +141,11 @@ class World:
         question = filled(str(action.does["search"]), binding)
         run_id = f"{context.agent}-{context.key}".replace(":", "-")
         options = dict(self.search_options)
+        tree = self.tree
         try:
-            result = await asearch([question], tree=self.tree, run_id=run_id, **options)
+            result = await run_beside(lambda: asearch([question], tree=tree, run_id=run_id, **options))
         except RunExists:
-            result = await aresume(run_id, tree=self.tree, **options)
+            result = await run_beside(lambda: aresume(run_id, tree=tree, **options))
         if result.ended not in ("answered", "exhausted"):
             raise TransientError(f"the search ended as {result.ended}: {result.detail}")
         if not result.answer:

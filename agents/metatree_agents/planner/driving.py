@@ -9,6 +9,7 @@ from typing import Any
 
 from metatree.errors import MetatreeError, ToolFailed, TransientError, UserError
 from metatree.kernel import Attempt, Effect, Handler, InDoubt, Policy
+from metatree.threads import in_thread
 from metatree_agents.planner.bodies import Refused, TaskContext, World
 from metatree_agents.planner.candidates import Candidate
 from metatree_agents.planner.conditions import written
@@ -65,8 +66,9 @@ class Driving:
         )
 
     async def _plan(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        state: AgentState = effect.payload["state"]
-        made = self._planned(state, state.library)
+        # As it is now: outcomes of bodies change the agent while a thread plans, and it goes on from both.
+        state: AgentState = effect.payload["state"].snapshot()
+        made = await in_thread(self._planned, state=state, library=state.library)
         added: list[Action] = []
         if made.ended == "failed" and self.propose is not None:
             added, made = await self._proposed(state, made)
@@ -123,7 +125,7 @@ class Driving:
                 if isinstance(library, str):
                     _log.warning("a proposed rule for %s was refused: %s", goal[0], library)
                     continue
-                made = self._planned(state, library)
+                made = await in_thread(self._planned, state=state, library=library)
                 if made.ended == "planned":
                     return [library.actions[action.name]], made
         return [], failed

@@ -14,6 +14,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from metatree.errors import LeaseLost, MissingExtra, TransientError, UserError
+from metatree.kernel.renewal import SHARE
+from metatree.threads import run_beside
 from metatree_agents.planner.agents import LEASE_S, Agents
 from metatree_agents.planner.machine import MACHINE
 
@@ -47,6 +49,7 @@ class PostgresWorker:
         self._agents = agents
         self._concurrency = concurrency
         self._lease_s = lease_s
+        self._board_version = 0
         self.app = procrastinate.App(
             connector=procrastinate.PsycopgConnector(conninfo=address, min_size=1, max_size=4)
         )
@@ -74,7 +77,8 @@ class PostgresWorker:
 
     async def _driven(self, agent: str) -> None:
         try:
-            await self._agents.adrive(agent)
+            # Beside this loop: a body that blocks would hold up the signs of life of the whole worker.
+            await run_beside(lambda: self._agents.adrive(agent))
         except LeaseLost:
             _log.info("agent %s is driven by another process", agent)
         except (UserError, TransientError) as exc:  # asked for again as long as nobody drives it
@@ -112,13 +116,13 @@ class PostgresWorker:
                 install_signal_handlers=False,
                 delete_jobs="always",
                 fetch_job_polling_interval=poll_s,
-                update_heartbeat_interval=self._lease_s / 4,
+                update_heartbeat_interval=self._lease_s / SHARE,
                 stalled_worker_timeout=self._lease_s,
             )
         )
 
     async def _look_around(self) -> None:
-        """Ask for agents that somebody should take up, and free the locks of jobs whose worker is gone."""
+        """Pass answers on, ask for agents that somebody should take up, and free the locks of jobs of dead workers."""
         manager = self.app.job_manager
         for job in await manager.get_stalled_jobs(seconds_since_heartbeat=self._lease_s):
             if job.id is not None:
@@ -127,6 +131,7 @@ class PostgresWorker:
                     await manager.finish_job_by_id_async(
                         job_id=job.id, status=self._procrastinate.jobs.Status.FAILED, delete_job=True
                     )
+        self._board_version = await asyncio.to_thread(self._agents.pass_answers_on, self._board_version)
         for agent in await asyncio.to_thread(self._agents.journal.claimable, MACHINE, limit=1000):
             await self.defer(agent)
 

@@ -86,6 +86,15 @@ class AgentState:
         self.network[intent.id] = made
         return made
 
+    def snapshot(self) -> AgentState:
+        """Return the agent as it is now; what is planned from it changes with it no more."""
+        return replace(
+            self,
+            network=dict(self.network),
+            facts={name: set(rows) for name, rows in self.facts.items()},
+            done=set(self.done),
+        )
+
     def world(self, readers: Mapping[str, Reader] | None = None) -> Facts:
         """Return the facts as they are now."""
         return Facts(self.library, self.facts, readers)

@@ -11,7 +11,18 @@ from pydantic import Field, StringConstraints
 
 from metatree_agents.service import bodies
 from metatree_agents.service.asking import Ask, Became, Kind
-from metatree_agents.service.bodies import Body, HowMany, Name, Remark, Seq, Stamped, Text, TopicId, stamp
+from metatree_agents.service.bodies import (
+    Body,
+    HowMany,
+    LeaseName,
+    Name,
+    Remark,
+    Seq,
+    Stamped,
+    Text,
+    TopicId,
+    stamp,
+)
 from metatree_agents.service.calls import caller, parameters_of, read, refused
 from metatree_agents.service.state import Service
 from metatree_agents.service.wire import ANSWERING, ASKING, described, taking, topic_of
@@ -41,7 +52,7 @@ class AskPerson(Body):
 
     Topic: TopicId
     Seq: Seq
-    Lease: Name
+    Lease: LeaseName
     Questions: Annotated[list[PersonQuestion], Field(min_length=1, max_length=20)]
 
 

@@ -27,6 +27,7 @@ MAX_NUMBER = 2**53
 # PostgreSQL keeps no text with a NUL.
 _NO_NUL = r"^[^\x00]*$"
 TopicId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TOPIC, pattern=_NO_NUL)]
+LeaseName = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_NO_NUL)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=_NO_NUL)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT, pattern=_NO_NUL)]
 Remark = Annotated[str, StringConstraints(max_length=MAX_TEXT, pattern=_NO_NUL)]
@@ -163,11 +164,12 @@ class GiveMatches(Body):
 
 
 class NewQueries(Body):
-    """A batch of one topic, or null; `Lease`, `Model`, `Modifiers`, `Asked` and `Runs` are more than is documented."""
+    """A batch of one topic, or null; what follows `Queries` is more than is documented."""
 
     Topic: str | None
     Queries: list[dict[str, str]] | None
     Lease: str | None = None
+    LeaseSeconds: float | None = None
     Model: dict[str, str] | None = None
     Modifiers: dict[str, dict[str, Any]] | None = None
     Asked: dict[str, list[dict[str, Any]]] | None = None

@@ -62,6 +62,7 @@ class ServiceClient:
         self._secret = secret
         self._transport = transport
         self._client: httpx2.AsyncClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.identity: Identity | None = None
         """What the database of the service is called; None until somebody asked."""
         self._away_since: float | None = None
@@ -71,6 +72,7 @@ class ServiceClient:
     async def __aenter__(self) -> Self:
         import httpx2
 
+        self._loop = asyncio.get_running_loop()
         self._client = httpx2.AsyncClient(base_url=self.url, timeout=ANSWER_S, transport=self._transport)
         return self
 
@@ -93,6 +95,30 @@ class ServiceClient:
         except ValueError:
             raise ServiceRefused(f"{self.url} is no query service", status=answer.status_code) from None
 
+    def call_from_thread(self, method: str, route: str, *, body: Any = None, timeout_s: float) -> Any:
+        """Do what `call` does, from another thread than that of the loop, which may be blocked meanwhile.
+
+        With a transport of its own the client is inside the server's process, on the server's loop, and waits for that.
+        """
+        import httpx2
+
+        if self._transport is not None:
+            assert self._loop is not None, "use it in `async with`"
+            calling = asyncio.run_coroutine_threadsafe(self.call(method, route, body=body), self._loop)
+            try:
+                return calling.result(timeout_s)
+            except TimeoutError:
+                calling.cancel()
+                raise ServiceAway(f"the service at {self.url} did not answer") from None
+        with httpx2.Client(base_url=self.url, timeout=timeout_s) as client:
+            try:
+                answer = client.request(method, f"/api/{route}", params=self._proven(), json=body)
+            except httpx2.TransportError as exc:
+                raise ServiceAway(f"the service at {self.url} cannot be reached: {exc}") from exc
+        if answer.status_code == 429 or answer.status_code >= 500:
+            raise ServiceAway(f"the service at {self.url} is busy ({answer.status_code})")
+        return self._accepted(answer, route).json()
+
     async def fetch(self, method: str, route: str, *, body: Any = None, **given: Any) -> tuple[bytes, bool]:
         """Make one call and return the bytes of the answer, and whether there are more; raises as `call` does."""
         answer = await self._answer(method, route, body, given)
@@ -102,17 +128,22 @@ class ServiceClient:
         import httpx2
 
         assert self._client is not None, "use it in `async with`"
-        nonce = secrets.token_urlsafe(18)
-        proven = {"User": self.name, "Nonce": nonce, "Hash": proof(self.name, nonce, self._secret)}
         try:
             answer = await self._client.request(
-                method, f"/api/{route}", params={**proven, **given}, json=body
+                method, f"/api/{route}", params={**self._proven(), **given}, json=body
             )
         except httpx2.TransportError as exc:
             raise self._away(f"cannot be reached: {exc or type(exc).__name__}") from exc
         if answer.status_code == 429 or answer.status_code >= 500:
             raise self._away(f"is busy ({answer.status_code})")
         self._back()
+        return self._accepted(answer, route)
+
+    def _proven(self) -> dict[str, str]:
+        nonce = secrets.token_urlsafe(18)
+        return {"User": self.name, "Nonce": nonce, "Hash": proof(self.name, nonce, self._secret)}
+
+    def _accepted(self, answer: httpx2.Response, route: str) -> httpx2.Response:
         if answer.status_code == 401:
             raise WrongCredentials(
                 f"the service at {self.url} does not accept {self.name!r} with this secret; `metatree users add"

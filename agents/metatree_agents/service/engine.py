@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from metatree import Limits, Tree
-from metatree.errors import MetatreeError, TransientError, UserError
+from metatree.errors import LeaseLost, MetatreeError, TransientError, UserError
+from metatree.kernel.renewal import SHARE, Renewal
 from metatree.threads import run_beside
 from metatree_agents.service.answering import CUT_OFF, answer_query
 from metatree_agents.service.client import (
@@ -22,9 +23,11 @@ from metatree_agents.service.client import (
 )
 from metatree_agents.service.matching import matches_of
 from metatree_agents.service.memories import Memory, OwnTree
+from metatree_agents.service.queue import LEASE_S
 from metatree_agents.service.said import Asked, Said
 
-RENEW_S: Final = 60.0
+RENEW_MOST_S: Final = 10.0
+"""How long one renewal of a lease may take; a third of the lease where that is less."""
 STEPS_S: Final = 0.25
 IDLE_S: Final = 1.0
 IDLE_MOST_S: Final = 10.0
@@ -48,7 +51,6 @@ class Engine:
         parts: router and reader and so on, as for `search`, or what gives them for a tree; none for the embedded ones.
         several: how many topics are answered at the same time.
         limits: bounds of each search.
-        renew_s: how often the lease of a topic is renewed; well below the server's lease.
     """
 
     def __init__(
@@ -59,7 +61,6 @@ class Engine:
         parts: Mapping[str, Any] | Callable[[Tree], Mapping[str, Any]] | None = None,
         several: int = 1,
         limits: Limits | None = None,
-        renew_s: float = RENEW_S,
         on_answer: Callable[[Asked, Said], None] | None = None,
     ) -> None:
         self._client = client
@@ -67,7 +68,6 @@ class Engine:
         self._parts = parts if callable(parts) else lambda _: parts or {}
         self._several = max(1, several)
         self._limits = limits
-        self._renew_s = renew_s
         self._on_answer = on_answer
         self._stopping = asyncio.Event()
         self._failing: dict[tuple[str, int], int] = {}
@@ -101,14 +101,16 @@ class Engine:
                 task.cancel()
             await asyncio.gather(*tasks, stopped, return_exceptions=True)
 
-    async def _until_stopped(self, what: Coroutine[Any, Any, T]) -> T | None:
-        """Await something, or give it up when the engine stops; return None then."""
-        task, stopped = asyncio.ensure_future(what), asyncio.ensure_future(self._stopping.wait())
+    async def _until_stopped(self, what: Coroutine[Any, Any, T], *ends: asyncio.Event) -> T | None:
+        """Await something, or give it up when the engine stops, or at another event; return None then."""
+        task = asyncio.ensure_future(what)
+        ended = [asyncio.ensure_future(event.wait()) for event in (self._stopping, *ends)]
         try:
-            await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, *ended}, return_when=asyncio.FIRST_COMPLETED)
             return task.result() if task.done() else None
         finally:
-            stopped.cancel()
+            for waiting in ended:
+                waiting.cancel()
             if not task.done():
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
@@ -127,8 +129,33 @@ class Engine:
                 await self._answer_topic(batch)
 
     async def _answer_topic(self, batch: dict[str, Any]) -> None:
+        """Answer what a topic was claimed with; give it up as soon as another engine may have it."""
+        loop, lost = asyncio.get_running_loop(), asyncio.Event()
+        with self._renewal(batch, lost=lambda: loop.call_soon_threadsafe(lost.set)):
+            await self._answer_queries(batch, lost)
+
+    def _renewal(
+        self, batch: Mapping[str, Any], *, lost: Callable[[], object]
+    ) -> AbstractContextManager[object]:
+        """Renew the lease of a topic, whatever the loop does; a service that gives none has none renewed."""
+        if not (lease := batch.get("Lease")):
+            return nullcontext()
+        held = {"Topic": batch["Topic"], "Lease": lease}
+        every_s = float(batch.get("LeaseSeconds") or LEASE_S) / SHARE
+
+        def renew() -> None:
+            most_s = min(every_s, RENEW_MOST_S)
+            try:
+                self._client.call_from_thread("POST", "renew-lease", body=held, timeout_s=most_s)
+            except ServiceRefused as exc:
+                if exc.status == 409:
+                    raise LeaseLost(held["Topic"]) from exc
+                raise
+
+        return Renewal(renew, every_s=every_s, lost=lost)
+
+    async def _answer_queries(self, batch: Mapping[str, Any], lost: asyncio.Event) -> None:
         topic, lease = batch["Topic"], batch.get("Lease")
-        renewing = asyncio.ensure_future(self._renew(topic, lease))
         try:
             for item in batch["Queries"]:
                 ((seq, text),) = item.items()
@@ -136,7 +163,9 @@ class Engine:
                 told = (batch.get("Asked") or {}).get(seq) or []
                 run = (batch.get("Runs") or {}).get(seq)
                 asked = Asked(topic, int(seq), text, modifiers, told=told, run=run)
-                if self._stopping.is_set() or not (said := await self._answer(asked)):
+                if lost.is_set():
+                    return
+                if self._stopping.is_set() or not (said := await self._answer(asked, lost)):
                     await self._hand_back(topic, lease)
                     return
                 if said.asks:
@@ -145,23 +174,13 @@ class Engine:
         except MetatreeError:
             await self._hand_back(topic, lease)
             raise
-        finally:
-            renewing.cancel()
 
     async def _hand_back(self, topic: str, lease: str | None) -> None:
         with suppress(MetatreeError):
             await self._client.call("POST", "hand-back", body={"Topic": topic, "Lease": lease})
 
-    async def _renew(self, topic: str, lease: str | None) -> None:
-        while lease:
-            await asyncio.sleep(self._renew_s)
-            try:
-                await patiently(self._client, "POST", "renew-lease", body={"Topic": topic, "Lease": lease})
-            except MetatreeError:
-                return  # another engine has it; the first answer wins
-
-    async def _answer(self, asked: Asked) -> Said | None:
-        """Answer one query, or come to where its run asks a person; None when the topic is to be handed back."""
+    async def _answer(self, asked: Asked, lost: asyncio.Event) -> Said | None:
+        """Answer one query, or come to where its run asks a person; None when the topic goes back, or is lost."""
         topic, seq = asked.topic, asked.seq
         try:
             thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
@@ -171,7 +190,7 @@ class Engine:
         steps: list[dict[str, Any]] = []
         telling = asyncio.ensure_future(self._tell(topic, seq, steps))
         try:
-            said = await self._until_stopped(self._said(asked, steps))
+            said = await self._until_stopped(self._said(asked, steps), lost)
         except WrongCredentials:
             raise
         except (MetatreeError, OSError) as exc:
@@ -179,6 +198,8 @@ class Engine:
         finally:
             telling.cancel()
         if said is None:
+            if lost.is_set():
+                _log.warning("the lease of %s has ended: its search is given up, for another engine", topic)
             return None
         self._failing.pop((topic, seq), None)
         await self._send(topic, seq, steps)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
-from metatree_agents.service.bodies import Body, JsonObject, Name, Seq, TopicId
+from metatree_agents.service.bodies import Body, JsonObject, LeaseName, Seq, TopicId
 from metatree_agents.service.calls import caller, number, parameters, parameters_of, read, refused
 from metatree_agents.service.identity import identity_of
 from metatree_agents.service.recommendations import Recommendation
@@ -24,7 +24,7 @@ class Held(Body):
     """A topic, and the lease under which an engine has it."""
 
     Topic: TopicId
-    Lease: Name
+    Lease: LeaseName
 
 
 class Steps(Body):

@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from metatree.errors import TransientError
+from metatree.process import is_dead
 from metatree_agents.service import at_once
 from metatree_agents.service.asking import Ask, asks_of, tell
 from metatree_agents.service.database import Database, Transaction
 from metatree_agents.service.lookups import forget_wishes
 from metatree_agents.service.shown import SHOWN
 
-LEASE_S: Final = 300.0
+LEASE_S: Final = 60.0
+"""How long an engine has for a topic that says nothing more: our own renew after a third of it, while they work."""
 ATTEMPTS: Final = 5
 Status = Literal["Open", "Pending", "Done", "Failed", "Waiting"]
 Given = Literal["accepted", "again", "conflict", "unknown"]
@@ -60,6 +62,10 @@ class Claim:
     queries: list[Query]
 
 
+_OF: Final = "#"
+"""Between the name of a process and the rest of a lease that it has."""
+
+
 class Refused(Exception):
     """The topic belongs to somebody else."""
 
@@ -80,7 +86,7 @@ class Queue:
 
     Args:
         database: where they are kept.
-        lease_s: how long an engine has for a topic; each answer in it renews the lease.
+        lease_s: how long an engine has for a topic; each answer in it, and `renew`, begins the lease anew.
         attempts: how many engines may try a query before it fails.
         shared: whether users may ask and read in topics of others.
         clock: seconds since 1970; the database's by default.
@@ -214,9 +220,17 @@ class Queue:
 
     # answering
 
-    async def claim(self, engine: str) -> Claim | None:
-        """Give an engine the open queries of the topic that has waited longest, None when none is ready."""
-        now, lease = self._clock(), secrets.token_urlsafe(12)
+    async def claim(self, engine: str, *, process: str = "") -> Claim | None:
+        """Give an engine the open queries of the topic that has waited longest, None when none is ready.
+
+        Args:
+            engine: its name.
+            process: of which process it is a part, as `this_process` names it, for `free_dead`.
+        """
+        now, lease = (
+            self._clock(),
+            f"{process}{_OF}{secrets.token_urlsafe(12)}" if process else secrets.token_urlsafe(12),
+        )
         until = now + self.lease_s
         try:
             while True:
@@ -417,22 +431,56 @@ class Queue:
     async def hand_back(self, topic: str, lease: str) -> bool:
         """Open again what an engine that stops did not answer; the attempt does not count."""
         async with self._database.transaction() as do:
-            if not await do.execute(
-                "UPDATE topic SET engine = NULL, lease = NULL, lease_until = NULL, ready_at = NULL"
-                " WHERE id = ? AND lease = ?",
-                *(topic, lease),
-            ):
+            if not await self._let_go(do, topic, lease):
                 return False
             await do.execute(
                 "UPDATE query SET status = 'Open', attempts = attempts - 1 WHERE topic = ? AND status = 'Pending'",
                 topic,
             )
-            await do.execute(
-                "UPDATE topic SET ready_at = (SELECT min(at) FROM query WHERE topic = ? AND status = 'Open')"
-                " WHERE id = ?",
-                *(topic, topic),
-            )
+            await self._ready_again(do, topic)
         return True
+
+    async def free_dead(self) -> int:
+        """Open again what engines had inside of processes that are gone; return how many topics.
+
+        Only where that is known: of processes of this machine. What was being searched keeps its attempt, since it may
+        be what ended the process, and fails after too many; what waited behind it in the topic does not.
+        """
+        freed = 0
+        held = await self._database.rows("SELECT id, lease FROM topic WHERE lease LIKE ?", f"%{_OF}%")
+        for topic, lease in held:
+            if not is_dead(lease.rpartition(_OF)[0], shared=bool(self._database.skip_locked)):
+                continue
+            async with self._database.transaction() as do:
+                if not await self._let_go(do, topic, lease):
+                    continue
+                pending = "topic = ? AND status = 'Pending'"
+                await do.execute(
+                    f"UPDATE query SET attempts = attempts - 1 WHERE {pending}"
+                    f" AND seq > (SELECT min(seq) FROM query WHERE {pending})",
+                    *(topic, topic),
+                )
+                await self.give_up(do, topic)
+                await self._ready_again(do, topic)
+                freed += 1
+        return freed
+
+    async def _let_go(self, do: Transaction, topic: str, lease: str) -> bool:
+        """End a lease; False when the topic has another one by now."""
+        changed = await do.execute(
+            "UPDATE topic SET engine = NULL, lease = NULL, lease_until = NULL, ready_at = NULL"
+            " WHERE id = ? AND lease = ?",
+            *(topic, lease),
+        )
+        return bool(changed)
+
+    async def _ready_again(self, do: Transaction, topic: str) -> None:
+        """Let a topic be claimed for what is open in it."""
+        await do.execute(
+            "UPDATE topic SET ready_at = (SELECT min(at) FROM query WHERE topic = ? AND status = 'Open')"
+            " WHERE id = ?",
+            *(topic, topic),
+        )
 
     async def _hand_back_lost(self, lease: str, until: float) -> None:
         """Hand back what was claimed under a lease that its engine never heard of."""

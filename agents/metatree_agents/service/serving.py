@@ -24,11 +24,9 @@ from metatree_agents.service.publisher import Published
 from metatree_agents.service.sharing import Sharing
 from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
-from metatree_agents.service.users import Role, Users
+from metatree_agents.service.users import INSIDE, Role, Users
 from metatree_agents.service.web.sessions import Sessions
 
-INSIDE = "engine-inside"
-"""Name of the engines that run in servers' own processes."""
 DEFAULT_ADDRESS = "http://127.0.0.1:8080"
 GRACE_S = 5
 
@@ -99,6 +97,7 @@ async def serve_all(
         figures_server = _server(metrics_app(app.state.service), ())
         figures = asyncio.ensure_future(figures_server.serve(sockets=[listening_too]))
         say("metrics at http://{}:{}/metrics".format(*listening_too.getsockname()[:2]))
+    await app.state.service.queue.free_dead()  # what an engine had in a process that was killed
     address = f"http://{_named(host)}:{listening.getsockname()[1]}"
     say(f"listening on {address}")
     if made:

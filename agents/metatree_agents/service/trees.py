@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from metatree.copying.blocks import joined, parted
+from metatree.process import is_dead
 from metatree_agents.service.database import Database, Transaction, placeholders
 
 LEASE_S: Final = 30.0
@@ -82,11 +83,15 @@ class Trees:
         now = self._clock()
         async with self._database.transaction() as do:
             await self._begin(do)
+            known = await do.row("SELECT publisher FROM tree_state WHERE one = 1")
+            before = known[0] if known and known[0] else publisher
+            # One of this machine that was killed is not waited for.
+            left = before if is_dead(before, shared=bool(self._database.skip_locked)) else publisher
             rows = await do.rows(
                 "UPDATE tree_state SET token = CASE WHEN publisher = ? THEN token ELSE token + 1 END, publisher = ?,"
-                " publisher_until = ? WHERE one = 1 AND (publisher IS NULL OR publisher = ? OR publisher_until <= ?)"
-                " RETURNING token",
-                *(publisher, publisher, now + lease_s, publisher, now),
+                " publisher_until = ? WHERE one = 1"
+                " AND (publisher IS NULL OR publisher IN (?, ?) OR publisher_until <= ?) RETURNING token",
+                *(publisher, publisher, now + lease_s, publisher, left, now),
             )
         return int(rows[0][0]) if rows else None
 

@@ -20,6 +20,8 @@ Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
 
 SECRET_BYTES: Final = 24
+INSIDE: Final = "engine-inside"
+"""Name of the engines that run in servers' own processes."""
 MIN_SECRET_CHARS: Final = 22
 """128 bits, at 6 bits a character."""
 SEEN_S: Final = 60.0

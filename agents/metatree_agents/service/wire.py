@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
+from metatree.process import this_process
 from metatree_agents.service import bodies
 from metatree_agents.service.asking import on_wire
 from metatree_agents.service.bodies import stamp
@@ -26,7 +27,7 @@ from metatree_agents.service.calls import (
 )
 from metatree_agents.service.queue import Claim, Query, Refused
 from metatree_agents.service.state import Service
-from metatree_agents.service.users import Caller
+from metatree_agents.service.users import INSIDE, Caller
 from metatree_agents.service.waiting import first_of
 
 ASKING = ("frontend", "user", "admin")
@@ -275,14 +276,16 @@ async def get_new_queries(request: Request) -> Response:
                 await heard()
                 if left.done():
                     break
-                claim = await service.queue.claim(who.name)
+                claim = await service.queue.claim(
+                    who.name, process=this_process() if who.name == INSIDE else ""
+                )
                 if claim is not None and left.done():
                     await service.queue.hand_back(claim.topic, claim.lease)
                     line.ring()
                     break
                 if claim is not None:
                     service.metrics.attempts.inc(len(claim.queries))
-                    return JSONResponse(_batch(claim))
+                    return JSONResponse(_batch(claim, service.settings.lease_s))
                 wait_s = deadline - time.monotonic()
                 if wait_s <= 0:
                     break
@@ -417,11 +420,12 @@ def answered(query: Query) -> dict[str, Any]:
     }
 
 
-def _batch(claim: Claim) -> dict[str, Any]:
+def _batch(claim: Claim, lease_s: float) -> dict[str, Any]:
     return {
         "Topic": claim.topic,
         "Queries": [{str(query.seq): query.text} for query in claim.queries],
         "Lease": claim.lease,
+        "LeaseSeconds": lease_s,
         "Model": {str(query.seq): query.model for query in claim.queries},
         "Modifiers": {str(query.seq): query.modifiers for query in claim.queries},
         "Asked": {

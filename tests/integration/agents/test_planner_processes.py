@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from metatree_agents.planner import Agents
+from metatree_agents.planner import Agents, Domain
 
 from tests.integration.agents.stalled_worker import make_domain
 
@@ -63,6 +63,38 @@ def test_the_write_of_a_stopped_process_is_refused_and_counted(tmp_path: Path) -
                 old.wait()
     assert (info.status, info.result) == ("complete", "new")
     assert "driven by another process" in log.read_text()
+
+
+BLOCKING = """
+import sys, time
+from metatree_agents.planner import Agents, Domain
+place, ledger, lease_s = sys.argv[1], sys.argv[2], float(sys.argv[3])
+domain = Domain("blocking")
+@domain.task("block()")
+async def block():
+    with open(ledger, "a") as stream:
+        stream.write("begun\\n")
+    time.sleep(5 * lease_s)
+with Agents(place, domain, board=False, lease_s=lease_s) as agents:
+    agents.work(stop=lambda: agents.show("a").status == "complete", poll_s=0.05)
+"""
+
+
+def test_a_body_that_blocks_the_event_loop_is_run_by_one_of_two_workers(tmp_path: Path) -> None:
+    place, ledger = tmp_path / "agents.db", tmp_path / "ledger"
+    domain = Domain("blocking")
+    domain.task("block()", does={"function": True})
+    with Agents(place, domain, board=False) as agents:
+        agents.start("block()", id="a")
+        command = [sys.executable, "-c", BLOCKING, str(place), str(ledger), "0.5"]
+        workers = [subprocess.Popen(command) for _ in range(2)]
+        try:
+            assert [one.wait(60) for one in workers] == [0, 0]
+        finally:
+            for one in workers:
+                one.kill()
+        assert (agents.show("a").status, agents.show("a").refused) == ("complete", 0)
+    assert ledger.read_text().splitlines() == ["begun"]
 
 
 def _until(holds: object, seconds: float = 30.0) -> None:

@@ -204,7 +204,7 @@ def until(service: Served, wish: dict[str, Any], right: Callable[[list[str]], An
 
 def test_the_defaults() -> None:
     settings = Settings()
-    assert (settings.lease_s, settings.attempts) == (300.0, 5)
+    assert (settings.lease_s, settings.attempts) == (60.0, 5)
     assert (settings.engine_wait_s, settings.check_wait_s) == (55.0, 55.0)
     assert (settings.shared, settings.proofs) == (False, Proofs(sha1=True, newline=False))
 

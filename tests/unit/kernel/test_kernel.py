@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ from metatree.kernel import (
     fold,
     report_usage,
 )
+from metatree.kernel.journal import STOP
 
 
 @dataclass
@@ -425,6 +427,42 @@ def test_a_long_effect_renews_the_hold_and_is_given_up_when_it_is_lost() -> None
     with pytest.raises(LeaseLost):
         run([["work:a"]], World(work=work), journal)
     assert journal.renewed == 3
+
+
+def test_an_effect_that_blocks_the_event_loop_keeps_its_hold() -> None:
+    renewed = threading.Event()
+
+    class Leased(MemoryJournal):
+        renew_every_s = 0.01
+
+        def renew(self, run_id: str, token: int) -> int:
+            renewed.set()
+            return super().renew(run_id, token)
+
+    async def work(effect: Effect, attempt: Attempt) -> bool:
+        return renewed.wait(20)  # the loop stands still meanwhile
+
+    finish = run([["work:a"]], World(work=work), Leased())
+    assert finish.state.done == ["work:a=True"]
+
+
+def test_a_run_is_stopped_by_what_a_renewal_hears() -> None:
+    class Leased(MemoryJournal):
+        renew_every_s = 0.01
+        renewed = 0
+
+        def renew(self, run_id: str, token: int) -> int:
+            self.renewed += 1
+            return STOP
+
+    async def work(effect: Effect, attempt: Attempt) -> str:
+        while journal.renewed < 2:
+            await asyncio.sleep(0.01)
+        return "x"
+
+    journal = Leased()
+    finish = run([["work:a"], ["work:b"]], World(work=work), journal)
+    assert (finish.ended, finish.state.done) == ("cancelled", ["work:a=x"])
 
 
 def test_a_signal_is_applied_and_replayed() -> None:

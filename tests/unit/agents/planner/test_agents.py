@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 from metatree_agents.planner import Agents, Domain, Done, TaskContext
 from metatree_agents.planner.agents import AgentInfo
+from metatree_agents.planner.bodies import World
+from metatree_agents.planner.driving import Driving
 from metatree_agents.planner.machine import PlannerMachine
 from metatree_agents.planner.model import Action
+from metatree_agents.planner.network import Intent
+from metatree_agents.planner.state import AgentOptions, AgentState
 
 from metatree import Node, Tree, UserError, postgres_calls, tool
 from metatree.calls import CallRecords
 from metatree.errors import RunExists, UnknownRun
-from metatree.kernel import Attempt, Record, fold, postgres_journal
+from metatree.kernel import Attempt, Effect, Record, fold, postgres_journal
 from metatree.store import Store
 from metatree.testing import ScriptedRouter
 from metatree.tool import Tool
@@ -273,6 +280,60 @@ def test_an_event_that_comes_twice_creates_one_agent() -> None:
             agents.start("sing()", facts=[("open", 1)])
 
 
+# Idempotency keys -------------------------------------------------------------------------------------------------
+
+
+def test_two_tasks_of_one_agent_have_different_keys_also_for_equal_goals() -> None:
+    domain = Domain()
+    keys: list[tuple[str, str]] = []
+
+    @domain.task("post(?letter)")
+    def post(letter: str, context: TaskContext) -> None:
+        keys.append((letter, context.key))
+
+    domain.goal("post", again=True)
+    domain.rule("morning()", subgoals=["post(one)", "post(two)", "post(one)"])
+    with Agents(":memory:", domain) as agents:
+        for agent in ("a", "b"):
+            assert agents.run(agents.start("morning()", id=agent)).status == "complete"
+    assert [letter for letter, _ in keys] == ["one", "two", "one"] * 2
+    assert len({key for _, key in keys}) == 6, keys
+
+
+def test_a_task_has_the_same_key_at_every_attempt_and_in_every_process() -> None:
+    domain = Domain()
+    keys: dict[str, list[str]] = {"left": [], "right": []}
+
+    @domain.task("left()", attempts=2)
+    def left(context: TaskContext) -> None:
+        keys["left"].append(context.key)
+        if context.attempt == 1:
+            raise ValueError("not yet")
+
+    @domain.task("right()")
+    async def right(context: TaskContext) -> None:
+        keys["right"].append(context.key)
+        if len(keys["right"]) == 1:
+            raise _Died
+
+    domain.rule("both()", subgoals=["left()", "right()"])
+    store = Store.open(":memory:")
+    first = Agents(store, domain)
+    agent = first.start("both()")
+    with pytest.raises(_Died):
+        first.run(agent)
+    second = Agents(store, domain)
+    second.journal.reopen(agent)
+    assert second.run(agent).status == "complete"
+    assert [len(found) for found in keys.values()] == [2, 2]
+    assert len(set(keys["left"])) == len(set(keys["right"])) == 1
+    assert set(keys["left"]).isdisjoint(keys["right"])
+
+
+class _Died(BaseException):
+    """Stands for the end of a process."""
+
+
 # Persons ----------------------------------------------------------------------------------------------------------
 
 
@@ -298,6 +359,45 @@ def test_a_question_waits_for_its_answer() -> None:
         assert done.intents[-1].result == "sold piano"
 
 
+def test_a_question_is_on_the_board_of_the_store_for_other_processes(tmp_path: Path) -> None:
+    domain = Domain()
+    domain.task("ask()", does={"ask": "May it be sold?"})
+    with Agents(tmp_path / "agents.db", domain) as agents:
+        agent = agents.start("ask()")
+        agents.work(until_idle=True)
+        assert agents.show(agent).status == "waiting"
+        code = "(q,) = board.open_questions(); board.answer(q.id, 'to ' + q.get_value('question'))"
+        found = f"import sys; from metatree import Blackboard; board = Blackboard(sys.argv[1]); {code}"
+        subprocess.run([sys.executable, "-c", found, tmp_path / "agents.db"], check=True)
+        agents.work(until_idle=True)
+        assert agents.show(agent).result == "to May it be sold?"
+
+
+def test_an_answer_that_comes_while_answers_are_passed_on_is_passed_on_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    domain = Domain()
+    domain.task("ask(?what)", does={"ask": "May ?what be sold?"})
+    with Agents(":memory:", domain) as agents:
+        ids = [agents.start(("ask", what)) for what in ("piano", "lamp")]
+        agents.work(until_idle=True)
+        board = agents.board
+        assert board is not None
+        first, second = board.open_questions()
+        board.answer(first.id, "yes")
+        looked_up = board.changes
+
+        def changes(*args: Any, **which: Any) -> Any:
+            found = looked_up(*args, **which)
+            if not board.get(second.id).get_value("answer"):
+                board.answer(second.id, "yes")
+            return found
+
+        monkeypatch.setattr(board, "changes", changes)
+        agents.work(until_idle=True)
+        assert [agents.show(one).status for one in ids] == ["complete", "complete"]
+
+
 def _interrupted(store: Store, domain: Domain) -> Agents:
     """Return agents, one of which died after its body was begun."""
     agents = Agents(store, domain)
@@ -306,8 +406,6 @@ def _interrupted(store: Store, domain: Domain) -> Agents:
     token = journal.acquire("a")
     records = journal.read("a")
     planned = fold(PlannerMachine(), records)
-    from metatree_agents.planner.driving import Driving
-
     driving = Driving("a", agents.world, planned.state.library)
     (plan,) = planned.pending.values()
     value = asyncio.run(driving._plan(plan, Attempt(1, "")))
@@ -372,6 +470,75 @@ def test_a_task_is_a_tree_search() -> None:
     assert "one hour" in info.facts[0][2]
     nothing = Agents(":memory:", domain)
     assert "none was given" in nothing.run(nothing.start("learn(tokens)")).detail
+
+
+def test_planning_and_searches_leave_the_event_loop_free() -> None:
+    """A body that ends while a thread plans is heeded, and what was planned meanwhile still holds."""
+    tree = Tree.create(":memory:")
+    tree.add(Node(id="a", title="Login", content="Tokens live for one hour."), parent=tree.root)
+    domain = Domain()
+    domain.relation("looked", 0, dynamic=True)
+    planning, ended = threading.Event(), threading.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    @domain.task("look()")
+    def look() -> Done:
+        return Done(facts=[("looked",)])
+
+    @domain.task("walk()")
+    async def walk() -> str:
+        loops.append(asyncio.get_running_loop())
+        while not planning.is_set():
+            await asyncio.sleep(0.01)
+        return "walked"
+
+    @domain.task("tell()")
+    def tell() -> None:
+        ended.set()
+
+    domain.task("learn(?what)", does={"search": "How long do ?what live?"})
+    for name in ("quick", "slow"):
+        domain.rule("go()", name=name, when="(looked)", subgoals=["learn(tokens)"])
+    domain.rule("move()", subgoals=["walk()", "tell()"])
+    domain.rule("find()", subgoals=["look()", "go()"])
+    domain.rule("both()", subgoals=["move()", "find()"], order=False)
+
+    def order(goal: Any, candidates: Any) -> Any:
+        planning.set()
+        assert ended.wait(20)
+        return candidates
+
+    options = {"on_event": lambda _: loops.append(asyncio.get_running_loop())}
+    with Agents(":memory:", domain, tree=tree, order=order, search_options=options) as agents:
+        info = agents.run(agents.start("both()"))
+    assert info.status == "complete", info.detail
+    assert {one.status for one in info.intents} == {"complete"}
+    walked, *searched = loops
+    assert searched and walked not in searched
+
+
+def test_a_plan_is_made_of_the_agent_as_it_was_when_planning_began() -> None:
+    domain = Domain()
+    domain.relation("place", 1)
+    for name in ("quick", "slow"):
+        domain.task("go(?to)", name=name, when="(place ?to)")
+    domain.task("rest()")
+    domain.rule("day()", subgoals=["rest()", "go(?to)"], order=False)
+    library = domain.library
+    day = Intent(1, ("day",), kind="rule", action="day", status="active")
+    rest = Intent(2, ("rest",), 1, kind="task", action="rest", status="pending")
+    state = AgentState(("day",), library, AgentOptions(), {1: day, 2: rest, 3: Intent(3, ("go", "sea"), 1)})
+    state.facts["place"] = {("sea",)}
+
+    def order(goal: Any, candidates: Any) -> Any:  # what the event loop does meanwhile
+        state.put(rest, status="complete")
+        state.network[4] = Intent(4, ("go", "hill"))
+        state.facts["place"].clear()
+        return candidates
+
+    driving = Driving("a", World(domain), library, order)
+    made = asyncio.run(driving._plan(Effect(1, "plan", {"state": state}), Attempt(1, "")))
+    assert (made["ended"], [one["id"] for one in made["intents"]]) == ("planned", [3])
 
 
 def test_a_task_is_a_tool_call_that_is_made_once() -> None:
@@ -545,5 +712,5 @@ def test_a_journal_is_closed_when_the_tool_calls_cannot_be_opened(monkeypatch: p
     monkeypatch.setattr(postgres_journal, "PostgresJournal", lambda *_, **__: journal)
     monkeypatch.setattr(postgres_calls, "PostgresCalls", MagicMock(side_effect=UserError("cannot use it")))
     with pytest.raises(UserError, match="cannot use it"):
-        Agents("postgresql://nobody@localhost:1/none")
+        Agents("postgresql://nobody@localhost:1/none", board=False)
     journal.close.assert_called_once_with()
