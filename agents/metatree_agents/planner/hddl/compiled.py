@@ -22,6 +22,7 @@ from metatree_agents.planner.hddl.language import (
     closure,
     linear,
 )
+from metatree_agents.planner.hddl.limits import Limits
 from metatree_agents.planner.hddl.pullup import Literal, PullUp, literals
 
 Arguments = tuple[int, ...]
@@ -75,6 +76,7 @@ class Compiled:
     top: CompiledMethod
     """The initial network, as the only method of a task without arguments."""
     goal: Callable[[State], bool]
+    limits: Limits
     numbers: dict[str, int] = field(default_factory=dict)
     """Object -> number."""
 
@@ -82,10 +84,12 @@ class Compiled:
 TOP = "__top"
 
 
-def compile_problem(problem: Problem, *, pull: bool = True) -> Compiled:
+def compile_problem(problem: Problem, limits: Limits | None = None, *, pull: bool = True) -> Compiled:
     """Compile a problem.
 
     Args:
+        problem: as `read_problem` gives it.
+        limits: are looked at inside the loops that find a method's instances, too.
         pull: whether a method's instances meet the preconditions pulled up from its subtasks, too, which is right
             where a method's subtasks are done without others in between.
     """
@@ -93,11 +97,12 @@ def compile_problem(problem: Problem, *, pull: bool = True) -> Compiled:
         TOP, problem.parameters, TOP, (), problem.constraints, problem.subtasks, problem.order, -1
     )
     knowledge = PullUp(problem)
-    return _Compiler(problem, knowledge, pull=pull).compile(method)
+    return _Compiler(problem, knowledge, limits or Limits(), pull=pull).compile(method)
 
 
 class _Compiler:
-    def __init__(self, problem: Problem, knowledge: PullUp, *, pull: bool) -> None:
+    def __init__(self, problem: Problem, knowledge: PullUp, limits: Limits, *, pull: bool) -> None:
+        self.limits = limits
         self.problem = problem
         self.pull = pull
         self.knowledge = knowledge
@@ -109,7 +114,7 @@ class _Compiler:
         self.fluent = {name: index for index, name in enumerate(self.fluents)}
         self.tasks = [*domain.actions, *domain.tasks]
         self.task = {name: index for index, name in enumerate(self.tasks)}
-        self.space: dict[str, Any] = {}
+        self.space: dict[str, Any] = {"look": limits.step}
         self.names: dict[Any, str] = {}
         self.static: dict[str, set[Arguments]] = {n: set() for n in domain.predicates if n not in changed}
         self.initial: State = [set() for _ in self.fluents]
@@ -144,6 +149,7 @@ class _Compiler:
             methods,
             first,
             goal,
+            self.limits,
             self.number,
         )
 
@@ -317,6 +323,8 @@ class _Compiler:
             unbound = [name for name in values if name not in known]
             if not unbound:
                 break
+            if indent:
+                body.append(f"{indent}look()")
             if joins:
                 join = min(joins, key=lambda j: self._size(j, known))
                 joins.remove(join)

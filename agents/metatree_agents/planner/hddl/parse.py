@@ -16,7 +16,7 @@ from metatree_agents.planner.hddl.language import (
     Problem,
     Subtask,
     Variable,
-    closure,
+    linear,
 )
 from metatree_agents.planner.syntax import Expression, Group, Reader, Word, read
 
@@ -208,7 +208,7 @@ class _Parser:
                 if end.text not in labels:
                     raise reader.error(end, f"no subtask is called `{end.spelling}`")
             order.add((labels[ends[0].text], labels[ends[1].text]))
-        if any(before >> index & 1 for index, before in enumerate(closure(len(subtasks), frozenset(order)))):
+        if len(linear(len(subtasks), frozenset(order))) < len(subtasks):
             raise reader.error(written or parts[keys[0]], "the ordering goes in a circle")
         return tuple(subtasks), frozenset(order)
 

@@ -6,6 +6,7 @@ import pytest
 from metatree_agents.planner.hddl.compiled import compile_problem
 from metatree_agents.planner.hddl.depth_first import search
 from metatree_agents.planner.hddl.language import Problem
+from metatree_agents.planner.hddl.limits import Limits
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
 from metatree_agents.planner.hddl.plan import HtnPlan, plan_lines
 from metatree_agents.planner.hddl.progression import progress
@@ -23,7 +24,7 @@ def _problem(domain: str, problem: str) -> Problem:
 
 def _solved(domain: str, problem: str, *, seed: int = 0, seconds: float = 20.0) -> tuple[Solved, Problem]:
     read = _problem(domain, problem)
-    found = solve(read, seed=seed, seconds=seconds)
+    found = solve(read, Limits(seconds), seed=seed)
     if found.plan is not None:
         verify_plan(found.plan, read)
     return found, read
@@ -193,7 +194,7 @@ def test_a_shorter_plan_is_looked_for_on_demand() -> None:
 
 def test_progression_alone_solves_and_is_complete() -> None:
     problem = _problem(DELIVERY, TWO_PARCELS)
-    found = progress(compile_problem(problem), nodes=100_000, deadline=1e12)
+    found = progress(compile_problem(problem), nodes=100_000)
     assert found.plan is not None
     verify_plan(found.plan, problem)
 
@@ -290,7 +291,7 @@ def test_preconditions_are_pulled_up_unless_an_earlier_subtask_brings_them_about
     problem = _problem(*tiny(PULLED, init="(p b)"))
     (method,) = [one for one in problem.domain.methods if one.name == "m"]
     assert PullUp(problem).method_needs(method) == frozenset({(True, "p", ("?x",))})
-    found = search(compile_problem(problem), nodes=8, deadline=1e12)
+    found = search(compile_problem(problem), dead_ends=0)
     assert found.plan is not None, "?x = a is never looked at"
     assert [step.arguments for step in found.plan.steps] == [(), ("b",), ()]
 
