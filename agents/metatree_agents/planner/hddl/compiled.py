@@ -7,8 +7,9 @@ relation that actions change; relations that none changes are constants with ind
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from metatree_agents.planner.conditions import Condition, flat, free_variables, is_variable
@@ -83,6 +84,9 @@ class Compiled:
 
 TOP = "__top"
 
+_LOOPS = 15
+"""Loops inside one another in one function."""
+
 
 def compile_problem(problem: Problem, limits: Limits | None = None, *, pull: bool = True) -> Compiled:
     """Compile a problem.
@@ -114,7 +118,7 @@ class _Compiler:
         self.fluent = {name: index for index, name in enumerate(self.fluents)}
         self.tasks = [*domain.actions, *domain.tasks]
         self.task = {name: index for index, name in enumerate(self.tasks)}
-        self.space: dict[str, Any] = {"look": limits.step}
+        self.space: dict[str, Any] = {"look": limits.step, "product": product}
         self.names: dict[Any, str] = {}
         self.static: dict[str, set[Arguments]] = {n: set() for n in domain.predicates if n not in changed}
         self.initial: State = [set() for _ in self.fluents]
@@ -204,17 +208,26 @@ class _Compiler:
                 left, right = (self._expression(one, known, state) for one in condition[1:])
                 return f"((not {left}) or {right})"
             case "forall" | "exists":
-                inner, loops = dict(known), []
-                for name, types in condition[1]:
-                    inner[name] = f"q{len(inner)}_"
-                    values = self._constant("T_", self._values(Variable(name, types or (OBJECT,))))
-                    loops.append(f"for {inner[name]} in {values}")
+                inner = dict(known)
+                loop = self._over([Variable(name, types or (OBJECT,)) for name, types in condition[1]], inner)
                 function = "all" if condition[0] == "forall" else "any"
-                return f"{function}({self._expression(condition[2], inner, state)} {' '.join(loops)})"
+                return f"{function}({self._expression(condition[2], inner, state)} {loop})"
             case _:
                 parts = [self._expression(one, known, state) for one in condition[1:]]
                 empty = "True" if condition[0] == "and" else "False"
                 return f"({f' {condition[0]} '.join(parts)})" if parts else empty
+
+    def _over(self, variables: Sequence[Variable], known: dict[str, str]) -> str:
+        """Return a loop over all values of variables, which are known in it; one, for Python nests twenty at most."""
+        names: list[str] = []
+        ranges: list[str] = []
+        for variable in variables:
+            known[variable.name] = f"q{len(known)}_{len(names)}"
+            names.append(known[variable.name])
+            ranges.append(self._constant("T_", self._values(variable)))
+        if len(names) == 1:
+            return f"for {names[0]} in {ranges[0]}"
+        return f"for ({''.join(name + ', ' for name in names)}) in product({', '.join(ranges)})"
 
     # Actions ----------------------------------------------------------------------------------------------------
 
@@ -229,12 +242,9 @@ class _Compiler:
         body = ["add, delete = [], []"]
         for effect in action.effects:
             inner, indent = dict(known), ""
-            for variable in effect.bound:
-                inner[variable.name] = f"b{len(inner)}_"
-                body.append(
-                    f"{indent}for {inner[variable.name]} in {self._constant('T_', self._values(variable))}:"
-                )
-                indent += "    "
+            if effect.bound:
+                body += [f"{self._over(effect.bound, inner)}:", "    look()"]
+                indent = "    "
             if effect.when != ("and",):
                 body.append(f"{indent}if {self._expression(effect.when, inner, 'F')}:")
                 indent += "    "
@@ -283,7 +293,9 @@ class _Compiler:
                 if is_variable(term):
                     values[term] &= allowed
         known: dict[str, str] = {}
-        body, indent = [], ""
+        functions: list[tuple[str, list[str]]] = [("F, a", [])]
+        """Parameters and body of each function, the first one calls the second and so on."""
+        body, indent = functions[0][1], ""
         for n, term in enumerate(method.task_terms):
             if not is_variable(term):
                 body.append(f"if a[{n}] != {self.number[term]}: return")
@@ -325,6 +337,14 @@ class _Compiler:
                 break
             if indent:
                 body.append(f"{indent}look()")
+            if (
+                len(indent) >= 4 * _LOOPS
+            ):  # Python nests twenty at most: the others come in a function of their own
+                handed = ", ".join(["F", "a", *known.values()])
+                number = len(functions)
+                body.append(f"{indent}yield from rest{number}({handed})")
+                functions.append((handed, []))
+                body, indent = functions[-1][1], ""
             if joins:
                 join = min(joins, key=lambda j: self._size(j, known))
                 joins.remove(join)
@@ -338,7 +358,13 @@ class _Compiler:
                 indent += "    "
             settle()
         body.append(f"{indent}yield {self._tuple(tuple(v.name for v in method.parameters), known)}")
-        return self._function("instances", ["F", "a"], body)
+        source = [f"def rest{n}({handed}):" for n, (handed, _) in enumerate(functions)]
+        lines = []
+        for head, (_, inner) in zip(source, functions, strict=True):
+            lines += [head, *("    " + line for line in inner)]
+        if len(functions) == 1:
+            return self._function("instances", ["F", "a"], body)
+        return self._function("instances", ["F", "a"], [*lines, "return rest0(F, a)"])
 
     def _allowed(self, task: str) -> list[frozenset[int]]:
         domain = self.problem.domain

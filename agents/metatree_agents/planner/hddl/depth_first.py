@@ -241,6 +241,7 @@ class _Run:
         order = sorted(methods, key=lambda method: method.steps + rng.random() * 2.0)
         for method in order:
             instances = list(method.instances(self.state, agenda.arguments))
+            self.problem.limits.step(len(instances))
             rng.shuffle(instances)
             yield ((method, values) for values in instances)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import pairwise
 
+from metatree.errors import UserError
 from metatree_agents.planner.conditions import TRUE, Condition
 
 OBJECT = "object"
@@ -82,6 +83,8 @@ class Domain:
     """Compound tasks."""
     methods: list[Method] = field(default_factory=list)
     actions: dict[str, Action] = field(default_factory=dict)
+    assumed: dict[str, UserError] = field(default_factory=dict)
+    """Names of objects that problems have to declare, and what is wrong where one does not."""
     spelling: dict[str, str] = field(default_factory=dict)
     """Lower-cased names as they are written."""
 
