@@ -1,7 +1,9 @@
-"""Measure what durable agents cost: one durable step, many agents, and taking over those of a dead worker.
+"""Measure what planning costs, and durable agents: one durable step, many agents, taking over those of a dead worker.
 
-usage: python benchmarks/bench_planner.py [--agents 1000] [--folder DIR]
+usage: python benchmarks/bench_planner.py [--agents 1000] [--planning] [--folder DIR]
 
+planning   `plan` for a goal with so many sub-goals in order, each reading and changing one fact, and for so many
+           deliveries of four tasks each by one truck, in order and unordered
 step       one fenced append to a journal in a file, as an agent makes two for each task: with full synchronisation
            (survives a power failure) and relaxed (survives the end of the process); the median and the slowest of 100
 agents     agents of 10 tasks each, bodies that do nothing, driven by one process, with and without a blackboard
@@ -22,9 +24,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-from metatree_agents.planner import Agents, Domain
+from metatree_agents.planner import Agents, Domain, plan
+from metatree_agents.planner.facts import Facts
 from metatree_agents.planner.machine import MACHINE
+from metatree_agents.planner.network import TOP, Intent
 
 from metatree.kernel import Record
 from metatree.kernel.sqlite_journal import SqliteJournal
@@ -42,6 +47,49 @@ def chores() -> Domain:
     domain.rule("second()", subgoals=[("do", n) for n in range(5, 10)], order=False)
     domain.rule("all()", subgoals=["first()", "second()"])
     return domain
+
+
+def walk(count: int) -> tuple[Domain, dict[str, set[tuple[Any, ...]]]]:
+    """Return a domain with a goal of so many steps in order, and its facts."""
+    domain = Domain("walk")
+    domain.relation("at", 1)
+    domain.relation("next", 2)
+    domain.task("step(?n)", when="(and (next ?n ?m) (at ?n))", effect="(and (not (at ?n)) (at ?m))")
+    domain.rule("all()", subgoals=[("step", n) for n in range(count)])
+    return domain, {"at": {(0,)}, "next": {(n, n + 1) for n in range(count)}}
+
+
+def deliveries(count: int, *, order: bool) -> tuple[Domain, dict[str, set[tuple[Any, ...]]]]:
+    """Return a domain with a goal of so many deliveries by one truck, and its facts."""
+    domain = Domain("deliveries")
+    domain.relation("at", 2)
+    domain.task("move(?t, ?to)", when="(at ?t ?from)", effect="(and (not (at ?t ?from)) (at ?t ?to))")
+    domain.task(
+        "take(?p, ?t)", when="(and (at ?p ?x) (at ?t ?x))", effect="(and (not (at ?p ?x)) (at ?p ?t))"
+    )
+    domain.task(
+        "drop(?p, ?t)", when="(and (at ?p ?t) (at ?t ?x))", effect="(and (not (at ?p ?t)) (at ?p ?x))"
+    )
+    for goal in ("move", "take", "drop"):
+        domain.goal(goal, again=True)
+    domain.rule(
+        "deliver(?p, ?to)",
+        when="(at ?p ?from)",
+        subgoals=["move(truck, ?from)", "take(?p, truck)", "move(truck, ?to)", "drop(?p, truck)"],
+    )
+    domain.rule("all()", subgoals=[("deliver", f"p{n}", f"h{n % 7}") for n in range(count)], order=order)
+    return domain, {"at": {("truck", "depot"), *((f"p{n}", f"d{n % 5}") for n in range(count))}}
+
+
+def plan_s(made: tuple[Domain, dict[str, set[tuple[Any, ...]]]]) -> float:
+    """Return how long planning takes."""
+    domain, facts = made
+    began = time.perf_counter()
+    found = plan(domain.library, {TOP: Intent(TOP, ("all",))}, Facts(domain.library, facts))
+    took = time.perf_counter() - began
+    if found.ended != "planned":
+        raise SystemExit(f"planning ended as {found.ended}")
+    return took
 
 
 def stalling(folder: Path) -> Domain:
@@ -119,6 +167,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--agents", type=int, default=1000)
+    parser.add_argument("--planning", action="store_true", help="planning alone")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -131,6 +180,17 @@ def main() -> None:
         folder = Path(name)
         print("| | | bound |")
         print("|---|---|---|")
+        for count in (50, 100, 200, 400, 1000, 5000):
+            took = plan_s(walk(count))
+            print(
+                f"| {count:,} sub-goals in order | {took:.2f} s | {'5 s' if count == 5000 else '–'} |",
+                flush=True,
+            )
+        for count in (60, 120, 200, 1000):
+            took, loose = plan_s(deliveries(count, order=True)), plan_s(deliveries(count, order=False))
+            print(f"| {count:,} deliveries, in order and not | {took:.2f} s, {loose:.2f} s | – |", flush=True)
+        if arguments.planning:
+            return
         for synchronous, bound in (("FULL", 5.0), ("NORMAL", 0.1)):
             middle, slow = step_ms(folder, synchronous)
             word = "full synchronisation" if synchronous == "FULL" else "relaxed"

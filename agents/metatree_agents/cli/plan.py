@@ -16,6 +16,7 @@ from metatree_agents.cli.options import Debug, Json, given, path
 from metatree_agents.cli.planner_shapes import PlanShape, PlanStepShape
 
 if TYPE_CHECKING:
+    from metatree_agents.planner.hddl.limits import Limits
     from metatree_agents.planner.planning import Planned
 
 
@@ -37,7 +38,9 @@ def plan(
     ] = False,
     seconds: Annotated[
         float,
-        typer.Option("--seconds", min=0.001, metavar="S", help="Look for a plan for at most S seconds."),
+        typer.Option(
+            "--seconds", min=0.001, metavar="S", help="Take at most S seconds, checking the plan included."
+        ),
     ] = 60.0,
     seed: Annotated[
         int,
@@ -51,6 +54,10 @@ def plan(
             "--shorter", min=0.0, metavar="S", help="Spend S more seconds on a plan with fewer steps (HDDL)."
         ),
     ] = 0.0,
+    memory: Annotated[
+        int,
+        typer.Option("--memory", min=1, metavar="MB", help="Use at most MB megabytes for the search (HDDL)."),
+    ] = 1000,
     store: Store = None,
     json: Json = False,
     debug: Debug = False,
@@ -59,57 +66,68 @@ def plan(
 
     A plan for HDDL is printed in the format of IPC 2020, checked by a verifier of its own. Where the domain is
     partially ordered, lines before it say which steps wait for which others. Without a plan, the exit code is 1 when
-    there is none, 3 when the time was over.
+    there is none, 3 when a limit was reached: --seconds is for all of it, the check included.
 
     \b
     Example: metatree plan transport/domain.hddl transport/pfile01.hddl
     """
     if domain.suffix.lower() in (".toml", ".yaml", ".yml"):
         return _plan_goal(domain, problem, run, seconds, seed, store, json)
-    return _plan_hddl(domain, Path(problem), run, seconds, seed, shorter, store, json)
+    from metatree_agents.planner.hddl.limits import Limits
+
+    return _plan_hddl(domain, Path(problem), run, Limits(seconds, memory * 1e6), seed, shorter, store, json)
 
 
 def _plan_hddl(
     domain_file: Path,
     problem_file: Path,
     run: bool,
-    seconds: float,
+    limits: Limits,
     seed: int,
     shorter_s: float,
     store: Path | None,
     json: bool,
 ) -> int:
     from metatree_agents.planner.hddl.as_agent import as_agent
+    from metatree_agents.planner.hddl.limits import LimitReached
     from metatree_agents.planner.hddl.parse import read_domain, read_problem
     from metatree_agents.planner.hddl.plan import plan_lines
     from metatree_agents.planner.hddl.solve import solve
     from metatree_agents.planner.hddl.verify import verify_plan
 
     problem = read_problem(problem_file, read_domain(domain_file))
-    found = solve(problem, seconds=seconds, seed=seed, shorter_s=shorter_s)
-    made = found.plan
-    why = {"solved": "", "none": "there is no plan", "limit": f"no plan was found in {seconds:g} s"}[
-        found.ended
-    ]
+    found = solve(problem, limits, seed=seed, shorter_s=shorter_s)
+    made, ended = found.plan, found.ended
+    why = "there is no plan" if ended == "none" else ""
+    if found.reached is not None:
+        why = f"limit reached: no plan was found {limits.said(found.reached)}"
     lines: list[str] = []
     steps: list[PlanStepShape] = []
     if made is not None:
-        verify_plan(made, problem)
+        try:
+            verify_plan(made, problem, limits)
+        except LimitReached as exc:
+            made, ended = None, "limit"
+            why = f"limit reached: a plan was found, but it could not be checked {limits.said(exc.reason)}"
+    if made is not None:
         lines = list(plan_lines(made, problem))
         order = made.order
         if order is None:
             order = frozenset((index - 1, index) for index in range(1, len(made.steps)))
+        after: dict[int, list[int]] = {}
+        for first, second in order:
+            after.setdefault(second, []).append(first)
         steps = [
             PlanStepShape(
                 id=step.id,
                 name=problem.spelt(step.name),
                 arguments=[problem.spelt(one) for one in step.arguments],
-                after=sorted(a for a, b in order if b == step.id),
+                after=sorted(after.get(step.id, ())),
             )
             for step in made.steps
         ]
     shape = PlanShape(
-        ended=found.ended,
+        ended=ended,
         steps=steps,
         text="\n".join(lines),
         cost=float(len(steps)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -41,7 +41,7 @@ class Found:
 
 
 def candidates(
-    library: Library, goal: Goal, facts: Facts, *, supported: bool, struck: tuple[str, ...] = ()
+    library: Library, goal: Goal, facts: Facts, *, supported: Callable[[], bool], struck: tuple[str, ...] = ()
 ) -> Found:
     """Return the candidates for a goal.
 
@@ -49,7 +49,7 @@ def candidates(
         library: where the rules and tasks are.
         goal: name and arguments.
         facts: the state that is planned in.
-        supported: whether all support goals are complete, so that dynamic relations may be read.
+        supported: says whether all support goals are complete, so that dynamic relations may be read.
         struck: candidates that have failed.
     """
     found = Found()
@@ -61,7 +61,7 @@ def candidates(
         if head is None:
             found.out.append((action.name, "its goal does not match"))
             continue
-        if not supported and library.depends_on_dynamic(action.precondition):
+        if library.depends_on_dynamic(action.precondition) and not supported():
             candidate = Candidate(action, head, 0.0)
             if candidate.key in struck or action.name in struck:
                 found.out.append((candidate.key, "struck: it has failed"))

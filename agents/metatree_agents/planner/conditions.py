@@ -20,6 +20,9 @@ Binding = dict[str, Any]
 Atom = tuple[Any, ...]
 """Relation, then its arguments."""
 
+NUMERIC: Final = frozenset({"<", ">", "<=", ">=", "+", "-", "*", "/", "increase", "decrease", "assign"})
+"""What PDDL compares and changes numbers with."""
+
 TRUE: Final[Condition] = ("and",)
 FALSE: Final[Condition] = ("or",)
 
@@ -74,6 +77,9 @@ def parse_condition(
             return (head.text, bound, inner(rest[1]))
         case "=":
             needs(2)
+            for one in rest:
+                if isinstance(one, Group):
+                    raise reader.error(one, "`=` compares variables and constants: numbers are not supported")
             left, right = (name(reader.word(one, "a variable or a constant")) for one in rest)
             return ("=", left, right)
         case "sortof" | "sort":
@@ -82,6 +88,8 @@ def parse_condition(
                 raise reader.error(group, "expected `(sortof ?variable - type)`")
             return ("sortof", listed[0][0].text, listed[0][1][0].text)
         case _:
+            if head.text in NUMERIC:
+                raise reader.error(head, f"`{head.spelling}`: numbers are not supported in conditions")
             terms = tuple(name(reader.word(one, "a variable or a constant")) for one in rest)
             return ("atom", head.text, terms)
 

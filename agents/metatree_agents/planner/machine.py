@@ -268,16 +268,15 @@ class _Turn:
             state.repair = above.id
             state.put(above, status="failed", detail=f"{written_atom(intent.goal)}: {intent.detail}")
             return self._repaired()
+        gone = below | {intent.id}
+        kept = {
+            key: net.without(state.network, one, gone)
+            for key, one in state.network.items()
+            if key not in gone
+        }
         for key in below:
             del state.network[key]
-        gone = below | {intent.id}
-        for one in list(state.network.values()):
-            if gone & {*one.waits, *one.begun}:
-                state.put(
-                    one,
-                    waits=tuple(key for key in one.waits if key not in gone),
-                    begun=tuple(key for key in one.begun if key not in gone),
-                )
+        state.network.update(kept)
         opened = Intent(intent.id, intent.goal, intent.parent, intent.after, struck=struck)
         state.network[intent.id] = opened
         state.note("struck", self.now, opened, struck[-1])

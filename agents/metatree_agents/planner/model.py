@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal
 
 from metatree.errors import UserError
@@ -337,12 +338,14 @@ def sequence(count: int) -> tuple[tuple[int, int], ...]:
 
 
 def _circular(count: int, order: Sequence[tuple[int, int]]) -> bool:
-    left = set(range(count))
-    while True:
-        free = {one for one in left if not any(b == one and a in left for a, b in order)}
-        if not free:
-            return bool(left)
-        left -= free
+    sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(count), ()))
+    for before, behind in order:
+        sorter.add(behind, before)
+    try:
+        sorter.prepare()
+    except CycleError:
+        return True
+    return False
 
 
 _NOTHING: Any = object()

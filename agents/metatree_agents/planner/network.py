@@ -6,8 +6,8 @@ follows a goal waits for its intent, and a rule's sub-goals wait for the rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from metatree_agents.planner.conditions import TRUE, Condition, as_json, from_json
@@ -122,9 +122,50 @@ def ready(network: Network, intent: Intent) -> bool:
         return False
     if intent.parent is not None and network[intent.parent].status != "active":
         return False
-    return all(network[one].status in SETTLED for one in (*intent.after, *intent.waits)) and all(
-        network[one].status in ("active", *SETTLED) for one in intent.begun
-    )
+    return _over(network, (*intent.after, *intent.waits), intent.begun)
+
+
+def _over(network: Network, ends: Iterable[int], begun: Iterable[int]) -> bool:
+    """Say whether intents have ended, and others have begun.
+
+    One that was cancelled waited for others, for which nobody else may wait by name.
+    """
+    seen: set[int] = set()
+    for waiting, done in (([*begun], ("active", "complete")), ([*ends], ("complete",))):
+        while waiting:
+            one = network[waiting.pop()]
+            if one.status in done or one.id in seen:
+                continue
+            if one.status != "cancelled":
+                return False
+            seen.add(one.id)
+            for above in lineage(network, one):
+                if above.status in ("active", "complete"):
+                    break
+                waiting += (*above.after, *above.waits)
+                if any(network[key].status == "pending" for key in above.begun):
+                    return False
+    return True
+
+
+def without(network: Network, intent: Intent, gone: set[int]) -> Intent:
+    """Return an intent that waits for what those waited for that are gone, instead of for them."""
+    if gone.isdisjoint((*intent.waits, *intent.begun)):
+        return intent
+    waits, begun = set(intent.waits), set(intent.begun)
+    waiting = list(gone & (waits | begun))
+    seen = set(waiting)
+    while waiting:
+        for above in lineage(network, network[waiting.pop()]):
+            waits.update(above.after, above.waits)
+            begun.update(above.begun)
+            if above.id not in gone and above.status == "pending":
+                begun.add(above.id)
+            more = [key for key in (*above.after, *above.waits, *above.begun) if key in gone - seen]
+            seen.update(more)
+            waiting += more
+    left = {key for key in waits - gone if network[key].status != "complete"}
+    return replace(intent, waits=tuple(sorted(left)), begun=tuple(sorted(begun - gone)))
 
 
 def descendants(network: Network, above: int) -> set[int]:

@@ -4,9 +4,8 @@
           ▲                                                  ├─ only potential: defer it, and what follows it
           └──────────── undo, and the next candidate ◄───────┴─ neither: it fails
 
-Each place of the search is a network of its own, so undoing is going back to an older place. A place whose open goals,
-order and facts were met before is not entered twice. A goal that comes up again below itself while no fact has changed
-is a loop.
+The network is changed in place, and a trail takes the changes back. A place whose open goals, order and facts were met
+before is not entered again. A goal that comes up again below itself while no fact has changed is a loop.
 
 Source: Nau et al. 2003 (SHOP2) for ordered decomposition with partial order; deferring goals until what they depend on
 can be read live makes planning and acting take turns.
@@ -17,24 +16,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from typing import Any, Final, Literal
 
 from metatree.errors import UserError
-from metatree_agents.planner.candidates import Candidate, candidates
+from metatree_agents.planner.agenda import Agenda
+from metatree_agents.planner.candidates import Candidate, Found, candidates
 from metatree_agents.planner.conditions import is_variable, substituted, written_atom
 from metatree_agents.planner.facts import Facts
-from metatree_agents.planner.interference import Effects, ordered
+from metatree_agents.planner.interference import Effects, Interference
 from metatree_agents.planner.model import RESULT, Goal, Library
-from metatree_agents.planner.network import (
-    Intent,
-    Network,
-    candidate_key,
-    lineage,
-    planned,
-    supported,
-    supports,
-)
+from metatree_agents.planner.network import Intent, Network, candidate_key, lineage
+from metatree_agents.planner.trail import Trail
 
 Order = Callable[[Goal, Sequence[Candidate]], Sequence[Candidate]]
 """Puts candidates of equal cost into an order."""
@@ -128,17 +122,6 @@ def plan(
     return search.run(network, facts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    network: Mapping[int, Intent]
-    agenda: tuple[int, ...]
-    """Goals without an intent, the next first."""
-    facts: Facts
-    cost: float
-    loops: Mapping[int, tuple[Any, ...]]
-    """Rule intent -> its goal and the facts that it was planned in."""
-
-
 class _Search:
     def __init__(
         self,
@@ -161,9 +144,16 @@ class _Search:
         self.order = order
         self.expand = expand
         self.clock = clock
+        self.trail = Trail()
         self.considered: dict[int, list[Considered]] = {}
         self.failed: tuple[int, str] | None = None
         self.next_id = 0
+        self.loops: dict[int, tuple[Goal, int]] = {}
+        """Rule intent -> its goal, and what tells the facts that it was planned in."""
+        self.now: dict[str, Any] = {}
+        """`facts`, `cost`, and the `number` of the last intent."""
+        self.visited: dict[Any, dict[Any, float] | None] = {}
+        self.live: dict[str, bool] = {}
 
     def run(self, network: Network, facts: Facts) -> Planned:
         deadline = self.clock() + self.limits.seconds
@@ -174,49 +164,47 @@ class _Search:
         )
         for one in going_on:
             facts = facts.changed(self._static(one.effects))
-        start = {
-            key: replace(one, status="open") if one.status == "deferred" else one
-            for key, one in network.items()
-        }
-        agenda = tuple(sorted(key for key, one in start.items() if one.status == "open"))
-        stack = [iter([_Place(start, agenda, facts, 0.0, {})])]
-        visited: dict[Any, float] = {}
-        best: _Place | None = None
-        nodes, ended = 0, "failed"
+        number = max((one.number for one in network.values()), default=0)
+        self.now = {"facts": facts, "cost": 0.0, "number": number}
+        trail = self.trail
+        self.agenda = Agenda(network, trail)
+        self.interference = Interference(self.library, self.agenda, trail)
+        self.agenda.begin()
+        stack = [(iter([None]), trail.mark())]
+        best: dict[int, Intent] | None = None
+        least, nodes, ended = float("inf"), 0, "failed"
         while stack:
-            place = next(stack[-1], None)
-            if place is None:
+            ways, mark = stack[-1]
+            trail.undo(mark)
+            if next(ways, _END) is _END:
                 stack.pop()
                 continue
             nodes += 1
             if nodes > self.limits.nodes or (nodes % _CLOCK_EVERY == 0 and self.clock() > deadline):
                 ended = "limit"
                 break
-            if best is not None and place.cost >= best.cost:
+            if self.now["cost"] >= least:
                 continue
-            if all(place.network[key].status == "deferred" for key in place.agenda):
-                best = place
+            if not self.agenda.counts["open"]:
+                best, least = dict(self.agenda.network), self.now["cost"]
                 if self.least_cost:
                     continue
                 break
-            if self.failed is not None or self.least_cost:  # before, no place can come up again
-                mark = self._mark(place)
-                if mark in visited and visited[mark] <= place.cost:
-                    continue
-                visited[mark] = place.cost
-            stack.append(self._following(place))
+            # Before anything has failed no place can come up again.
+            if (self.failed is not None or self.least_cost) and self._was_met():
+                continue
+            stack.append((self._following(), trail.mark()))
         thought = self.considered.values()
         if best is None:
             said = [one for listed in thought for one in listed]
             return Planned(ended, dict(network), 0.0, nodes, self.failed, said)  # type: ignore[arg-type]
-        chosen = {one.id: one for one in best.network.values()}
         said = [
-            replace(one, verdict="chosen") if _was_chosen(chosen.get(one.intent), one) else one
+            replace(one, verdict="chosen") if _was_chosen(best.get(one.intent), one) else one
             for listed in thought
             for one in listed
-            if one.intent in chosen
+            if one.intent in best
         ]
-        return Planned("planned", dict(best.network), best.cost, nodes, None, said)
+        return Planned("planned", best, least, nodes, None, said)
 
     def _static(self, effects: Effects) -> Effects:
         """Return the effects that planning may project."""
@@ -224,82 +212,40 @@ class _Search:
 
     # Choosing a goal ----------------------------------------------------------------------------------------------
 
-    def _available(self, place: _Place) -> Iterator[Intent]:
-        """Yield open goals all of whose predecessors are planned, next first."""
-        network = place.network
-        for key in place.agenda:
-            goal = network[key]
-            if goal.status == "open" and all(
-                self._settled(place, before) for before in supports(network, goal)
-            ):
-                yield goal
-
-    def _settled(self, place: _Place, key: int) -> bool:
-        """Say whether a goal and all below it are planned."""
-        if not planned(place.network[key]):
-            return False
-        return not any(
-            key in (above.id for above in lineage(place.network, place.network[waiting]))
-            for waiting in place.agenda
-        )
-
-    def _following(self, place: _Place) -> Iterator[_Place]:
-        place = self._deferred(place)
-        if all(place.network[key].status == "deferred" for key in place.agenda):
-            yield place
-            return
-        for goal in self._available(place):
-            if self._is_done(place, goal):
-                yield self._nothing(place, goal)
+    def _following(self) -> Iterator[None]:
+        """Make one change after the other that leads on from here; each finds things as they were here."""
+        for goal in self.agenda.next():
+            if self._is_done(goal):
+                self._nothing(goal)
+                yield
                 return
             found = candidates(
                 self.library,
                 goal.goal,
-                place.facts,
-                supported=supported(place.network, goal),
+                self.now["facts"],
+                supported=partial(self.agenda.supported, goal),
                 struck=goal.struck,
             )
             self._note(goal, found)
             if not found.eligible:
                 if found.potential:
-                    yield self._defer(place, goal)
+                    self.agenda.defer(goal)
+                    yield
                     return
                 why = "; ".join(f"{name}: {reason}" for name, reason in found.out)
                 self.failed = (goal.id, f"no candidate for {written_atom(goal.goal)}: {why}")
             else:
                 for candidate in self._ordered(goal, found.eligible):
-                    following = self._chosen(place, goal, candidate)
-                    if following is not None:
-                        yield following
+                    if self._chosen(goal, candidate):
+                        yield
             if not self.interleave:
                 return
 
-    def _deferred(self, place: _Place) -> _Place:
-        """Defer the goals that follow a deferred one."""
-        network = dict(place.network)
-        waiting = {key for key in place.agenda if network[key].status == "deferred"}
-        changed = False
-        for key in place.agenda:
-            goal = network[key]
-            if goal.status != "open":
-                continue
-            before = supports(network, goal)
-            if any(above.id in before for one in waiting for above in lineage(network, network[one])):
-                network[key] = replace(goal, status="deferred")
-                waiting.add(key)
-                changed = True
-        return replace(place, network=network) if changed else place
-
-    def _defer(self, place: _Place, goal: Intent) -> _Place:
-        return replace(place, network={**place.network, goal.id: replace(goal, status="deferred")})
-
-    def _is_done(self, place: _Place, goal: Intent) -> bool:
+    def _is_done(self, goal: Intent) -> bool:
         """Say whether a goal is complete already, or will be when its turn comes."""
         if goal.goal[0] in self.library.again or goal.parent is None:
             return False
-        if goal.goal in self.done:
-            return True
-        return any(place.network[one].goal == goal.goal for one in supports(place.network, goal))
+        return goal.goal in self.done or self.agenda.is_asked_before(goal)
 
     def _ordered(self, goal: Intent, eligible: list[Candidate]) -> list[Candidate]:
         """Return candidates, the cheapest first, those of equal cost as they are drawn or as the router wants."""
@@ -314,7 +260,7 @@ class _Search:
             ordered += self.order(goal.goal, equal) if len(equal) > 1 else equal
         return ordered
 
-    def _note(self, goal: Intent, found: Any) -> None:
+    def _note(self, goal: Intent, found: Found) -> None:
         self.considered[goal.id] = [
             *(Considered(goal.goal, goal.id, c.key, "eligible", f"cost {c.cost:g}") for c in found.eligible),
             *(
@@ -329,13 +275,14 @@ class _Search:
 
     # Choosing a candidate -----------------------------------------------------------------------------------------
 
-    def _nothing(self, place: _Place, goal: Intent) -> _Place:
-        intent = replace(goal, status="pending", kind="nothing", number=self._number(place))
-        agenda = tuple(key for key in place.agenda if key != goal.id)
-        return replace(place, network={**place.network, goal.id: intent}, agenda=agenda)
+    def _nothing(self, goal: Intent) -> None:
+        self.agenda.plan(replace(goal, status="pending", kind="nothing", number=self._number()))
 
-    def _chosen(self, place: _Place, goal: Intent, candidate: Candidate) -> _Place | None:
+    def _chosen(self, goal: Intent, candidate: Candidate) -> bool:
+        """Choose a candidate for a goal; False where that leads nowhere, and nothing is changed."""
         action, binding = candidate.action, candidate.binding
+        if action.name not in self.live:
+            self.live[action.name] = self.library.depends_on_dynamic(action.precondition)
         intent = replace(
             goal,
             status="pending",
@@ -343,50 +290,49 @@ class _Search:
             action=action.name,
             binding=tuple(binding.items()),
             precondition=substituted(action.precondition, binding),
-            live=self.library.depends_on_dynamic(action.precondition),
+            live=self.live[action.name],
+            effects=tuple(
+                (adds, relation, tuple(_value(term, binding) for term in terms))
+                for adds, relation, terms in action.effects
+            ),
             cost=candidate.cost,
-            number=self._number(place),
+            number=self.now["number"] + 1,
         )
-        if action.kind == "task":
-            return self._with_task(place, intent, candidate)
-        return self._with_rule(place, intent, candidate)
+        subgoals = self._subgoals(intent, candidate) if action.kind == "rule" else ()
+        if subgoals is None:
+            return False
+        self._number()
+        self.trail.put(self.now, "cost", self.now["cost"] + candidate.cost)
+        if intent.effects:
+            self.trail.put(self.now, "facts", self.now["facts"].changed(self._static(intent.effects)))
+        self.interference.plan(intent, subgoals)
+        return True
 
-    def _number(self, place: _Place) -> int:
-        return 1 + max((one.number for one in place.network.values()), default=0)
+    def _number(self) -> int:
+        self.trail.put(self.now, "number", self.now["number"] + 1)
+        return int(self.now["number"])
 
-    def _with_task(self, place: _Place, intent: Intent, candidate: Candidate) -> _Place:
-        effects = tuple(
-            (adds, relation, tuple(_value(term, candidate.binding) for term in terms))
-            for adds, relation, terms in candidate.action.effects
-        )
-        intent = replace(intent, effects=effects)
-        intent = ordered(self.library, place.network, intent)
-        agenda = tuple(key for key in place.agenda if key != intent.id)
-        facts = place.facts.changed(self._static(effects))
-        network = {**place.network, intent.id: intent}
-        return _Place(network, agenda, facts, place.cost + candidate.cost, place.loops)
-
-    def _with_rule(self, place: _Place, intent: Intent, candidate: Candidate) -> _Place | None:
-        mark = (intent.goal, place.facts.key())
-        above = list(lineage(place.network, intent))
+    def _subgoals(self, intent: Intent, candidate: Candidate) -> Sequence[Intent] | None:
+        """Return the goals of a rule; None where it is too deep, or comes to itself."""
+        mark = (intent.goal, self.now["facts"].key())
+        above = list(lineage(self.agenda.network, intent))
         if len(above) > self.limits.depth:
             self.failed = (intent.id, f"{written_atom(intent.goal)} is over {self.limits.depth} rules deep")
             return None
-        if any(place.loops.get(one.id) == mark for one in above[1:]):
+        if any(self.loops.get(one.id) == mark for one in above[1:]):
             self.failed = (intent.id, f"{written_atom(intent.goal)} comes to itself and nothing has changed")
             return None
-        goals, order = self._expanded(candidate, place.facts)
+        goals, order = self._expanded(candidate, self.now["facts"])
         first = self.next_id + 1
         self.next_id += len(goals)
-        intent = ordered(self.library, place.network, intent)
-        network = {**place.network, intent.id: intent}
-        for index, goal in enumerate(goals):
-            after = tuple(first + before for before, behind in order if behind == index)
-            network[first + index] = Intent(first + index, goal, intent.id, after)
-        made = tuple(range(first, first + len(goals)))
-        agenda = (*made, *(key for key in place.agenda if key != intent.id))
-        loops = {**place.loops, intent.id: mark}
-        return _Place(network, agenda, place.facts, place.cost + candidate.cost, loops)
+        after: dict[int, list[int]] = {}
+        for before, behind in order:
+            after.setdefault(behind, []).append(first + before)
+        self.trail.put(self.loops, intent.id, mark)
+        return [
+            Intent(first + index, goal, intent.id, tuple(after.get(index, ())))
+            for index, goal in enumerate(goals)
+        ]
 
     def _expanded(
         self, candidate: Candidate, facts: Facts
@@ -401,31 +347,73 @@ class _Search:
             (goal[0], *(_value(term, candidate.binding) for term in goal[1:])) for goal in action.subgoals
         ], action.order
 
-    # Places that were met before ---------------------------------------------------------------------------------
+    # Places that were met before ----------------------------------------------------------------------------------
 
-    def _mark(self, place: _Place) -> Any:
+    def _was_met(self) -> bool:
+        """Say whether a place like this one was met before, at no higher cost.
+
+        What tells places from each other takes as long as there are goals, so it is gathered only from the second of
+        those that the facts and the goals alone do not tell apart.
+        """
+        likely = (self.now["facts"].key(), self.agenda.counts["rest"])
+        if likely not in self.visited:
+            self.visited[likely] = None
+            return False
+        met = self.visited[likely]
+        if met is None:
+            met = self.visited[likely] = {}
+        mark = self._mark()
+        if met.get(mark, float("inf")) <= self.now["cost"]:
+            return True
+        met[mark] = self.now["cost"]
+        return False
+
+    def _mark(self) -> Any:
         """Return what tells the rest of the work from here from that at other places."""
-        index = {key: number for number, key in enumerate(place.agenda)}
-        facts = place.facts.key()
+        agenda, facts = self.agenda, self.now["facts"].key()
+        network = agenda.network
+        names: dict[int, int] = {}
+        for key in sorted(agenda.waiting, key=agenda.waiting.__getitem__):
+            for one in lineage(network, network[key]):
+                if one.id in names:
+                    break
+                names[one.id] = len(names)
         rest = []
-        for key in place.agenda:
-            goal = place.network[key]
-            before = supports(place.network, goal)
-            waits = frozenset(
-                number
-                for other, number in index.items()
-                if other != key and before & {one.id for one in lineage(place.network, place.network[other])}
+        for key in names:
+            one = network[key]
+            said = self.loops.get(key)
+            waits, earlier = self._waits(one, names)
+            rest.append(
+                (
+                    one.parent if one.parent is None else names[one.parent],
+                    (one.goal, one.status, one.struck) if key in agenda.waiting else None,
+                    said[0] if said is not None and said[1] == facts else None,
+                    waits,
+                    earlier,
+                    all(other in agenda.finished for other in one.after),
+                )
             )
-            above = frozenset(
-                mark[0]
-                for one in lineage(place.network, goal)
-                if (mark := place.loops.get(one.id)) is not None and mark[1] == facts
-            )
-            earlier = frozenset(place.network[one].goal for one in before)
-            open_before = any(place.network[one].status != "complete" for one in before)
-            depth = sum(1 for _ in lineage(place.network, goal))
-            rest.append((goal.goal, goal.status, goal.struck, waits, above, earlier, open_before, depth))
         return facts, tuple(rest)
+
+    def _waits(self, goal: Intent, names: Mapping[int, int]) -> tuple[frozenset[int], frozenset[Goal]]:
+        """Return what a goal waits for among those that have names, and the goals that need not be asked for again."""
+        network = self.agenda.network
+        waits, earlier = set(), set()
+        waiting, seen = list(goal.after), set(goal.after)
+        while waiting:
+            one = network[waiting.pop()]
+            if one.goal[0] not in self.library.again:
+                earlier.add(one.goal)
+            if one.id in names:
+                waits.add(names[one.id])
+            else:
+                more = [before for before in one.after if before not in seen]
+                seen.update(more)
+                waiting += more
+        return frozenset(waits), frozenset(earlier)
+
+
+_END: Final = object()
 
 
 def _value(term: Any, binding: Mapping[str, Any]) -> Any:

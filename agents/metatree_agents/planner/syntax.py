@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from metatree.errors import UserError
+
+MAX_DEPTH: Final = 60
+"""Parentheses inside one another; conditions are compiled to Python, which reads 200."""
 
 
 class PlannerSyntaxError(UserError):
@@ -70,12 +74,19 @@ def read(text: str, source: str = "") -> list[Expression]:
     """Return the expressions of a text.
 
     Raises:
-        PlannerSyntaxError: a parenthesis is missing or too many.
+        PlannerSyntaxError: a parenthesis is missing or too many, or too many are inside one another.
     """
     stack: list[tuple[Word | None, list[Expression]]] = [(None, [])]
     for word in words_of(text, source):
         if word.text == "(":
             stack.append((word, []))
+            if len(stack) > MAX_DEPTH:
+                raise PlannerSyntaxError(
+                    f"this is inside {MAX_DEPTH} other parentheses: take it apart, or leave needless ones out",
+                    line=word.line,
+                    column=word.column,
+                    source=source,
+                )
         elif word.text == ")":
             opened, items = stack.pop()
             if opened is None:

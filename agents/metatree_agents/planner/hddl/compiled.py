@@ -7,8 +7,9 @@ relation that actions change; relations that none changes are constants with ind
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from metatree_agents.planner.conditions import Condition, flat, free_variables, is_variable
@@ -22,6 +23,7 @@ from metatree_agents.planner.hddl.language import (
     closure,
     linear,
 )
+from metatree_agents.planner.hddl.limits import Limits
 from metatree_agents.planner.hddl.pullup import Literal, PullUp, literals
 
 Arguments = tuple[int, ...]
@@ -75,17 +77,23 @@ class Compiled:
     top: CompiledMethod
     """The initial network, as the only method of a task without arguments."""
     goal: Callable[[State], bool]
+    limits: Limits
     numbers: dict[str, int] = field(default_factory=dict)
     """Object -> number."""
 
 
 TOP = "__top"
 
+_LOOPS = 15
+"""Loops inside one another in one function."""
 
-def compile_problem(problem: Problem, *, pull: bool = True) -> Compiled:
+
+def compile_problem(problem: Problem, limits: Limits | None = None, *, pull: bool = True) -> Compiled:
     """Compile a problem.
 
     Args:
+        problem: as `read_problem` gives it.
+        limits: are looked at inside the loops that find a method's instances, too.
         pull: whether a method's instances meet the preconditions pulled up from its subtasks, too, which is right
             where a method's subtasks are done without others in between.
     """
@@ -93,11 +101,12 @@ def compile_problem(problem: Problem, *, pull: bool = True) -> Compiled:
         TOP, problem.parameters, TOP, (), problem.constraints, problem.subtasks, problem.order, -1
     )
     knowledge = PullUp(problem)
-    return _Compiler(problem, knowledge, pull=pull).compile(method)
+    return _Compiler(problem, knowledge, limits or Limits(), pull=pull).compile(method)
 
 
 class _Compiler:
-    def __init__(self, problem: Problem, knowledge: PullUp, *, pull: bool) -> None:
+    def __init__(self, problem: Problem, knowledge: PullUp, limits: Limits, *, pull: bool) -> None:
+        self.limits = limits
         self.problem = problem
         self.pull = pull
         self.knowledge = knowledge
@@ -109,7 +118,7 @@ class _Compiler:
         self.fluent = {name: index for index, name in enumerate(self.fluents)}
         self.tasks = [*domain.actions, *domain.tasks]
         self.task = {name: index for index, name in enumerate(self.tasks)}
-        self.space: dict[str, Any] = {}
+        self.space: dict[str, Any] = {"look": limits.step, "product": product}
         self.names: dict[Any, str] = {}
         self.static: dict[str, set[Arguments]] = {n: set() for n in domain.predicates if n not in changed}
         self.initial: State = [set() for _ in self.fluents]
@@ -144,6 +153,7 @@ class _Compiler:
             methods,
             first,
             goal,
+            self.limits,
             self.number,
         )
 
@@ -198,17 +208,26 @@ class _Compiler:
                 left, right = (self._expression(one, known, state) for one in condition[1:])
                 return f"((not {left}) or {right})"
             case "forall" | "exists":
-                inner, loops = dict(known), []
-                for name, types in condition[1]:
-                    inner[name] = f"q{len(inner)}_"
-                    values = self._constant("T_", self._values(Variable(name, types or (OBJECT,))))
-                    loops.append(f"for {inner[name]} in {values}")
+                inner = dict(known)
+                loop = self._over([Variable(name, types or (OBJECT,)) for name, types in condition[1]], inner)
                 function = "all" if condition[0] == "forall" else "any"
-                return f"{function}({self._expression(condition[2], inner, state)} {' '.join(loops)})"
+                return f"{function}({self._expression(condition[2], inner, state)} {loop})"
             case _:
                 parts = [self._expression(one, known, state) for one in condition[1:]]
                 empty = "True" if condition[0] == "and" else "False"
                 return f"({f' {condition[0]} '.join(parts)})" if parts else empty
+
+    def _over(self, variables: Sequence[Variable], known: dict[str, str]) -> str:
+        """Return a loop over all values of variables, which are known in it; one, for Python nests twenty at most."""
+        names: list[str] = []
+        ranges: list[str] = []
+        for variable in variables:
+            known[variable.name] = f"q{len(known)}_{len(names)}"
+            names.append(known[variable.name])
+            ranges.append(self._constant("T_", self._values(variable)))
+        if len(names) == 1:
+            return f"for {names[0]} in {ranges[0]}"
+        return f"for ({''.join(name + ', ' for name in names)}) in product({', '.join(ranges)})"
 
     # Actions ----------------------------------------------------------------------------------------------------
 
@@ -223,12 +242,9 @@ class _Compiler:
         body = ["add, delete = [], []"]
         for effect in action.effects:
             inner, indent = dict(known), ""
-            for variable in effect.bound:
-                inner[variable.name] = f"b{len(inner)}_"
-                body.append(
-                    f"{indent}for {inner[variable.name]} in {self._constant('T_', self._values(variable))}:"
-                )
-                indent += "    "
+            if effect.bound:
+                body += [f"{self._over(effect.bound, inner)}:", "    look()"]
+                indent = "    "
             if effect.when != ("and",):
                 body.append(f"{indent}if {self._expression(effect.when, inner, 'F')}:")
                 indent += "    "
@@ -277,7 +293,9 @@ class _Compiler:
                 if is_variable(term):
                     values[term] &= allowed
         known: dict[str, str] = {}
-        body, indent = [], ""
+        functions: list[tuple[str, list[str]]] = [("F, a", [])]
+        """Parameters and body of each function, the first one calls the second and so on."""
+        body, indent = functions[0][1], ""
         for n, term in enumerate(method.task_terms):
             if not is_variable(term):
                 body.append(f"if a[{n}] != {self.number[term]}: return")
@@ -317,6 +335,16 @@ class _Compiler:
             unbound = [name for name in values if name not in known]
             if not unbound:
                 break
+            if indent:
+                body.append(f"{indent}look()")
+            if (
+                len(indent) >= 4 * _LOOPS
+            ):  # Python nests twenty at most: the others come in a function of their own
+                handed = ", ".join(["F", "a", *known.values()])
+                number = len(functions)
+                body.append(f"{indent}yield from rest{number}({handed})")
+                functions.append((handed, []))
+                body, indent = functions[-1][1], ""
             if joins:
                 join = min(joins, key=lambda j: self._size(j, known))
                 joins.remove(join)
@@ -330,7 +358,13 @@ class _Compiler:
                 indent += "    "
             settle()
         body.append(f"{indent}yield {self._tuple(tuple(v.name for v in method.parameters), known)}")
-        return self._function("instances", ["F", "a"], body)
+        source = [f"def rest{n}({handed}):" for n, (handed, _) in enumerate(functions)]
+        lines = []
+        for head, (_, inner) in zip(source, functions, strict=True):
+            lines += [head, *("    " + line for line in inner)]
+        if len(functions) == 1:
+            return self._function("instances", ["F", "a"], body)
+        return self._function("instances", ["F", "a"], [*lines, "return rest0(F, a)"])
 
     def _allowed(self, task: str) -> list[frozenset[int]]:
         domain = self.problem.domain

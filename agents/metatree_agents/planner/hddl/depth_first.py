@@ -2,8 +2,8 @@
 
 Methods are tried cheapest first, and only those whose pulled-up preconditions hold. Where a network leaves an order
 open, one is chosen, at random from the second run on. A pair of state and remaining tasks is visited once, and a task
-is not decomposed into itself before anything has changed. A run that has looked at its share of nodes is given up, and
-the next one draws its choices at random.
+is not decomposed into itself before anything has changed. A run that has come to its share of dead ends is given up,
+and the next one draws its choices at random.
 
 Source: Nau et al. 1999 (SHOP); restarts after Gomes, Selman, Kautz 1998; loop detection after HyperTensioN
 (see pullup).
@@ -11,8 +11,7 @@ Source: Nau et al. 1999 (SHOP); restarts after Gomes, Selman, Kautz 1998; loop d
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from random import Random
@@ -21,14 +20,11 @@ from typing import Any
 from metatree_agents.planner.hddl.compiled import Arguments, Change, Compiled, CompiledMethod, State
 from metatree_agents.planner.hddl.plan import Decomposition, HtnPlan, Step
 
-_CLOCK_EVERY = 1024
-"""Nodes between two looks at the clock."""
-
 
 class Agenda:
     """The tasks that remain, first things first; shared by all searches that have the same rest."""
 
-    __slots__ = ("above", "arguments", "hash", "id", "rest", "steps", "task")
+    __slots__ = ("above", "arguments", "hash", "id", "rest", "salt", "steps", "task")
 
     def __init__(
         self,
@@ -38,6 +34,7 @@ class Agenda:
         rest: Agenda | None,
         above: Above | None,
         steps: float = 0.0,
+        salt: int = 0,
     ) -> None:
         self.task = task
         self.arguments = arguments
@@ -46,19 +43,27 @@ class Agenda:
         self.above = above
         self.steps: float = steps if rest is None else steps + rest.steps
         """A lower bound on the actions that remain."""
-        self.hash: int = hash((task, arguments, rest.hash if rest is not None else 0))
+        self.salt = salt
+        """Tells what is looked at anew, deeper, from what was looked at before."""
+        self.hash: int = hash((task, arguments, salt, rest.hash if rest is not None else 0))
 
 
 class Above:
     """The decompositions above a task, nearest first."""
 
-    __slots__ = ("above", "arguments", "state", "task")
+    __slots__ = ("above", "arguments", "cut", "deep", "looked_at", "state", "task")
 
     def __init__(self, task: int, arguments: Arguments, state: int, above: Above | None) -> None:
         self.task = task
         self.arguments = arguments
         self.state = state
         self.above = above
+        self.looked_at: dict[Arguments, int] = {}
+        """With what arguments the same task was looked at below this one, in one state, and how deep."""
+        self.deep = 1
+        """How deep it may be."""
+        self.cut = False
+        """Whether it was to be deeper somewhere."""
 
 
 @dataclass(slots=True)
@@ -76,46 +81,46 @@ class Searched:
 def search(
     problem: Compiled,
     *,
-    nodes: int,
-    deadline: float,
+    dead_ends: int,
     rng: Random | None = None,
+    once: bool = False,
     max_depth: int = 100_000,
     fewer_than: int | None = None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> Searched:
-    """Search once.
+    """Search once; raises LimitReached at the problem's limits.
 
     Args:
         problem: what `compile_problem` made.
-        nodes: how many to look at before giving up.
-        deadline: by `clock`.
+        dead_ends: how many to come to before giving up. They are counted anew whenever fewer actions than ever remain,
+            as far as one knows: a large problem has more of everything.
         rng: draws the order of methods, of their instances and of unordered tasks; None for the written order.
-        max_depth: longest path from the root.
+        once: look only once at a task that recursion comes to in one state, by whatever way, and at what is near
+            first: a short path through a graph is found in the time that the graph takes, but ways that differ in what
+            follows are left out.
+        max_depth: longest path from the root, or from the last node where fewer actions than ever remained.
         fewer_than: look only for plans with fewer steps.
     """
-    return _Run(problem, nodes, deadline, rng, max_depth, fewer_than, clock).search()
+    return _Run(problem, dead_ends, rng, once, max_depth, fewer_than).search()
 
 
 class _Run:
     def __init__(
         self,
         problem: Compiled,
-        nodes: int,
-        deadline: float,
+        dead_ends: int,
         rng: Random | None,
+        once: bool,
         max_depth: int,
         fewer_than: int | None,
-        clock: Callable[[], float],
     ) -> None:
         self.problem = problem
-        self.nodes = nodes
-        self.deadline = deadline
+        self.dead_ends = dead_ends
         self.rng = rng
+        self.once = once
         self.max_depth = max_depth
         self.fewer_than = fewer_than
         self.done = 0
         """Steps on the trail."""
-        self.clock = clock
         self.state: State = [set(facts) for facts in problem.initial]
         self.hash = 0
         self.ids = 0
@@ -131,7 +136,8 @@ class _Run:
         problem = self.problem
         visited: dict[tuple[int, int], int] = {}
         bound = self.fewer_than
-        seen, actions, methods = 0, problem.actions, problem.methods
+        seen, dead, actions, methods = 0, 0, problem.actions, problem.methods
+        look, least, base = problem.limits.step, float("inf"), 0
         agenda: Agenda | None = Agenda(-1, (), 0, None, None)
         # Each frame: the ways that remain, the length of the trail, what to undo.
         frames: list[tuple[Iterator[Any], int, list[Change], list[Change], int]] = []
@@ -139,10 +145,7 @@ class _Run:
         while True:
             alternatives: Iterator[Any] | None = None
             seen += 1
-            if seen % _CLOCK_EVERY == 0 and self.clock() > self.deadline:
-                return Searched(None, seen, False, False)
-            if seen > self.nodes:
-                return Searched(None, seen, False, False)
+            look()
             if bound is not None and self.done + (0 if agenda is None else agenda.steps) >= bound:
                 pass
             elif agenda is None:
@@ -165,6 +168,9 @@ class _Run:
                             trail.append(("step", agenda.id, agenda.task, agenda.arguments))
                             self.done += 1
                             agenda = agenda.rest
+                            remain = 0.0 if agenda is None else agenda.steps
+                            if remain < least:
+                                least, dead, base = remain, 0, len(frames)
                             continue
                     elif self._repeats(agenda):
                         self.pruned = True
@@ -172,10 +178,13 @@ class _Run:
                         alternatives = self._ways(
                             agenda, methods[agenda.task] if agenda.task >= 0 else [problem.top]
                         )
-            if alternatives is not None and len(frames) < self.max_depth:
+            if alternatives is not None and len(frames) < base + self.max_depth:
                 frames.append((alternatives, len(trail), [], [], self.hash))
-            elif alternatives is not None:
-                self.pruned = True
+            else:
+                self.pruned = self.pruned or alternatives is not None
+                dead += 1
+                if dead > self.dead_ends:
+                    return Searched(None, seen, False, False)
             # The next way of the newest frame that has one.
             while frames:
                 ways, length, added, deleted, before = frames[-1]
@@ -196,6 +205,17 @@ class _Run:
                 return Searched(None, seen, True, not self.pruned)
 
     def _ways(self, agenda: Agenda, methods: list[CompiledMethod]) -> Iterator[Agenda | None]:
+        above = Above(agenda.task, agenda.arguments, self.hash, agenda.above)
+        while True:
+            yield from self._decomposed(agenda, methods, above)
+            if not above.cut:
+                return
+            above.cut, above.deep = False, above.deep * 2
+            above.looked_at.clear()
+
+    def _decomposed(
+        self, agenda: Agenda, methods: list[CompiledMethod], above: Above
+    ) -> Iterator[Agenda | None]:
         rng, state = self.rng, self.state
         if rng is None:
             found: Any = (
@@ -203,7 +223,7 @@ class _Run:
             )
         else:
             found = chain.from_iterable(self._shuffled(agenda, methods, rng))
-        above = Above(agenda.task, agenda.arguments, self.hash, agenda.above)
+        salt = above.deep if above.deep > 1 else agenda.salt
         for method, values in found:
             rest = agenda.rest
             order = method.order if rng is None or method.total else _random_order(method, rng)
@@ -212,7 +232,7 @@ class _Run:
             for index in reversed(order):
                 task, places = method.subtasks[index]
                 arguments = tuple(values[p] if p >= 0 else -1 - p for p in places)
-                rest = Agenda(task, arguments, ids[index], rest, above, self.steps[task])
+                rest = Agenda(task, arguments, ids[index], rest, above, self.steps[task], salt)
             self.trail.append(("method", agenda.id, agenda, method, values, tuple(ids)))
             yield rest
 
@@ -221,16 +241,27 @@ class _Run:
         order = sorted(methods, key=lambda method: method.steps + rng.random() * 2.0)
         for method in order:
             instances = list(method.instances(self.state, agenda.arguments))
+            self.problem.limits.step(len(instances))
             rng.shuffle(instances)
             yield ((method, values) for values in instances)
 
     def _repeats(self, agenda: Agenda) -> bool:
-        """Say whether this task is being decomposed already, and nothing has changed since."""
-        above, state = agenda.above, self.hash
+        """Say whether this task is being decomposed, or was for the same purpose, and nothing has changed since."""
+        above, state, root, deep = agenda.above, self.hash, None, 0
         while above is not None and above.state == state:
-            if above.task == agenda.task and above.arguments == agenda.arguments:
-                return True
+            if above.task == agenda.task:
+                if above.arguments == agenda.arguments:
+                    return True
+                root, deep = above, deep + 1
             above = above.above
+        if not self.once or root is None:
+            return False
+        if root.looked_at.get(agenda.arguments, deep + 1) <= deep:
+            return True
+        if deep > root.deep:
+            root.cut = True
+            return True
+        root.looked_at[agenda.arguments] = deep
         return False
 
     def _apply(self, add: list[Change], delete: list[Change]) -> tuple[list[Change], list[Change]]:

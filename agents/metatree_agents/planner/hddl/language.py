@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import pairwise
 
+from metatree.errors import UserError
 from metatree_agents.planner.conditions import TRUE, Condition
 
 OBJECT = "object"
@@ -80,6 +83,8 @@ class Domain:
     """Compound tasks."""
     methods: list[Method] = field(default_factory=list)
     actions: dict[str, Action] = field(default_factory=dict)
+    assumed: dict[str, UserError] = field(default_factory=dict)
+    """Names of objects that problems have to declare, and what is wrong where one does not."""
     spelling: dict[str, str] = field(default_factory=dict)
     """Lower-cased names as they are written."""
 
@@ -131,36 +136,40 @@ class Problem:
 
 
 def closure(count: int, order: frozenset[tuple[int, int]]) -> list[int]:
-    """Return, for each of `count` subtasks, the bits of those before it, directly or not."""
+    """Return, for each of `count` subtasks, the bits of those before it, directly or not; it goes in no circle."""
     before = [0] * count
+    behind: list[list[int]] = [[] for _ in range(count)]
     for first, second in order:
-        before[second] |= 1 << first
-    changed = True
-    while changed:
-        changed = False
-        for index in range(count):
-            wider = before[index]
-            for other in range(count):
-                if before[index] >> other & 1:
-                    wider |= before[other]
-            if wider != before[index]:
-                before[index], changed = wider, True
+        behind[first].append(second)
+    for one in linear(count, order):
+        for other in behind[one]:
+            before[other] |= before[one] | 1 << one
     return before
 
 
 def is_total(count: int, order: frozenset[tuple[int, int]]) -> bool:
     """Say whether an order leaves no two subtasks unordered."""
-    before = closure(count, order)
-    return all(before[a] >> b & 1 or before[b] >> a & 1 for a in range(count) for b in range(a))
+    found = linear(count, order)
+    return all(pair in order for pair in pairwise(found))
 
 
 def linear(count: int, order: frozenset[tuple[int, int]]) -> list[int]:
-    """Return the subtasks in an order that respects theirs, as they are written where it leaves a choice."""
-    before = closure(count, order)
-    left, done, found = list(range(count)), 0, []
-    while left:
-        one = next(index for index in left if before[index] & ~done == 0)
-        left.remove(one)
-        done |= 1 << one
+    """Return the subtasks in an order that respects theirs, as they are written where it leaves a choice.
+
+    Those that an order in a circle holds up are left out.
+    """
+    behind: list[list[int]] = [[] for _ in range(count)]
+    waits = [0] * count
+    for first, second in order:
+        behind[first].append(second)
+        waits[second] += 1
+    free = [one for one in range(count) if not waits[one]]
+    found = []
+    while free:
+        one = heappop(free)
         found.append(one)
+        for other in behind[one]:
+            waits[other] -= 1
+            if not waits[other]:
+                heappush(free, other)
     return found

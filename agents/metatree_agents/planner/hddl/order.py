@@ -6,76 +6,43 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from metatree_agents.planner.conditions import Condition, atoms_of, is_variable
-from metatree_agents.planner.hddl.language import Method, Problem, closure
+from metatree_agents.planner.hddl.language import Method, Problem, linear
+from metatree_agents.planner.hddl.limits import Limits
 from metatree_agents.planner.hddl.plan import HtnPlan
 
 Atom = tuple[str, ...]
 
 
-def loosened(plan: HtnPlan, problem: Problem) -> HtnPlan:
+def loosened(plan: HtnPlan, problem: Problem, limits: Limits) -> HtnPlan:
     """Return a plan with the partial order that its problem's methods and the effects of its steps leave.
 
     Two steps keep their order where the decomposition orders them, or where one changes a fact that the other, or the
-    precondition of a method that it begins, reads or changes.
+    precondition of a method that it begins, reads or changes. Steps are bits, so that one looks at all others at once.
+
+    Raises:
+        LimitReached: it takes too long.
     """
-    count = len(plan.steps)
     below = _below(plan)
-    after = [0] * count
+    after = [0] * len(plan.steps)
     """For each step the bits of the steps before it."""
     methods = problem.domain.methods
     networks = [(plan.roots, Method("", (), "", (), subtasks=problem.subtasks, order=problem.order))]
     networks += [(one.subtasks, methods[one.method]) for one in plan.decompositions]
     for ids, method in networks:
-        for index, before in enumerate(closure(len(ids), method.order)):
-            for other in range(len(ids)):
-                if before >> other & 1:
-                    for step in below[ids[index]]:
-                        for earlier in below[ids[other]]:
-                            after[step] |= 1 << earlier
-    reads, writes = _reads_and_writes(plan, problem)
-    for later in range(count):
-        for earlier in range(later):
-            if (
-                _meet(writes[earlier], reads[later])
-                or _meet(reads[earlier], writes[later])
-                or writes[earlier] & writes[later]
-            ):
-                after[later] |= 1 << earlier
-    for one in plan.decompositions:
-        steps = sorted(below[one.id])
-        if not steps:
-            continue
-        method = methods[one.method]
-        values = {v.name: value for v, value in zip(method.parameters, one.values, strict=True)}
-        wanted = frozenset(_read(method.precondition, values))
-        for other in range(count):
-            if _meet(writes[other], wanted):
-                if other < steps[0]:
-                    for step in steps:
-                        after[step] |= 1 << other
-                elif other > steps[0]:
-                    after[other] |= 1 << steps[0]
-    return replace(plan, order=frozenset(_reduced(after)))
-
-
-def _below(plan: HtnPlan) -> Mapping[int, list[int]]:
-    """Return the steps that each task leads to."""
-    into = {one.id: one.subtasks for one in plan.decompositions}
-    found: dict[int, list[int]] = {step.id: [step.id] for step in plan.steps}
-
-    def of(task: int) -> list[int]:
-        if task not in found:
-            found[task] = [step for one in into[task] for step in of(one)]
-        return found[task]
-
-    for task in into:
-        of(task)
-    return found
-
-
-def _reads_and_writes(plan: HtnPlan, problem: Problem) -> tuple[list[frozenset[Atom]], list[frozenset[Atom]]]:
-    reads, writes = [], []
+        before = [0] * len(ids)
+        behind: dict[int, list[int]] = {}
+        for first, second in method.order:
+            behind.setdefault(first, []).append(second)
+        for index in linear(len(ids), method.order):
+            limits.step()
+            if before[index]:
+                for later in _bits(below[ids[index]]):
+                    after[later] |= before[index]
+            for other in behind.get(index, ()):
+                before[other] |= before[index] | below[ids[index]]
+    reads, writes = _Touched(), _Touched()
     for step in plan.steps:
+        limits.step()
         action = problem.domain.actions[step.name]
         values = {v.name: value for v, value in zip(action.parameters, step.arguments, strict=True)}
         read = set(_read(action.precondition, values))
@@ -83,9 +50,82 @@ def _reads_and_writes(plan: HtnPlan, problem: Problem) -> tuple[list[frozenset[A
         for effect in action.effects:
             read |= set(_read(effect.when, values))
             written.add((effect.relation, *(values.get(term, term) for term in effect.terms)))
-        reads.append(frozenset(read))
-        writes.append(frozenset(written))
-    return reads, writes
+        for atom in read:
+            after[step.id] |= writes.meeting(atom)
+        for atom in written:
+            after[step.id] |= writes.meeting(atom) | reads.meeting(atom)
+        for atom in read:
+            reads.add(atom, step.id)
+        for atom in written:
+            writes.add(atom, step.id)
+    for one in plan.decompositions:
+        limits.step()
+        steps = below[one.id]
+        if not steps:
+            continue
+        method = methods[one.method]
+        values = {v.name: value for v, value in zip(method.parameters, one.values, strict=True)}
+        first = (steps & -steps).bit_length() - 1
+        met = 0
+        for atom in _read(method.precondition, values):
+            met |= writes.meeting(atom)
+        earlier = met & ((1 << first) - 1)
+        if earlier:
+            for later in _bits(steps):
+                after[later] |= earlier
+        for later in _bits(met >> (first + 1)):
+            after[later + first + 1] |= 1 << first
+    return replace(plan, order=frozenset(_reduced(after)))
+
+
+class _Touched:
+    """The steps that read or change facts, found by a relation and its arguments; a variable may be anything."""
+
+    def __init__(self) -> None:
+        self.steps: dict[tuple[object, ...], int] = {}
+
+    def add(self, atom: Atom, step: int) -> None:
+        for key in ((atom[0],), *((atom[0], n, _any(term)) for n, term in enumerate(atom[1:]))):
+            self.steps[key] = self.steps.get(key, 0) | 1 << step
+
+    def meeting(self, atom: Atom) -> int:
+        """Return the steps that may touch a fact that these arguments may be."""
+        found = self.steps.get((atom[0],), 0)
+        for n, term in enumerate(atom[1:]):
+            if found and not is_variable(term):
+                found &= self.steps.get((atom[0], n, term), 0) | self.steps.get((atom[0], n, None), 0)
+        return found
+
+
+def _any(term: str) -> str | None:
+    return None if is_variable(term) else term
+
+
+def _bits(number: int) -> Iterator[int]:
+    """Yield the places of the bits that are set."""
+    for place, digit in enumerate(reversed(bin(number)[2:])):
+        if digit == "1":
+            yield place
+
+
+def _below(plan: HtnPlan) -> Mapping[int, int]:
+    """Return the bits of the steps that each task leads to."""
+    into = {one.id: one.subtasks for one in plan.decompositions}
+    found = {step.id: 1 << step.id for step in plan.steps}
+    for task in into:
+        waiting = [task]
+        while waiting:
+            one = waiting[-1]
+            missing = [other for other in into[one] if other not in found] if one not in found else []
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if one not in found:
+                found[one] = 0
+                for other in into[one]:
+                    found[one] |= found[other]
+    return found
 
 
 def _read(condition: Condition, values: Mapping[str, str]) -> Iterator[Atom]:
@@ -93,34 +133,14 @@ def _read(condition: Condition, values: Mapping[str, str]) -> Iterator[Atom]:
         yield (relation, *(values.get(term, term) for term in terms))
 
 
-def _meet(written: frozenset[Atom], read: frozenset[Atom]) -> bool:
-    """Say whether what is written may be what is read, where a variable of a quantifier may be anything."""
-    if written & read:
-        return True
-    loose = [one for one in (*read, *written) if any(is_variable(term) for term in one[1:])]
-    if not loose:
-        return False
-    return any(
-        a[0] == b[0]
-        and all(x == y or is_variable(x) or is_variable(y) for x, y in zip(a[1:], b[1:], strict=True))
-        for a in written
-        for b in read
-    )
-
-
 def _reduced(after: list[int]) -> Iterator[tuple[int, int]]:
     """Yield the pairs that no two others imply."""
     closed: list[int] = []
-    for before in after:
-        whole = before
-        for earlier in range(len(closed)):
-            if before >> earlier & 1:
-                whole |= closed[earlier]
+    for later, before in enumerate(after):
+        left = whole = before
+        while left:
+            last = left.bit_length() - 1
+            yield last, later
+            whole |= closed[last]
+            left &= ~(closed[last] | 1 << last)
         closed.append(whole)
-    for later, before in enumerate(closed):
-        for earlier in range(later):
-            if before >> earlier & 1 and not any(
-                before >> between & 1 and closed[between] >> earlier & 1
-                for between in range(earlier + 1, later)
-            ):
-                yield earlier, later

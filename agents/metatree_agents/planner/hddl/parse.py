@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from metatree.errors import UserError
-from metatree_agents.planner.conditions import TRUE, Condition, atoms_of, is_variable, parse_condition
+from metatree_agents.planner.conditions import TRUE, Condition, is_variable, parse_condition
 from metatree_agents.planner.hddl.language import (
     OBJECT,
     Action,
@@ -16,17 +17,85 @@ from metatree_agents.planner.hddl.language import (
     Problem,
     Subtask,
     Variable,
-    closure,
+    linear,
 )
-from metatree_agents.planner.syntax import Expression, Group, Reader, Word, read
+from metatree_agents.planner.syntax import Expression, Group, PlannerSyntaxError, Reader, Word, read
 
 _NETWORK = frozenset(
     {"subtasks", "tasks", "ordered-subtasks", "ordered-tasks", "ordering", "order", "constraints"}
 )
+_REQUIREMENTS: Final = frozenset(
+    {
+        *(
+            "strips",
+            "typing",
+            "equality",
+            "adl",
+            "ucpop",
+            "action-costs",
+            "conditional-effects",
+            "constraints",
+        ),
+        *("negative-preconditions", "disjunctive-preconditions", "quantified-preconditions"),
+        *("existential-preconditions", "universal-preconditions", "derived-predicates", "domain-axioms"),
+        *("fluents", "numeric-fluents", "object-fluents", "preferences", "goal-utilities", "time"),
+        *("durative-actions", "duration-inequalities", "continuous-effects", "timed-initial-literals"),
+        *("hierarchy", "hierachie", "hierarchical", "htn", "htn-method-prec", "partial-order", "total-order"),
+        *("method-preconditions", "method-constraints"),
+    }
+)
+"""What may be written; what of it is used and not supported is an error where it is used."""
+
+_UNSUPPORTED: Final[Mapping[str, str]] = {
+    ":durative-action": "durative actions",
+    ":derived": "derived predicates",
+    ":axiom": "axioms",
+    ":process": "processes",
+    ":event": "events",
+    ":constraints": "constraints on the whole plan",
+    ":preference": "preferences",
+    "preference": "preferences",
+    ":duration": "durations",
+    "at start": "durations",
+    "at end": "durations",
+    "over all": "durations",
+    "increase": "numbers",
+    "decrease": "numbers",
+    "assign": "numbers",
+    "scale-up": "numbers",
+    "scale-down": "numbers",
+    "<": "numbers",
+    ">": "numbers",
+    "<=": "numbers",
+    ">=": "numbers",
+    "+": "numbers",
+    "-": "numbers",
+    "*": "numbers",
+    "/": "numbers",
+}
+
+_CONNECTIVES: Final = frozenset(
+    {"and", "or", "not", "imply", "forall", "exists", "when", "=", "sortof", "sort"}
+)
+
+_ORDER: Final = (
+    ":requirements",
+    ":types",
+    ":constants",
+    ":predicates",
+    ":functions",
+    ":task",
+    ":action",
+    ":method",
+)
+"""What sections name is declared in those before them, in whatever order they are written."""
+
+_CHANGES: Final = frozenset({"increase", "decrease", "assign", "scale-up", "scale-down"})
+
 _SECTIONS: Mapping[str, frozenset[str]] = {
     "task": frozenset({"parameters"}),
     "action": frozenset({"parameters", "precondition", "effect"}),
-    "method": frozenset({"parameters", "task", "precondition", "effect"}) | _NETWORK,
+    "method": frozenset({"parameters", "task", "precondition"}) | _NETWORK,
     "htn": frozenset({"parameters"}) | _NETWORK,
 }
 
@@ -48,11 +117,18 @@ def read_problem(path: str | Path, domain: Domain) -> Problem:
 
 def _text(path: str | Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        data = Path(path).read_bytes()
+        return data.decode("utf-8-sig")
     except OSError as exc:
         raise UserError(f"cannot read {str(path)!r}: {exc.strerror or exc}; check the path") from exc
     except UnicodeDecodeError as exc:
-        raise UserError(f"{str(path)!r} is not UTF-8 text: convert it first") from exc
+        before = data[: exc.start].decode("utf-8", "replace").split("\n")
+        raise PlannerSyntaxError(
+            "this is not UTF-8 text: convert the file first",
+            line=len(before),
+            column=len(before[-1]) + 1,
+            source=str(path),
+        ) from exc
 
 
 def parse_domain(text: str, source: str = "") -> Domain:
@@ -60,7 +136,8 @@ def parse_domain(text: str, source: str = "") -> Domain:
     parser = _Parser(Domain(), source)
     define = parser.define(text, "domain")
     parser.domain.name = define[0]
-    for section in define[1]:
+    rank = {name: place for place, name in enumerate(_ORDER)}
+    for section in sorted(define[1], key=lambda one: rank.get(parser.reader.head(one, "a section").text, -1)):
         parser.domain_section(section)
     parser.check_domain()
     return parser.domain
@@ -73,8 +150,18 @@ def parse_problem(text: str, domain: Domain, source: str = "") -> Problem:
     problem = Problem(domain, name, dict(domain.constants))
     parser.spelling = problem.spelling
     # Objects first: a section before them may name them.
+    once: dict[str, Group] = {}
     for section in sorted(sections, key=lambda one: parser.reader.head(one, "a section").text != ":objects"):
+        head = parser.reader.head(section, "a section")
+        kind = ":htn" if head.text == ":htn-ti" else head.text
+        if once.setdefault(kind, section) is not section and kind in (":htn", ":goal", ":domain"):
+            raise parser.reader.error(head, f"a second `{head.spelling}`: a problem has one")
         parser.problem_section(problem, section)
+    for name, error in domain.assumed.items():
+        if name not in problem.objects:
+            raise error
+    if ":htn" not in once:
+        raise parser.reader.error(parser.defined, "the problem has no `:htn`: say which tasks are to be done")
     return problem
 
 
@@ -85,6 +172,9 @@ class _Parser:
         self.spelling = domain.spelling
         self.later: list[tuple[Word, str, Sequence[str]]] = []
         """Subtasks to check once everything is declared."""
+        self.functions: set[str] = set()
+        self.constants: Collection[str] = domain.constants
+        self.defined: Expression = Word("", 1, 1, "")
 
     def define(self, text: str, what: str) -> tuple[str, list[Group]]:
         """Return the name and the sections of `(define (domain NAME) …)`."""
@@ -92,7 +182,7 @@ class _Parser:
         found = read(text, reader.source)
         if not found:
             raise reader.error(Word("", 1, 1, ""), f"the text is empty: expected `(define ({what} NAME) …)`")
-        group = reader.group(found[0], f"`(define ({what} NAME) …)`")
+        group = self.defined = reader.group(found[0], f"`(define ({what} NAME) …)`")
         if reader.head(group, "`define`").text != "define":
             raise reader.error(group, f"expected `(define ({what} NAME) …)`")
         if len(found) > 1:
@@ -111,8 +201,10 @@ class _Parser:
         reader, domain = self.reader, self.domain
         head, rest = reader.head(section, "a section"), section.items[1:]
         match head.text:
-            case ":requirements" | ":functions":
-                pass
+            case ":requirements":
+                self._requirements(rest)
+            case ":functions":
+                self._functions(rest)
             case ":types":
                 for word, parents in reader.typed(rest, "a type"):
                     known = domain.types.setdefault(self._name(word), set())
@@ -124,25 +216,32 @@ class _Parser:
             case ":predicates":
                 for one in rest:
                     group = reader.group(one, "a predicate")
-                    name = self._name(reader.head(group, "a predicate"))
-                    domain.predicates[name] = len(self._variables(group.items[1:]))
+                    word = reader.head(group, "a predicate")
+                    if word.text in domain.predicates:
+                        raise reader.error(word, f"a second predicate is called `{word.spelling}`")
+                    domain.predicates[self._free(word)] = len(self._variables(group.items[1:], apart=False))
             case ":task":
                 title, parts = self._parts(section, "task")
-                domain.tasks[title.text] = self._parameters(parts)
-            case ":action" | ":durative-action":
-                if head.text == ":durative-action":
-                    raise reader.error(head, "durative actions are not part of HDDL")
+                if title.text in domain.tasks:
+                    raise reader.error(title, f"a second task is called `{title.spelling}`")
+                domain.tasks[self._free(title)] = self._parameters(parts)
+            case ":action":
                 title, parts = self._parts(section, "action")
                 self._action(title, parts)
             case ":method":
                 title, parts = self._parts(section, "method")
                 self._method(title, parts)
             case _:
+                self._unsupported(head)
                 raise reader.error(head, f"`{head.spelling}` is no section of a domain")
 
     def objects(self, rest: tuple[Expression, ...], into: dict[str, tuple[str, ...]]) -> None:
         """Note objects with their types; one that is declared again has both types."""
         for word, types in self.reader.typed(rest, "an object"):
+            if is_variable(word.text):
+                raise self.reader.error(
+                    word, f"`{word.spelling}` is a variable: objects do not begin with `?`"
+                )
             kinds = tuple(self._type(one) for one in types) or (OBJECT,)
             before = into.get(self._name(word), ())
             into[word.text] = tuple(dict.fromkeys((*before, *kinds)))
@@ -152,20 +251,28 @@ class _Parser:
             raise self.reader.error(
                 name, f"a second action is called `{name.spelling}`: give it another name"
             )
+        if name.text in self.domain.tasks:
+            raise self.reader.error(name, f"`{name.spelling}` is declared as a task and as an action")
         parameters = self._parameters(parts)
-        precondition = self._condition(parts.get("precondition"))
-        effects = tuple(self._effects(parts["effect"])) if "effect" in parts else ()
-        self.domain.actions[name.text] = Action(name.text, parameters, precondition, effects)
+        known = {variable.name for variable in parameters}
+        precondition = self._condition(parts.get("precondition"), known)
+        effects = tuple(self._effects(parts["effect"], known)) if "effect" in parts else ()
+        self.domain.actions[self._free(name)] = Action(name.text, parameters, precondition, effects)
 
     def _method(self, name: Word, parts: Mapping[str, Expression]) -> None:
         if "task" not in parts:
             raise self.reader.error(name, f"method `{name.spelling}` names no `:task`")
         done = self.reader.group(parts["task"], "`(task term …)`")
         head = self.reader.head(done, "a task")
-        terms = tuple(self.reader.word(one, "a term").text for one in done.items[1:])
-        subtasks, order = self._network(parts)
-        both = ("and", self._condition(parts.get("precondition")), self._condition(parts.get("constraints")))
         parameters = self._parameters(parts)
+        known = {variable.name for variable in parameters}
+        terms = self._terms(done, known)
+        subtasks, order = self._network(parts, known)
+        both = (
+            "and",
+            self._condition(parts.get("precondition"), known),
+            self._condition(parts.get("constraints"), known),
+        )
         if head.text in self.domain.actions:
             raise self.reader.error(head, f"`{head.spelling}` is an action, which has no methods")
         self.later.append((head, head.text, terms))
@@ -175,7 +282,7 @@ class _Parser:
         )
 
     def _network(
-        self, parts: Mapping[str, Expression]
+        self, parts: Mapping[str, Expression], known: Collection[str]
     ) -> tuple[tuple[Subtask, ...], frozenset[tuple[int, int]]]:
         reader = self.reader
         keys = [k for k in ("ordered-subtasks", "ordered-tasks", "subtasks", "tasks") if k in parts]
@@ -192,7 +299,7 @@ class _Parser:
                     raise reader.error(word, f"two subtasks are called `{word.spelling}`")
                 labels[label] = len(subtasks)
             head = reader.head(group, "a task")
-            terms = tuple(reader.word(term, "a term").text for term in group.items[1:])
+            terms = self._terms(group, known)
             self.later.append((head, head.text, terms))
             subtasks.append(Subtask(label or str(len(subtasks)), head.text, terms))
         order: set[tuple[int, int]] = set()
@@ -208,7 +315,7 @@ class _Parser:
                 if end.text not in labels:
                     raise reader.error(end, f"no subtask is called `{end.spelling}`")
             order.add((labels[ends[0].text], labels[ends[1].text]))
-        if any(before >> index & 1 for index, before in enumerate(closure(len(subtasks), frozenset(order)))):
+        if len(linear(len(subtasks), frozenset(order))) < len(subtasks):
             raise reader.error(written or parts[keys[0]], "the ordering goes in a circle")
         return tuple(subtasks), frozenset(order)
 
@@ -221,7 +328,7 @@ class _Parser:
             return group.items[1:]
         return (group,) if isinstance(group.items[0], Word) else group.items
 
-    def _effects(self, at: Expression) -> Iterable[Effect]:
+    def _effects(self, at: Expression, known: Collection[str]) -> Iterable[Effect]:
         reader = self.reader
         group = reader.group(at, "an effect")
         if not group.items:
@@ -231,12 +338,16 @@ class _Parser:
         match head.text:
             case "and":
                 for one in rest:
-                    yield from self._effects(one)
+                    yield from self._effects(one, known)
             case "not":
                 if len(rest) != 1:
                     raise reader.error(group, "`not` takes one effect")
-                for effect in self._effects(rest[0]):
-                    yield Effect(effect.relation, effect.terms, not effect.adds, effect.bound, effect.when)
+                inner = reader.group(rest[0], "an effect")
+                word = reader.head(inner, "an effect")
+                if word.text in _CONNECTIVES | _CHANGES:
+                    raise reader.error(word, f"`not` takes one fact, not `{word.spelling}`")
+                for effect in self._effects(inner, known):
+                    yield Effect(effect.relation, effect.terms, False)
             case "forall" | "when":
                 if len(rest) != 2:
                     raise reader.error(group, f"`{head.text}` takes two arguments")
@@ -245,17 +356,78 @@ class _Parser:
                 if head.text == "forall":
                     bound = self._variables(reader.group(rest[0], "variables").items)
                 else:
-                    when = self._condition(rest[0])
-                for effect in self._effects(rest[1]):
+                    when = self._condition(rest[0], known)
+                inside = {*known, *(variable.name for variable in bound)}
+                for effect in self._effects(rest[1], inside):
                     both: Condition = ("and", *(part for part in (when, effect.when) if part != TRUE))
                     both = both[1] if len(both) == 2 else both
                     yield Effect(effect.relation, effect.terms, effect.adds, bound + effect.bound, both)
-            case "increase" | "decrease" | "assign":
-                pass  # costs: every action counts as one
+            case "increase" | "decrease" | "assign" | "scale-up" | "scale-down":
+                # Costs: every action counts as one, and no condition may read a number.
+                if len(rest) != 2:
+                    raise reader.error(group, f"`{head.text}` takes a function and a number")
+                word = rest[0] if isinstance(rest[0], Word) else reader.head(rest[0], "a function")
+                if word.text not in self.functions:
+                    raise reader.error(
+                        word, f"no function is called `{word.spelling}`: declare it in `:functions`"
+                    )
             case name:
-                terms = tuple(reader.word(one, "a term").text for one in rest)
+                if name in _CONNECTIVES:
+                    raise reader.error(head, f"`{head.spelling}` is no effect")
+                self._unsupported(head)
+                terms = self._terms(group, known)
                 self._known_predicate(head, len(terms))
                 yield Effect(name, terms, True)
+
+    def _terms(self, group: Group, known: Collection[str]) -> tuple[str, ...]:
+        """Return the arguments of a fact or a task: variables that are known here, and constants."""
+        words = [self.reader.word(one, "a variable or a constant") for one in group.items[1:]]
+        for word in words:
+            self._known_term(word, known)
+        return tuple(word.text for word in words)
+
+    def _known_term(self, word: Word, known: Collection[str]) -> None:
+        if is_variable(word.text):
+            if word.text not in known:
+                raise self.reader.error(
+                    word, f"no variable is called `{word.spelling}` here: declare it in `:parameters`"
+                )
+        elif word.text not in self.constants:
+            in_domain = self.constants is self.domain.constants
+            what = "constant" if in_domain else "object"
+            error = self.reader.error(
+                word, f"no {what} is called `{word.spelling}`: declare it in `:{what}s`"
+            )
+            if not in_domain:
+                raise error
+            self.domain.assumed.setdefault(word.text, error)  # many domains name objects of their problems
+
+    def _unsupported(self, word: Word) -> None:
+        what = _UNSUPPORTED.get(word.text)
+        if what is not None:
+            raise self.reader.error(word, f"`{word.spelling}`: {what} are not supported")
+
+    def _requirements(self, rest: tuple[Expression, ...]) -> None:
+        for one in rest:
+            word = self.reader.word(one, "a requirement")
+            if word.text.removeprefix(":") not in _REQUIREMENTS:
+                raise self.reader.error(word, f"`{word.spelling}` is no requirement that is known: remove it")
+
+    def _functions(self, rest: tuple[Expression, ...]) -> None:
+        """Note the names of functions: costs, which are read and not heeded."""
+        for one in rest:
+            if isinstance(one, Group):
+                self.functions.add(self.reader.head(one, "a function").text)
+            elif one.text not in ("-", "number"):
+                raise self.reader.error(one, "functions have numbers as values: write `(name …) - number`")
+
+    def _free(self, word: Word) -> str:
+        """Return a name that conditions can mention."""
+        if word.text in _CONNECTIVES or word.text in _UNSUPPORTED or word.text[:1] in "?:":
+            raise self.reader.error(
+                word, f"nothing can be called `{word.spelling}`: that means something else"
+            )
+        return self._name(word)
 
     def _parts(self, section: Group, kind: str) -> tuple[Word, dict[str, Expression]]:
         reader = self.reader
@@ -271,6 +443,8 @@ class _Parser:
         for index in range(0, len(items), 2):
             key = reader.word(items[index], "a keyword such as `:parameters`")
             name = key.text.removeprefix(":")
+            if key.text.startswith(":") and name not in _SECTIONS[kind]:
+                self._unsupported(key)
             if not key.text.startswith(":") or name not in _SECTIONS[kind]:
                 raise reader.error(key, f"`{key.spelling}` is no part of a {kind}")
             if name in parts:
@@ -285,11 +459,15 @@ class _Parser:
             return ()
         return self._variables(self.reader.group(parts["parameters"], "parameters").items)
 
-    def _variables(self, items: tuple[Expression, ...]) -> tuple[Variable, ...]:
-        found = []
+    def _variables(self, items: tuple[Expression, ...], *, apart: bool = True) -> tuple[Variable, ...]:
+        found: list[Variable] = []
+        names: set[str] = set()
         for word, types in self.reader.typed(items, "a variable"):
             if not is_variable(word.text):
                 raise self.reader.error(word, f"`{word.spelling}` is no variable: variables begin with `?`")
+            if apart and word.text in names:
+                raise self.reader.error(word, f"a second variable is called `{word.spelling}`")
+            names.add(word.text)
             found.append(Variable(word.text, tuple(self._type(one) for one in types) or (OBJECT,)))
         return tuple(found)
 
@@ -302,31 +480,52 @@ class _Parser:
         self.spelling.setdefault(word.text, word.spelling)
         return word.text
 
-    def _condition(self, at: Expression | None) -> Condition:
+    def _condition(self, at: Expression | None, known: Collection[str]) -> Condition:
         if at is None:
             return TRUE
         condition = parse_condition(at, self.reader)
-        for relation, terms in atoms_of(condition):
-            self._known_predicate(at, len(terms), relation)
+        self._check_condition(at, known)
         return condition
 
-    def _known_predicate(self, at: Expression, count: int, name: str = "") -> None:
-        name = name or (at.text if isinstance(at, Word) else "")
-        arity = self.domain.predicates.get(name)
+    def _check_condition(self, at: Expression, known: Collection[str]) -> None:
+        """Check what a condition names; that it is one has been seen."""
+        reader = self.reader
+        group = reader.group(at, "a condition")
+        if not group.items:
+            return
+        head, rest = reader.head(group, "a condition"), group.items[1:]
+        match head.text:
+            case "and" | "or" | "not" | "imply":
+                for one in rest:
+                    self._check_condition(one, known)
+            case "forall" | "exists":
+                bound = self._variables(reader.group(rest[0], "variables").items)
+                self._check_condition(rest[1], {*known, *(variable.name for variable in bound)})
+            case "=":
+                self._terms(group, known)
+            case "sortof" | "sort":
+                for word, types in reader.typed(rest, "a variable"):
+                    self._known_term(word, known)
+                    self._type(types[0])
+            case "when":
+                raise reader.error(head, "`when` is for effects: write `imply` in a condition")
+            case _:
+                self._unsupported(head)
+                self._known_predicate(head, len(self._terms(group, known)))
+
+    def _known_predicate(self, at: Word, count: int) -> None:
+        arity = self.domain.predicates.get(at.text)
         if arity is None:
-            raise self.reader.error(at, f"no predicate is called `{name}`: declare it in `:predicates`")
+            raise self.reader.error(
+                at, f"no predicate is called `{at.spelling}`: declare it in `:predicates`"
+            )
         if arity != count:
-            raise self.reader.error(at, f"predicate `{name}` takes {arity} arguments, not {count}")
+            raise self.reader.error(at, f"predicate `{at.spelling}` takes {arity} arguments, not {count}")
 
     def check_domain(self) -> None:
         """Check the subtasks: each names a task or an action, with as many arguments as that has."""
         for word, name, terms in self.later:
             self._known_task(word, name, len(terms))
-        for name in self.domain.tasks:
-            if name in self.domain.actions:
-                raise UserError(
-                    f"{self.reader.source or 'the domain'}: `{name}` is declared as a task and as an action"
-                )
 
     def _known_task(self, at: Word, name: str, count: int) -> None:
         if name in self.domain.tasks:
@@ -344,8 +543,10 @@ class _Parser:
         reader = self.reader
         head, rest = reader.head(section, "a section"), section.items[1:]
         match head.text:
-            case ":domain" | ":requirements" | ":metric":
-                pass  # problems of IPC 2020 name their domain otherwise than the domain does
+            case ":domain" | ":metric":
+                pass  # problems of IPC 2020 name their domain otherwise than the domain does; costs are not heeded
+            case ":requirements":
+                self._requirements(rest)
             case ":objects":
                 self.objects(rest, problem.objects)
             case ":init":
@@ -354,27 +555,32 @@ class _Parser:
             case ":htn" | ":htn-ti":
                 parts = self._keywords(rest, "htn")
                 problem.parameters = self._parameters(parts)
-                problem.constraints = self._condition(parts.get("constraints"))
-                problem.subtasks, problem.order = self._network(parts)
                 known = {variable.name for variable in problem.parameters}
+                self.constants = problem.objects
+                problem.constraints = self._condition(parts.get("constraints"), known)
+                problem.subtasks, problem.order = self._network(parts, known)
                 for word, name, terms in self.later:
                     self._known_task(word, name, len(terms))
-                    for term in terms:
-                        if term not in (known if is_variable(term) else problem.objects):
-                            what = "variable" if is_variable(term) else "object"
-                            raise reader.error(word, f"no {what} is called `{term}`")
             case ":goal":
                 if len(rest) != 1:
                     raise reader.error(section, "expected one goal")
-                problem.goal = self._condition(rest[0])
+                self.constants = problem.objects
+                problem.goal = self._condition(rest[0], ())
             case _:
+                self._unsupported(head)
                 raise reader.error(head, f"`{head.spelling}` is no section of a problem")
 
     def _fact(self, problem: Problem, group: Group) -> None:
         reader = self.reader
         head = reader.head(group, "a fact")
         if head.text == "=":
+            if len(group.items) != 3:
+                raise reader.error(group, "expected `(= (function …) number)`")
             return  # the value of a function, such as total-cost
+        if head.text == "not":
+            raise reader.error(head, "`not` is no fact: what is not in `:init` does not hold")
+        if head.text == "at" and len(group.items) == 3 and isinstance(group.items[2], Group):
+            raise reader.error(head, "facts that come to hold at a time are not supported")
         terms = tuple(reader.word(one, "an object").text for one in group.items[1:])
         self._known_predicate(head, len(terms))
         for one, term in zip(group.items[1:], terms, strict=True):

@@ -10,8 +10,7 @@ number of tasks that remain, each with a lower bound on its actions.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
@@ -20,7 +19,8 @@ from metatree_agents.planner.hddl.compiled import Arguments, Compiled, compile_p
 from metatree_agents.planner.hddl.depth_first import Searched, plan_of
 
 World = tuple[frozenset[Arguments], ...]
-_CLOCK_EVERY = 256
+_TASKS = 4
+"""Tasks, or facts, that are copied in the time that a node takes anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,12 @@ class _Node:
     did: tuple[Any, ...] | None
 
 
-def progress(
-    problem: Compiled, *, nodes: int, deadline: float, clock: Callable[[], float] = time.monotonic
-) -> Searched:
-    """Search once; `exhausted` means that there is no plan."""
-    return _Search(compile_problem(problem.problem, pull=False)).run(nodes, deadline, clock)
+def progress(problem: Compiled, *, nodes: int) -> Searched:
+    """Search once; `exhausted` means that there is no plan. Raises LimitReached at the problem's limits.
+
+    A node counts as several where many tasks remain, since it has a list of its own.
+    """
+    return _Search(compile_problem(problem.problem, problem.limits, pull=False)).run(nodes)
 
 
 class _Search:
@@ -59,14 +60,15 @@ class _Search:
             for task, methods in problem.methods.items()
         }
 
-    def run(self, nodes: int, deadline: float, clock: Callable[[], float]) -> Searched:
+    def run(self, nodes: int) -> Searched:
         world = tuple(frozenset(facts) for facts in self.problem.initial)
         first = _Node(world, (_Task(0, -1, (), frozenset()),), frozenset(), 0.0, None, None)
         heap = [(0.0, 0, first)]
         visited: set[Any] = set()
-        seen = 0
+        seen = spent = 0
+        look = self.problem.limits.step
         while heap:
-            if seen >= nodes or (seen % _CLOCK_EVERY == 0 and clock() > deadline):
+            if spent >= nodes:
                 return Searched(None, seen, False, False)
             node = heappop(heap)[2]
             seen += 1
@@ -75,6 +77,9 @@ class _Search:
                     return Searched(plan_of(self.problem, _trail(node)), seen, False, False)
                 continue
             for following in self._following(node):
+                weight = 1 + (len(node.tasks) + sum(map(len, node.world))) // _TASKS
+                spent += weight
+                look(weight)
                 key = _key(following)
                 if key not in visited:
                     visited.add(key)

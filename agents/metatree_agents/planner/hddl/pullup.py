@@ -25,6 +25,9 @@ Pattern = tuple[bool, str, tuple["str | int | frozenset[str]", ...]]
 
 _ROUNDS: Final = 50
 
+_EARLIER: Final = 50
+"""Subtasks before another one, at most, that are asked whether they bring its needs about."""
+
 
 @dataclass(slots=True)
 class Facts:
@@ -62,11 +65,15 @@ class PullUp:
         found = set(literals(method.precondition))
         values = self._values(method.parameters)
         apart = _different(method.precondition)
-        before = closure(len(method.subtasks), method.order)
+        count = len(method.subtasks)
+        before = closure(count, method.order)
+        behind = closure(count, frozenset((b, a) for a, b in method.order))
         for index, subtask in enumerate(method.subtasks):
             needs = self.facts.needs[subtask.name]
             if needs is None:
                 return None
+            if count - 1 - behind[index].bit_count() > _EARLIER:
+                continue  # one of so many will bring it about, and to look at all takes their square
             earlier = [
                 other
                 for number, other in enumerate(method.subtasks)

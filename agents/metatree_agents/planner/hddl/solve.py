@@ -1,25 +1,37 @@
-"""Find a plan for a problem: runs of the depth-first search, the first in the written order, the others at random."""
+"""Find a plan: runs of the depth-first search, in the written order and at random, and of the best-first one.
+
+Runs are short at first and may go twice as far in each round. The written order has its turn in each, so that no
+problem is given up because it is a little larger than another one.
+
+Source: Gomes, Selman, Kautz 1998 (restarts); Luby, Sinclair, Zuckerman 1993 (ever longer runs cost a constant factor).
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
+from typing import Final, Literal
 
-from metatree_agents.planner.hddl.compiled import Compiled, compile_problem
+from metatree_agents.planner.hddl.compiled import compile_problem
 from metatree_agents.planner.hddl.depth_first import search
 from metatree_agents.planner.hddl.language import Problem
+from metatree_agents.planner.hddl.limits import LimitReached, Limits, Reason
 from metatree_agents.planner.hddl.order import loosened
 from metatree_agents.planner.hddl.plan import HtnPlan
 from metatree_agents.planner.hddl.progression import progress
 
-FIRST_NODES = 20_000
-"""Nodes of the first run; each fourth run may look at twice as many."""
+FIRST_DEAD_ENDS: Final = 500
+"""Dead ends of a run in the first round."""
 
-SHORTER_NODES = 5_000
-"""Nodes of a run that looks for a shorter plan; more when nothing is found."""
+WRITTEN: Final = 8
+"""How many times as far as one at random a run in the written order goes."""
+
+RUNS: Final = 8
+"""Runs at random in a round."""
+
+SHORTER_DEAD_ENDS: Final = 2_000
+"""Dead ends of a run that looks for a shorter plan; more when nothing is found."""
 
 SolveEnd = Literal["solved", "none", "limit"]
 
@@ -34,21 +46,16 @@ class Solved:
     nodes: int
     runs: int
     seconds: float
+    reached: Reason | None = None
+    """The limit, where it ended at one."""
 
 
-def solve(
-    problem: Problem,
-    *,
-    seconds: float = 60.0,
-    seed: int = 0,
-    shorter_s: float = 0.0,
-    clock: Callable[[], float] = time.monotonic,
-) -> Solved:
-    """Find a plan, or say that there is none, or that the time was over.
+def solve(problem: Problem, limits: Limits | None = None, *, seed: int = 0, shorter_s: float = 0.0) -> Solved:
+    """Find a plan, or say that there is none, or that a limit was reached.
 
     Args:
         problem: as `read_problem` gives it.
-        seconds: at most.
+        limits: by default a minute and `MEMORY`.
         seed: of the runs that draw at random; the same seed gives the same plan where the time does not end a run.
         shorter_s: how long to look for plans with fewer steps once there is one.
 
@@ -60,55 +67,97 @@ def solve(
         >>> [step.name for step in solve(problem).plan.steps]
         ['a']
     """
-    began = clock()
-    deadline = began + seconds
-    compiled = compile_problem(problem)
-    total = problem.totally_ordered()
-    nodes, runs, budget = 0, 0, FIRST_NODES
-
-    def done(plan: HtnPlan | None, ended: SolveEnd) -> Solved:
-        if plan is not None and shorter_s > 0:
-            plan = _shorter(compiled, plan, seed, clock() + shorter_s, clock)
-        if plan is not None and not total:
-            plan = loosened(plan, problem)
-        return Solved(plan, ended, nodes, runs, clock() - began)
-
-    while True:
-        rng = None if runs == 0 else Random(f"{seed}:{runs}")
-        found = search(compiled, nodes=budget, deadline=deadline, rng=rng, clock=clock)
-        nodes, runs = nodes + found.nodes, runs + 1
-        if found.plan is not None:
-            return done(found.plan, "solved")
-        if found.exhausted and total:
-            return done(None, "none")
-        if clock() >= deadline:
-            return done(None, "limit")
-        if found.tried_all or runs % 4 == 0:
-            # What depth-first search leaves out: tasks that are done in between, and recursion that comes to itself.
-            wider = progress(compiled, nodes=budget, deadline=deadline, clock=clock)
-            nodes += wider.nodes
-            if wider.plan is not None:
-                return done(wider.plan, "solved")
-            if wider.exhausted:
-                return done(None, "none")
-            budget *= 2
+    return _Solve(problem, limits or Limits(60.0), seed).run(shorter_s)
 
 
-def _shorter(
-    compiled: Compiled, plan: HtnPlan, seed: int, deadline: float, clock: Callable[[], float]
-) -> HtnPlan:
-    """Look for a plan with fewer steps until the time is over, by both searches in turns."""
-    nodes, run = SHORTER_NODES, 0
-    while clock() < deadline:
-        run += 1
-        rng = Random(f"{seed}:shorter:{run}") if run % 3 else None
-        found = search(
-            compiled, nodes=nodes, deadline=deadline, rng=rng, fewer_than=len(plan), clock=clock
-        ).plan
-        if found is None and run % 3 == 1:
-            found = progress(compiled, nodes=nodes, deadline=deadline, clock=clock).plan
-        if found is not None and len(found) < len(plan):
-            plan = found
-        elif run % 3 == 0:
-            nodes *= 2
-    return plan
+class _Solve:
+    def __init__(self, problem: Problem, limits: Limits, seed: int) -> None:
+        self.problem = problem
+        self.limits = limits
+        self.seed = seed
+        self.nodes = 0
+        self.runs = 0
+
+    def run(self, shorter_s: float) -> Solved:
+        limits = self.limits
+        began = limits.clock()
+        total = self.problem.totally_ordered()
+        reached: Reason | None = None
+        plan: HtnPlan | None = None
+        ended: SolveEnd = "limit"
+        try:
+            self.compiled = compile_problem(self.problem, limits)
+            plan = self._found(total)
+            ended = "none" if plan is None else "solved"
+        except LimitReached as exc:
+            reached = exc.reason
+        if plan is not None:
+            deadline = limits.deadline
+            if shorter_s > 0:
+                limits.deadline = limits.clock() + shorter_s
+                plan = self._shorter(plan)
+                limits.deadline = deadline + shorter_s
+            if not total:
+                with suppress(LimitReached):  # it is a plan in its total order, too
+                    plan = loosened(plan, self.problem, limits)
+        return Solved(plan, ended, self.nodes, self.runs, limits.clock() - began, reached)
+
+    def _found(self, total: bool) -> HtnPlan | None:
+        """Return a plan, None where there is none; raises LimitReached."""
+        dead_ends, written, wide, most = FIRST_DEAD_ENDS, [True, True], True, 1 << 62
+        while True:
+            for run in range(RUNS + 2):
+                if run < 2 and not written[run]:
+                    continue
+                rng = Random(f"{self.seed}:{self.runs}") if run > 1 else None
+                self.runs += 1
+                ends = dead_ends * (1 if run > 1 else WRITTEN)
+                try:
+                    found = search(self.compiled, dead_ends=ends, rng=rng, once=run % 2 == 0)
+                except LimitReached as exc:
+                    self._freed(exc)
+                    most = max(1, dead_ends // 2)
+                    if run < 2:
+                        written[run] = False
+                    continue
+                self.nodes += found.nodes
+                if found.plan is not None or (found.exhausted and total):
+                    return found.plan
+                if found.tried_all and run < 2:
+                    written[run] = False
+            if wide:
+                # What depth-first search leaves out: tasks that are done in between, recursion that comes to itself.
+                try:
+                    found = progress(self.compiled, nodes=dead_ends * RUNS)
+                except LimitReached as exc:
+                    self._freed(exc)
+                    wide = False
+                else:
+                    self.nodes += found.nodes
+                    if found.plan is not None or found.exhausted:
+                        return found.plan
+            dead_ends = min(2 * dead_ends, most)
+
+    def _freed(self, exc: LimitReached) -> None:
+        """Go on after a run that took too much memory, if that is free again."""
+        exc.__traceback__ = None  # it holds all that the run knew
+        if exc.reason == "time" or not self.limits.freed():
+            raise exc
+
+    def _shorter(self, plan: HtnPlan) -> HtnPlan:
+        """Look for a plan with fewer steps until the time is over, by both searches in turns."""
+        dead_ends, run = SHORTER_DEAD_ENDS, 0
+        try:
+            while True:
+                run += 1
+                rng = Random(f"{self.seed}:shorter:{run}") if run % 3 else None
+                found = search(self.compiled, dead_ends=dead_ends, rng=rng, fewer_than=len(plan)).plan
+                if found is None and run % 3 == 1:
+                    found = progress(self.compiled, nodes=dead_ends).plan
+                if found is not None and len(found) < len(plan):
+                    plan = found
+                elif run % 3 == 0:
+                    dead_ends *= 2
+                self.limits.check()
+        except LimitReached:
+            return plan

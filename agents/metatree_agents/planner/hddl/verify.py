@@ -1,7 +1,8 @@
 """Check a plan against its problem, from the text of both alone: nothing here is shared with the search.
 
 Checked are the format, the decomposition of every task by a method with fitting values, the order of subtasks, the
-preconditions of methods and actions where they stand in the plan, effects, and the goal.
+preconditions of methods and actions where they stand in the plan, effects, and the goal. What the plan leaves open (the
+values of a method's other parameters) is found by joining facts, each looked up by what is known of it.
 
 Source: Höller et al. 2020 (semantics); a method's precondition has to hold when the first of its steps is done. Where
 a method leads to no step at all, some state between its neighbours has to meet it.
@@ -9,15 +10,18 @@ a method leads to no step at all, some state between its neighbours has to meet 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import product
 
 from metatree.errors import UserError
-from metatree_agents.planner.conditions import Condition, free_variables, is_variable
+from metatree_agents.planner.conditions import Condition, flat, free_variables, is_variable
 from metatree_agents.planner.hddl.language import OBJECT, Method, Problem, Variable
+from metatree_agents.planner.hddl.limits import Limits
 from metatree_agents.planner.hddl.plan import HtnPlan
 
-World = frozenset[tuple[str, ...]]
+Fact = tuple[str, ...]
+Values = Mapping[str, str]
 
 
 class InvalidPlan(UserError):
@@ -31,21 +35,22 @@ class _Line:
         self.method = method
 
 
-def verify_plan(plan: HtnPlan, problem: Problem) -> None:
-    """Check a plan as the search gives it; raises InvalidPlan."""
+def verify_plan(plan: HtnPlan, problem: Problem, limits: Limits | None = None) -> None:
+    """Check a plan as the search gives it; raises InvalidPlan, or LimitReached."""
     from metatree_agents.planner.hddl.plan import plan_lines
 
-    verify("\n".join(plan_lines(plan, problem)), problem)
+    verify("\n".join(plan_lines(plan, problem)), problem, limits)
 
 
-def verify(text: str, problem: Problem) -> None:
+def verify(text: str, problem: Problem, limits: Limits | None = None) -> None:
     """Check the text of a plan in the format of IPC 2020.
 
     Raises:
         InvalidPlan: it is no solution.
+        LimitReached: it could not be checked within the limits.
     """
     steps, roots, tasks = _read(text)
-    _Verifier(problem, steps, roots, tasks).run()
+    _Verifier(problem, steps, roots, tasks, limits or Limits()).run()
 
 
 def _read(text: str) -> tuple[list[int], list[int], dict[int, _Line]]:
@@ -78,46 +83,99 @@ def _read(text: str) -> tuple[list[int], list[int], dict[int, _Line]]:
     return steps, roots, tasks
 
 
+class _History:
+    """Which facts hold in the state before each step, and after the last one."""
+
+    def __init__(self, init: Iterable[Fact]) -> None:
+        self.now = set(init)
+        self._changed: dict[Fact, list[int]] = {}
+        """Fact -> the states in which it came, went, came …"""
+        self._facts: dict[tuple[str | int, ...], dict[Fact, None]] = {}
+        """Relation, place and value -> facts that hold in some state."""
+        for fact in sorted(self.now):
+            self._come(fact, 0)
+
+    def _come(self, fact: Fact, state: int) -> None:
+        if fact not in self._changed:
+            self._changed[fact] = []
+            for key in ((fact[0],), *((fact[0], place, term) for place, term in enumerate(fact[1:]))):
+                self._facts.setdefault(key, {})[fact] = None
+        self._changed[fact].append(state)
+
+    def change(self, gone: set[Fact], come: set[Fact], state: int) -> None:
+        """Note what a step has changed, and the state after it."""
+        for fact in (gone - come) & self.now:
+            self._changed[fact].append(state)
+        for fact in come - self.now:
+            self._come(fact, state)
+        self.now -= gone
+        self.now |= come
+
+    def holds(self, fact: Fact, state: int) -> bool:
+        """Say whether a fact holds in a state."""
+        return bool(bisect_right(self._changed.get(fact, ()), state) % 2)
+
+    def changes(self, fact: Fact) -> list[int]:
+        """Return the states from which on a fact holds or no longer does."""
+        return self._changed.get(fact, [])
+
+    def matching(self, relation: str, terms: tuple[str, ...]) -> Collection[Fact]:
+        """Return the facts that hold in some state and agree with what is known of the terms, and perhaps others."""
+        known = [(relation, n, term) for n, term in enumerate(terms) if not is_variable(term)]
+        found = [self._facts.get(key, {}) for key in (*known, (relation,))]
+        return min(found, key=len)
+
+
 class _Verifier:
-    def __init__(self, problem: Problem, steps: list[int], roots: list[int], tasks: dict[int, _Line]) -> None:
+    def __init__(
+        self, problem: Problem, steps: list[int], roots: list[int], tasks: dict[int, _Line], limits: Limits
+    ) -> None:
         self.problem = problem
         self.tasks = tasks
         self.roots = roots
         self.steps = steps
+        self.limits = limits
         self.place = {number: index for index, number in enumerate(steps)}
-        self.members = problem.members()
-        self.worlds: list[World] = []
+        members = problem.members()
+        self.members = {kind: dict.fromkeys(names) for kind, names in members.items()}
+        self.history = _History(problem.init)
+        self.spans: dict[int, tuple[int, int] | None] = {}
+        """Task -> the places of its first and its last step, None for one without steps."""
+        self.windows: dict[int, tuple[int, int]] = {}
+        """Task -> the first and the last state that the order of tasks leaves it."""
 
     def run(self) -> None:
+        self.limits.check()
         self._simulate()
-        self._tree()
+        order = self._tree()
+        self._measure(order)
         self._decompose_top()
-        for number, line in self.tasks.items():
+        for number in order:
+            line = self.tasks[number]
             if line.into is not None:
+                self.limits.step()
                 self._decompose(number, line)
-        if not self._holds(self.problem.goal, {}, self.worlds[-1]):
+        if not self._holds(self.problem.goal, {}, len(self.steps)):
             raise InvalidPlan("the goal does not hold at the end")
 
     def _simulate(self) -> None:
-        world: World = frozenset(self.problem.init)
-        self.worlds.append(world)
-        for number in self.steps:
+        for state, number in enumerate(self.steps):
+            self.limits.step()
             line = self.tasks[number]
             action = self.problem.domain.actions.get(line.name)
             if action is None:
                 raise InvalidPlan(f"step {number}: there is no action {line.name!r}")
             values = self._bind(action.parameters, line.arguments, f"step {number}")
-            if not self._holds(action.precondition, values, world):
+            if not self._holds(action.precondition, values, state):
                 raise InvalidPlan(f"step {number}: the precondition of {line.name} does not hold")
-            gone: set[tuple[str, ...]] = set()
-            come: set[tuple[str, ...]] = set()
+            gone: set[Fact] = set()
+            come: set[Fact] = set()
             for effect in action.effects:
                 for inner in self._assignments(effect.bound, values):
-                    if self._holds(effect.when, inner, world):
+                    if self._holds(effect.when, inner, state):
                         fact = (effect.relation, *(inner.get(term, term) for term in effect.terms))
                         (come if effect.adds else gone).add(fact)
-            world = (world - gone) | come
-            self.worlds.append(world)
+            self.history.change(gone, come, state + 1)
 
     def _bind(self, parameters: tuple[Variable, ...], values: tuple[str, ...], where: str) -> dict[str, str]:
         if len(parameters) != len(values):
@@ -131,32 +189,71 @@ class _Verifier:
     def _fits(self, variable: Variable, value: str) -> bool:
         return any(value in self.members.get(kind, ()) for kind in variable.types)
 
-    def _tree(self) -> None:
-        """Check that every task is reached once from the root."""
-        reached: set[int] = set()
+    def _tree(self) -> list[int]:
+        """Check that every task is reached once from the root; return the tasks, each behind what it comes from."""
+        reached: dict[int, None] = {}
         waiting = list(self.roots)
         while waiting:
             number = waiting.pop()
             if number in reached or number not in self.tasks:
                 raise InvalidPlan(f"task {number} is missing, or used twice")
-            reached.add(number)
+            reached[number] = None
             waiting += self.tasks[number].into or ()
-        if reached != set(self.tasks):
-            raise InvalidPlan(f"tasks {sorted(set(self.tasks) - reached)} come from nowhere")
+        if len(reached) != len(self.tasks):
+            raise InvalidPlan(f"tasks {sorted(set(self.tasks) - set(reached))} come from nowhere")
+        return list(reached)
+
+    def _measure(self, order: list[int]) -> None:
+        """Find the span of each task."""
+        for number in reversed(order):
+            into = self.tasks[number].into
+            if into is None:
+                self.spans[number] = (self.place[number], self.place[number])
+                continue
+            spans = [span for one in into if (span := self.spans[one]) is not None]
+            self.spans[number] = (min(a for a, _ in spans), max(b for _, b in spans)) if spans else None
+
+    def _leave(self, into: list[int], method: Method, window: tuple[int, int]) -> None:
+        """Find the states that a network leaves its tasks: behind those before them, and before those behind them."""
+        count = len(into)
+        for first_to_last, pairs in ((True, method.order), (False, {(b, a) for a, b in method.order})):
+            behind: list[list[int]] = [[] for _ in range(count)]
+            waits = [0] * count
+            for a, b in pairs:
+                behind[a].append(b)
+                waits[b] += 1
+            bounds = [window[0] if first_to_last else window[1]] * count
+            free = [one for one in range(count) if not waits[one]]
+            while free:
+                one = free.pop()
+                span = self.spans[into[one]]
+                edge = bounds[one] if span is None else span[1] + 1 if first_to_last else span[0]
+                for other in behind[one]:
+                    bounds[other] = (max if first_to_last else min)(bounds[other], edge)
+                    waits[other] -= 1
+                    if not waits[other]:
+                        free.append(other)
+            for number, bound in zip(into, bounds, strict=True):
+                lowest, highest = self.windows.get(number, window)
+                self.windows[number] = (bound, highest) if first_to_last else (lowest, bound)
 
     def _decompose_top(self) -> None:
         problem = self.problem
         top = Method("", problem.parameters, "", (), problem.constraints, problem.subtasks, problem.order)
-        if not any(True for _ in self._assigned(top, {}, self.roots)):
+        values = self._assigned(top, {}, self.roots)
+        if values is None or not any(
+            self._solved(top, values, state) for state in self._states(top, values, 0, 0)
+        ):
             raise InvalidPlan("the tasks at the root are not those of the problem, or in another order")
+        self._leave(self.roots, top, (0, len(self.steps)))
 
     def _decompose(self, number: int, line: _Line) -> None:
         assert line.into is not None
         if line.name not in self.problem.domain.tasks:
             raise InvalidPlan(f"task {number}: {line.name!r} is no compound task")
         self._bind(self.problem.domain.tasks[line.name], line.arguments, f"task {number}")
-        first, _ = self._span(number)
-        begun = [first] if first is not None else range(len(self.worlds))
+        span, window = self.spans[number], self.windows[number]
+        first, last = window if span is None else (span[0], span[0])
         for method in self.problem.domain.methods:
             if method.name != line.method or method.task != line.name:
                 continue
@@ -166,84 +263,150 @@ class _Verifier:
                 for term, value in zip(method.task_terms, line.arguments, strict=True)
             ):
                 continue
-            for values in self._assigned(method, head, line.into):
-                if any(self._holds(method.precondition, values, self.worlds[index]) for index in begun):
-                    return
+            values = self._assigned(method, head, line.into)
+            if values is not None and any(
+                self._solved(method, values, state) for state in self._states(method, values, first, last)
+            ):
+                self._leave(line.into, method, window)
+                return
         raise InvalidPlan(
             f"task {number}: {line.method!r} does not decompose {line.name} into {line.into}, in this order and state"
         )
 
-    def _assigned(self, method: Method, head: Mapping[str, str], into: list[int]) -> Iterator[dict[str, str]]:
-        """Yield values of a method's parameters under which its subtasks are these, in this order."""
+    def _assigned(self, method: Method, head: Values, into: list[int]) -> dict[str, str] | None:
+        """Return the values that a task and its subtasks give to a method; None where they are not these."""
         if len(into) != len(method.subtasks):
-            return
+            return None
         values = dict(head)
         for subtask, number in zip(method.subtasks, into, strict=True):
             line = self.tasks[number]
             if line.name != subtask.name or len(line.arguments) != len(subtask.terms):
-                return
+                return None
             for term, value in zip(subtask.terms, line.arguments, strict=True):
                 if values.setdefault(term, value) != value if is_variable(term) else term != value:
-                    return
+                    return None
         for a, b in method.order:
-            before, after = self._span(into[a])[1], self._span(into[b])[0]
-            if before is not None and after is not None and before >= after:
-                return
-        yield from (
-            found
-            for found in self._assignments([v for v in method.parameters if v.name not in values], values)
-            if all(self._fits(v, found[v.name]) for v in method.parameters)
-        )
+            before, after = self.spans[into[a]], self.spans[into[b]]
+            if before is not None and after is not None and before[1] >= after[0]:
+                return None
+        return values
 
-    def _span(self, number: int) -> tuple[int | None, int | None]:
-        """Return the places of the first and the last step of a task, None for one without steps."""
-        places = []
-        waiting = [number]
-        while waiting:
-            one = waiting.pop()
-            line = self.tasks[one]
-            if line.into is None:
-                places.append(self.place[one])
+    def _states(self, method: Method, values: Values, first: int, last: int) -> Iterable[int]:
+        """Return the states among which is one that meets a method, if there is one: where facts of it change."""
+        if first >= last:
+            return (first,) if first == last else ()
+        facts: set[Fact] = set()
+        for part in flat(method.precondition):
+            atom = part[1] if part[0] == "not" else part
+            if atom[0] in ("=", "sortof"):
+                continue
+            fact = (atom[1], *(values.get(term, term) for term in atom[2])) if atom[0] == "atom" else None
+            if fact is None or any(is_variable(term) for term in fact[1:]):
+                return range(first, last + 1)
+            facts.add(fact)
+        changed = {state for fact in facts for state in self.history.changes(fact) if first < state <= last}
+        return (first, *sorted(changed))
+
+    def _solved(self, method: Method, values: Values, state: int) -> bool:
+        """Say whether the other parameters of a method have values that fit."""
+        open_ = {v.name: v for v in method.parameters if v.name not in values}
+        if not all(self._fits(v, values[v.name]) for v in method.parameters if v.name in values):
+            return False
+        parts = [(free_variables(part) & open_.keys(), part) for part in flat(method.precondition)]
+        return self._joined(parts, open_, values, state)
+
+    def _joined(
+        self,
+        parts: list[tuple[set[str], Condition]],
+        open_: Mapping[str, Variable],
+        values: Values,
+        state: int,
+    ) -> bool:
+        """Say whether a conjunction holds for some values of the variables that are open."""
+        self.limits.step()
+        left = []
+        for names, part in parts:
+            if names <= values.keys():
+                if not self._holds(part, values, state):
+                    return False
             else:
-                waiting += line.into
-        return (min(places), max(places)) if places else (None, None)
+                left.append((names, part))
+        atoms = [part for _, part in left if part[0] == "atom"]
+        unknown = [name for name in open_ if name not in values]
+        if not unknown:
+            return True
+        if not left:  # nothing is asked of them but their types
+            return all(any(self.members.get(kind) for kind in open_[name].types) for name in unknown)
+        if not atoms:
+            name = min(unknown, key=lambda one: len(self._range(open_[one])))
+            return any(
+                self._joined(left, open_, {**values, name: value}, state)
+                for value in self._range(open_[name])
+            )
+        facts, terms = min(
+            (
+                (self.history.matching(part[1], terms), terms)
+                for part in atoms
+                for terms in [tuple(values.get(term, term) for term in part[2])]
+            ),
+            key=lambda one: len(one[0]),
+        )
+        for fact in facts:
+            self.limits.step()
+            inner = dict(values)
+            if (
+                self.history.holds(fact, state)
+                and all(
+                    (inner.setdefault(term, value) == value and self._fits(open_[term], value))
+                    if is_variable(term)
+                    else term == value
+                    for term, value in zip(terms, fact[1:], strict=True)
+                )
+                and self._joined(left, open_, inner, state)
+            ):
+                return True
+        return False
 
-    def _assignments(
-        self, variables: Iterable[Variable], values: Mapping[str, str]
-    ) -> Iterator[dict[str, str]]:
+    def _range(self, variable: Variable) -> dict[str, None]:
+        return dict.fromkeys(name for kind in variable.types for name in self.members.get(kind, ()))
+
+    def _assignments(self, variables: Iterable[Variable], values: Values) -> Iterator[dict[str, str]]:
         variables = list(variables)
-        domains = [
-            dict.fromkeys(name for kind in variable.types for name in self.members.get(kind, ()))
-            for variable in variables
-        ]
-        for chosen in product(*domains):
+        for chosen in product(*(self._range(variable) for variable in variables)):
+            self.limits.step()
             yield {**values, **dict(zip((v.name for v in variables), chosen, strict=True))}
 
-    def _holds(self, condition: Condition, values: Mapping[str, str], world: World) -> bool:
+    def _holds(self, condition: Condition, values: Values, state: int) -> bool:
         match condition[0]:
             case "atom":
-                return (condition[1], *(values.get(term, term) for term in condition[2])) in world
+                return self.history.holds(
+                    (condition[1], *(values.get(term, term) for term in condition[2])), state
+                )
             case "=":
-                return values.get(condition[1], condition[1]) == values.get(condition[2], condition[2])
+                return bool(values.get(condition[1], condition[1]) == values.get(condition[2], condition[2]))
             case "sortof":
                 return values.get(condition[1], condition[1]) in self.members.get(condition[2], ())
             case "not":
-                return not self._holds(condition[1], values, world)
+                return not self._holds(condition[1], values, state)
             case "and":
-                return all(self._holds(one, values, world) for one in condition[1:])
+                return all(self._holds(one, values, state) for one in condition[1:])
             case "or":
-                return any(self._holds(one, values, world) for one in condition[1:])
+                return any(self._holds(one, values, state) for one in condition[1:])
             case "imply":
-                return not self._holds(condition[1], values, world) or self._holds(
-                    condition[2], values, world
+                return not self._holds(condition[1], values, state) or self._holds(
+                    condition[2], values, state
                 )
             case "forall" | "exists":
-                free = free_variables(condition)
-                variables = [Variable(name, types or (OBJECT,)) for name, types in condition[1]]
-                outer = {name: value for name, value in values.items() if name in free}
-                found = (
-                    self._holds(condition[2], inner, world) for inner in self._assignments(variables, outer)
-                )
-                return all(found) if condition[0] == "forall" else any(found)
+                return self._quantified(condition, values, state)
             case other:
                 raise AssertionError(other)
+
+    def _quantified(self, condition: Condition, values: Values, state: int) -> bool:
+        """Say whether a quantified condition holds: none is found that is against it, or one that is for it."""
+        variables = {name: Variable(name, types or (OBJECT,)) for name, types in condition[1]}
+        known = {name: value for name, value in values.items() if name not in variables}
+        found, holds = condition[2], condition[0] == "exists"
+        if not holds:  # what is against an implication is its premise without its conclusion
+            found = ("and", found[1], ("not", found[2])) if found[0] == "imply" else ("not", found)
+        parts = [(free_variables(part) & variables.keys(), part) for part in flat(found)]
+        return self._joined(parts, variables, known, state) is holds

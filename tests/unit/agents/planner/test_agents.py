@@ -136,6 +136,22 @@ def test_replan_strikes_candidates_from_the_nearest_goal_up() -> None:
     assert _ran(info) == ["first", "a", "bad", "b", "bad", "second", "good"]
 
 
+def test_a_goal_that_is_planned_again_does_not_wait_for_what_follows_it() -> None:
+    domain = Domain()
+    domain.relation("lamp", 0)
+
+    @domain.task("light()", name="match", cost=1, effect="(lamp)")
+    def match() -> None:
+        raise ValueError("wet")
+
+    domain.task("light()", name="switch", cost=2, effect="(lamp)")
+    domain.task("sleep()", when="(lamp)", effect="(not (lamp))")
+    domain.rule("all()", subgoals=["light()", "sleep()"])
+    with Agents(":memory:", domain) as agents:
+        info = agents.run(agents.start("all()", replan=True))
+    assert (info.status, _ran(info)) == ("complete", ["all", "match", "switch", "sleep"])
+
+
 def test_a_task_is_tried_again_and_keeps_its_key() -> None:
     domain = Domain()
     attempts: list[tuple[int, str]] = []

@@ -6,6 +6,7 @@ import pytest
 from metatree_agents.planner.hddl.compiled import compile_problem
 from metatree_agents.planner.hddl.depth_first import search
 from metatree_agents.planner.hddl.language import Problem
+from metatree_agents.planner.hddl.limits import Limits
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
 from metatree_agents.planner.hddl.plan import HtnPlan, plan_lines
 from metatree_agents.planner.hddl.progression import progress
@@ -23,7 +24,7 @@ def _problem(domain: str, problem: str) -> Problem:
 
 def _solved(domain: str, problem: str, *, seed: int = 0, seconds: float = 20.0) -> tuple[Solved, Problem]:
     read = _problem(domain, problem)
-    found = solve(read, seed=seed, seconds=seconds)
+    found = solve(read, Limits(seconds), seed=seed)
     if found.plan is not None:
         verify_plan(found.plan, read)
     return found, read
@@ -193,7 +194,7 @@ def test_a_shorter_plan_is_looked_for_on_demand() -> None:
 
 def test_progression_alone_solves_and_is_complete() -> None:
     problem = _problem(DELIVERY, TWO_PARCELS)
-    found = progress(compile_problem(problem), nodes=100_000, deadline=1e12)
+    found = progress(compile_problem(problem), nodes=100_000)
     assert found.plan is not None
     verify_plan(found.plan, problem)
 
@@ -231,7 +232,7 @@ def test_what_other_readers_give_up_on_is_read() -> None:
         ("(define (domain d)\n (:action a :effect (p)))", "2:22", "no predicate is called `p`"),
         (
             "(define (domain d) (:predicates (p ?x))\n (:action a :precondition (p)))",
-            "2:27",
+            "2:28",
             "takes 1 arguments, not 0",
         ),
         ("(define (domain d)\n (:action a :effects ()))", "2:13", "`:effects` is no part of a action"),
@@ -253,13 +254,65 @@ def test_what_other_readers_give_up_on_is_read() -> None:
             "no subtask is called `c`",
         ),
         ("(define (domain d)\n (:method m :parameters ()))", "2:11", "names no `:task`"),
-        ("(define (domain d)\n (:durative-action m))", "2:3", "durative"),
+        ("(define (domain d)\n (:task not))", "2:9", "something else"),
+        ("(define (domain d)\n (:predicates (p) (p ?x)))", "2:20", "second predicate"),
+        ("(define (domain d)\n (:task t) (:task t))", "2:19", "second task"),
+        ("(define (domain d)\n (:task t) (:action t))", "2:21", "as a task and as an action"),
+        ("(define (domain d)\n (:task t :parameters (?x ?x)))", "2:27", "second variable"),
+        ("(define (domain d)\n (:requirements :magic))", "2:17", "no requirement"),
+        (
+            "(define (domain d)\n (:action a :duration (= ?duration 2)))",
+            "2:13",
+            "durations are not supported",
+        ),
+        (
+            "(define (domain d)\n (:action a :effect (increase (fuel) 2)))",
+            "2:31",
+            "no function is called `fuel`",
+        ),
+        (
+            "(define (domain d) (:functions (fuel) - number)\n (:action a :precondition (>= (fuel) 2)))",
+            "2:28",
+            "numbers are not supported",
+        ),
+        (
+            "(define (domain d) (:functions (fuel) - number)\n (:action a :precondition (= (fuel) 2)))",
+            "2:30",
+            "numbers are not supported",
+        ),
+        ("(define (domain d) (:predicates (p))\n (:action a :effect (or (p))))", "2:22", "`or` is no effect"),
+        ("(define (domain d) (:predicates (p))\n (:action a :effect (not (not (p)))))", "2:27", "one fact"),
+        (
+            "(define (domain d) (:predicates (p))\n (:action a :precondition (when (p) (p))))",
+            "2:",
+            "for effects|word|variable",
+        ),
+        (
+            "(define (domain d) (:predicates (p ?x))\n (:action a :effect (p ?y)))",
+            "2:24",
+            "no variable is called `\\?y`",
+        ),
+        (
+            "(define (domain d) (:predicates (p ?x))\n (:action a :precondition (exists (?y) (p ?z))))",
+            "2:43",
+            "no variable is called `\\?z`",
+        ),
+        ("(define (domain d)\n (:derived (p) (q)))", "2:3", "derived predicates are not supported"),
+        (
+            "(define (domain d) (:predicates (p))\n (:action a :precondition "
+            + "(not " * 3000
+            + "(p)"
+            + ")" * 3002,
+            "2:",
+            "inside 60 other",
+        ),
+        ("(define (domain d)\n (:durative-action m))", "2:3", "durative actions are not supported"),
     ],
 )
 def test_errors_say_where_and_what(text: str, place: str, said: str) -> None:
     with pytest.raises(PlannerSyntaxError, match=said) as caught:
         parse_domain(text, "d.hddl")
-    assert str(caught.value).startswith(f"d.hddl:{place}:")
+    assert str(caught.value).startswith(f"d.hddl:{place.removesuffix(':')}:")
 
 
 @pytest.mark.parametrize(
@@ -268,14 +321,45 @@ def test_errors_say_where_and_what(text: str, place: str, said: str) -> None:
         ("(define (problem p) (:htn :subtasks (go)))", "1:38", "no task or action"),
         ("(define (problem p) (:init (road depot nowhere)))", "1:40", "no object is called `nowhere`"),
         ("(define (problem p) (:objects x - ship))", "1:35", "no type is called `ship`"),
-        ("(define (problem p) (:htn :subtasks (go ?t depot)))", "1:38", "no variable is called `\\?t`"),
+        ("(define (problem p) (:htn :subtasks (go ?t depot)))", "1:41", "no variable is called `\\?t`"),
         ("(define (problem p) (:goal))", "1:21", "expected one goal"),
+        ("(define (problem p) (:objects a))", "1:1", "no `:htn`"),
+        ("(define (problem p) (:htn) (:htn))", "1:29", "second `:htn`"),
+        ("(define (problem p) (:htn) (:init (not (at a b))))", "1:36", "`not` is no fact"),
+        ("(define (problem p) (:htn) (:goal (at red Depot)))", "1:39", "no object is called `red`"),
+        ("(define (problem p) (:objects ?x - place))", "1:31", "is a variable"),
     ],
 )
 def test_errors_of_problems(text: str, place: str, said: str) -> None:
     with pytest.raises(PlannerSyntaxError, match=said) as caught:
         parse_problem(text.replace("(go)", "(walk)"), parse_domain(DELIVERY), "p.hddl")
     assert str(caught.value).startswith(f"p.hddl:{place}:")
+
+
+def test_a_name_that_a_domain_assumes_is_missed_where_no_problem_declares_it() -> None:
+    domain, problem = tiny("(:action t :precondition (p c))")
+    with pytest.raises(PlannerSyntaxError, match=r"d.hddl:2:29: no constant is called `c`"):
+        parse_problem(problem, parse_domain(domain, "d.hddl"), "p.hddl")
+
+
+def test_costs_are_read_and_not_heeded() -> None:
+    domain, problem = tiny("(:functions (total-cost) - number) (:action t :effect (increase (total-cost) 2))")
+    wanted = problem.replace("(:init", "(:metric minimize (total-cost)) (:init (= (total-cost) 0)")
+    assert _names(solve(_problem(domain, wanted)).plan) == ["t"]
+
+
+def test_more_parameters_than_python_nests_loops() -> None:
+    names = " ".join(f"?v{n}" for n in range(40))
+    body = (
+        f"(:task t) (:method m :parameters ({names}) :task (t) :precondition (and (q) (p ?v39)"
+        f" (forall ({names.replace('v', 'w')}) (q))) :subtasks (do)) (:action do :effect (forall ({names}) (q)))"
+    )
+    domain, problem = tiny(body, init="(q) (p a)")
+    read = _problem(domain, problem.replace("a b)", "a)"))
+    found = solve(read)
+    assert _names(found.plan) == ["do"]
+    assert found.plan is not None
+    verify_plan(found.plan, read)
 
 
 PULLED = (
@@ -290,7 +374,7 @@ def test_preconditions_are_pulled_up_unless_an_earlier_subtask_brings_them_about
     problem = _problem(*tiny(PULLED, init="(p b)"))
     (method,) = [one for one in problem.domain.methods if one.name == "m"]
     assert PullUp(problem).method_needs(method) == frozenset({(True, "p", ("?x",))})
-    found = search(compile_problem(problem), nodes=8, deadline=1e12)
+    found = search(compile_problem(problem), dead_ends=0)
     assert found.plan is not None, "?x = a is never looked at"
     assert [step.arguments for step in found.plan.steps] == [(), ("b",), ()]
 

@@ -15,7 +15,7 @@ from metatree_agents.planner.domain import Domain, ordered, unordered
 from metatree_agents.planner.facts import Facts
 from metatree_agents.planner.model import BadDefinition, from_data
 from metatree_agents.planner.model import as_data as library_data
-from metatree_agents.planner.network import TOP, Intent, children, ready
+from metatree_agents.planner.network import TOP, Intent, children, ready, without
 from metatree_agents.planner.planning import PlanLimits, Planned, plan
 
 
@@ -148,6 +148,34 @@ def test_unordered_tasks_that_interfere_are_ordered() -> None:
     assert by_name["read"].waits == (by_name["on"].id,)
     assert by_name["sing"].waits == ()
     assert _plan(domain, ("all",), interleave=False).ended == "failed"
+
+
+def _three_at_one_lamp() -> dict[int, Intent]:
+    """Return a network in which `first`, `second` and `third` are unordered and wait for each other in this order."""
+    domain = Domain()
+    domain.relation("lamp", 1)
+    for name in ("first", "second", "third"):
+        domain.task(f"{name}()", when="(lamp ?state)", effect="(and (not (lamp ?state)) (lamp on))")
+    domain.rule("all()", subgoals=["first()", "second()", "third()"], order=False)
+    made = _plan(domain, ("all",), {"lamp": {("off",)}})
+    assert [one.waits for one in children(made.network, TOP)] == [(), (2,), (3,)], (
+        "the last one stands for all"
+    )
+    return {**made.network, TOP: replace(made.network[TOP], status="active")}
+
+
+def test_a_cancelled_intent_does_not_let_what_waits_for_it_by() -> None:
+    network = _three_at_one_lamp()
+    network |= {2: replace(network[2], status="active"), 3: replace(network[3], status="cancelled")}
+    assert not ready(network, network[4]), "the first is still at work"
+    network[2] = replace(network[2], status="complete")
+    assert ready(network, network[4])
+
+
+def test_what_waited_for_an_intent_that_is_gone_waits_for_what_that_waited_for() -> None:
+    network = _three_at_one_lamp()
+    assert without(network, network[4], {3}).waits == (2,)
+    assert without(network, network[4], {2}) is network[4]
 
 
 def test_a_task_that_disturbs_a_rule_waits_until_it_has_begun() -> None:

@@ -1,0 +1,91 @@
+"""How long planning may take and how much memory it may use, looked at from inside its loops."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal
+
+from metatree.errors import MetatreeError
+
+MEMORY: Final = 1_000_000_000
+"""Bytes that the process may come to, by default."""
+
+_EVERY: Final = 2_000
+"""Steps of a loop between two looks at clock and memory."""
+
+_STATM: Final = Path("/proc/self/statm")
+
+Reason = Literal["time", "memory"]
+
+
+class LimitReached(MetatreeError):
+    """Planning has come to a limit; `reason` says to which."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(f"the limit of {reason} was reached", reason=reason)
+        self.reason: Reason = reason
+
+
+class Limits:
+    """Limits of one planning.
+
+    Args:
+        seconds: from now.
+        memory: bytes that the whole process may have in memory.
+    """
+
+    def __init__(
+        self,
+        seconds: float = float("inf"),
+        memory: float = MEMORY,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        resident: Callable[[], int] | None = None,
+    ) -> None:
+        self.clock = clock
+        self.seconds = seconds
+        self.deadline = clock() + seconds
+        self.memory = memory
+        self.resident = resident or resident_bytes
+        self._steps = 0
+
+    def check(self) -> None:
+        """Look at clock and memory; raises LimitReached."""
+        if self.clock() > self.deadline:
+            raise LimitReached("time")
+        if self.resident() > self.memory:
+            raise LimitReached("memory")
+
+    def step(self, weight: int = 1) -> None:
+        """Count a step of a loop, a heavy one as several, and look now and then."""
+        self._steps += weight
+        if self._steps >= _EVERY:
+            self._steps = 0
+            self.check()
+
+    def said(self, reason: Reason) -> str:
+        """Return a limit as words, to be put behind what did not succeed, and how to raise it."""
+        if reason == "time":
+            return f"in {self.seconds:g} s: raise --seconds"
+        return f"in {self.memory / 1e6:g} MB: raise --memory"
+
+    def freed(self) -> bool:
+        """Say whether there is room again, now that what a search knew is forgotten."""
+        gc.collect()
+        return self.resident() < 0.75 * self.memory
+
+
+def resident_bytes() -> int:
+    """Return how much memory the process has; where the system does not say, how much it has had at most."""
+    import resource
+
+    try:
+        return int(_STATM.read_bytes().split()[1]) * resource.getpagesize()
+    except OSError:
+        import sys
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024

@@ -1,0 +1,156 @@
+"""What planning costs as goals become more: counted in calls, not in seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from metatree_agents.planner.domain import Domain
+from metatree_agents.planner.facts import Facts
+from metatree_agents.planner.network import TOP, Intent
+from metatree_agents.planner.planning import plan
+
+World = dict[str, set[tuple[Any, ...]]]
+
+
+def _steps(count: int) -> tuple[Domain, World]:
+    domain = Domain()
+    domain.task("step(?n)")
+    domain.rule("all()", subgoals=[("step", n) for n in range(count)])
+    return domain, {}
+
+
+def _walk(count: int) -> tuple[Domain, World]:
+    domain = Domain()
+    domain.relation("at", 1)
+    domain.relation("next", 2)
+    domain.task("step(?n)", when="(and (next ?n ?m) (at ?n))", effect="(and (not (at ?n)) (at ?m))")
+    domain.rule("all()", subgoals=[("step", n) for n in range(count)])
+    return domain, {"at": {(0,)}, "next": {(n, n + 1) for n in range(count)}}
+
+
+def _deliveries(count: int, *, order: bool, blind: bool = False) -> tuple[Domain, World]:
+    domain = Domain()
+    domain.relation("at", 2)
+    domain.relation("never", 0)
+    domain.task("move(?t, ?to)", when="(at ?t ?from)", effect="(and (not (at ?t ?from)) (at ?t ?to))")
+    domain.task(
+        "take(?p, ?t)", when="(and (at ?p ?x) (at ?t ?x))", effect="(and (not (at ?p ?x)) (at ?p ?t))"
+    )
+    domain.task(
+        "drop(?p, ?t)", when="(and (at ?p ?t) (at ?t ?x))", effect="(and (not (at ?p ?t)) (at ?p ?x))"
+    )
+    domain.task("fly()", when="(never)")
+    for goal in ("move", "take", "drop"):
+        domain.goal(goal, again=True)
+    if blind:
+        domain.rule("deliver(?p, ?to)", name="blind", cost=0.5, subgoals=["move(truck, ?to)", "fly()"])
+    domain.rule(
+        "deliver(?p, ?to)",
+        name="by-truck",
+        when="(at ?p ?from)",
+        subgoals=["move(truck, ?from)", "take(?p, truck)", "move(truck, ?to)", "drop(?p, truck)"],
+    )
+    domain.rule("all()", subgoals=[("deliver", f"p{n}", f"h{n % 7}") for n in range(count)], order=order)
+    return domain, {"at": {("truck", "depot"), *((f"p{n}", f"d{n % 5}") for n in range(count))}}
+
+
+def _twice(count: int) -> tuple[Domain, World]:
+    domain = Domain()
+    domain.task("wash(?n)")
+    domain.rule("all()", subgoals=[("wash", n % (count // 2)) for n in range(count)])
+    return domain, {}
+
+
+def _against_the_order(count: int) -> tuple[Domain, World]:
+    domain = Domain()
+    domain.task("step(?n)")
+    order = [(n + 1, n) for n in range(count - 1)]
+    domain.rule("all()", subgoals=[("step", n) for n in range(count)], order=order)
+    return domain, {}
+
+
+def _read_live(count: int) -> tuple[Domain, World]:
+    domain = Domain()
+    domain.relation("open", 1, dynamic=True)
+    domain.task("look(?n)")
+    domain.task("enter(?n)", when="(open ?n)")
+    domain.rule("visit(?n)", subgoals=["look(?n)", "enter(?n)"])
+    domain.rule("all()", subgoals=[("visit", n) for n in range(count)], order=False)
+    return domain, {}
+
+
+def _calls(do: Callable[[], Any]) -> int:
+    counted = 0
+
+    def count(frame: Any, event: str, value: Any) -> None:
+        nonlocal counted
+        counted += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        do()
+    finally:
+        sys.setprofile(before)
+    return counted
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(_steps, id="steps in order"),
+        pytest.param(_walk, id="steps that read and change one fact"),
+        pytest.param(lambda n: _deliveries(n, order=True), id="deliveries by one truck"),
+        pytest.param(lambda n: _deliveries(n, order=False), id="deliveries by one truck in any order"),
+        pytest.param(lambda n: _deliveries(n, order=True, blind=True), id="a blind alley at each"),
+        pytest.param(_twice, id="goals that come twice"),
+        pytest.param(_against_the_order, id="an order against that of the goals"),
+        pytest.param(_read_live, id="goals that are deferred"),
+    ],
+)
+def test_planning_grows_hardly_faster_than_the_goals(made: Callable[[int], tuple[Domain, World]]) -> None:
+    def calls(count: int) -> int:
+        domain, facts = made(count)
+        domain.check()
+
+        def do() -> None:
+            world = Facts(domain.library, facts)
+            found = plan(domain.library, {TOP: Intent(TOP, ("all",))}, world, seed=1)
+            assert found.ended == "planned"
+
+        return _calls(do)
+
+    small, large = calls(40), calls(160)
+    assert large < 5.5 * small, f"four times the goals take {large / small:.1f} times the calls"
+
+
+def test_an_order_is_checked_in_the_time_that_it_has_pairs() -> None:
+    def calls(count: int) -> int:
+        domain, _ = _steps(count)
+        return _calls(domain.check)
+
+    assert calls(160) < 5.5 * calls(40)
+
+
+def test_facts_that_changed_are_still_what_they_were_in_older_copies() -> None:
+    domain = Domain()
+    domain.relation("at", 2)
+    first = Facts(domain.library, {"at": {("a", 1), ("b", 2)}})
+    second = first.changed([(False, "at", ("a", 1)), (True, "at", ("a", 3)), (True, "at", ("b", 2))])
+    third = second.changed([(True, "at", ("c", 1)), (False, "at", ("c", 1)), (False, "at", ("x", 9))])
+    other = first.changed([(True, "at", ("c", 1))])
+    rows = {
+        first: [("a", 1), ("b", 2)],
+        second: [("a", 3), ("b", 2)],
+        third: [("a", 3), ("b", 2), ("c", 1)],
+        other: [("a", 1), ("b", 2), ("c", 1)],
+    }
+    for _ in range(2):
+        for facts, expected in [*rows.items(), *reversed(rows.items())]:
+            assert list(facts.matching("at", ("?x", "?y"))) == expected
+            assert list(facts.matching("at", ("?x", 1))) == [row for row in expected if row[1] == 1]
+            assert list(facts.matching("at", ("b", 2))) == [("b", 2)]
+            assert facts.key() == Facts(domain.library, {"at": set(expected)}).key()
