@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from metatree.searching.state import Fact, Frame, Part, SearchState
@@ -10,6 +11,7 @@ MAX_FACTS_SHOWN = 12
 MAX_FACT_CHARS = 400
 
 
+@lru_cache(maxsize=64)
 def fold_question(question: str) -> str:
     """Return the form in which questions are compared: case and white space folded."""
     return " ".join(question.casefold().split())

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from metatree_routers.embedding import Embedder
-from metatree_routers.sections import Sections, sections
+from metatree_routers.sections import MAX_CHARS as MAX_QUESTION_CHARS
+from metatree_routers.sections import sections
 from metatree_routers.sentences import sentences
 from metatree_routers.text import expand, raw_tokens, term_counts, terms
 
@@ -65,16 +67,16 @@ def best_passage(
     if not spans:
         return None
     counts = [term_counts(text[start:end]) for start, end in spans]
-    weights = _weights(parts, counts)
-    total = sum(weights.values())
+    own, asked = _asked(question)
+    weights, total = _weights(own, counts)
     if not total:
         return None
-    windows = _code_windows(text, spans, counts, weights) if is_code else _windows(spans, counts, weights)
-    asked = frozenset(terms(question))
+    have = [count.keys() & weights.keys() for count in counts]
+    windows = _code_windows(text, spans, have, weights) if is_code else _windows(spans, have, weights)
     windows = [
         window
         for window in windows
-        if _says_more(said := text[window[0] : window[1]], weights) and not _only_asks(said, asked)
+        if _says_more(said := text[window[0] : window[1]], own) and not _only_asks(said, asked)
     ]
     if not windows:
         return None
@@ -82,6 +84,12 @@ def best_passage(
     best = max(range(len(windows)), key=lambda i: (score(windows[i][2] / total, cosine[i]), -windows[i][0]))
     start, end, weight = windows[best]
     return Passage(start, end, weight / total, cosine[best])
+
+
+@lru_cache(maxsize=16)
+def _asked(question: str) -> tuple[Mapping[str, float], frozenset[str]]:
+    """Return the weights of a question's terms, and the terms: one question is asked of many texts."""
+    return sections(question).term_weights(), frozenset(terms(question[:MAX_QUESTION_CHARS]))
 
 
 def _says_more(passage: str, asked: Collection[str]) -> bool:
@@ -116,14 +124,23 @@ def _simple(raw: str) -> tuple[str, ...]:
     return terms[:-1] if len(terms) > 1 else terms
 
 
-def _weights(parts: Sections, counts: Sequence[Counter[str]]) -> dict[str, float]:
-    """Weigh the question's terms: what every passage says tells them apart least."""
-    df = Counter(term for count in counts for term in count)
+def _weights(own: Mapping[str, float], counts: Sequence[Counter[str]]) -> tuple[dict[str, float], float]:
+    """Weigh the question's terms: what every passage says tells them apart least.
+
+    Returns:
+        The weights of those that are in the text, and the sum of all.
+    """
     n = len(counts)
-    return {
-        term: weight * (0.5 + math.log1p((n - df[term] + 0.5) / (df[term] + 0.5)) / math.log1p(2 * n + 1))
-        for term, weight in parts.term_weights().items()
-    }
+
+    def factor(df: int) -> float:
+        return 0.5 + math.log1p((n - df + 0.5) / (df + 0.5)) / math.log1p(2 * n + 1)
+
+    df = Counter(term for count in counts for term in count if term in own)
+    weights = {term: own[term] * factor(times) for term, times in df.items()}
+    missing = factor(0)
+    return weights, sum(
+        weights[term] if term in weights else weight * missing for term, weight in own.items()
+    )
 
 
 Window = tuple[int, int, float]
@@ -131,29 +148,33 @@ Window = tuple[int, int, float]
 
 
 def _windows(
-    spans: Sequence[tuple[int, int]], counts: Sequence[Counter[str]], weights: dict[str, float]
+    spans: Sequence[tuple[int, int]], matches: Sequence[Collection[str]], weights: dict[str, float]
 ) -> list[Window]:
-    """Grow each sentence that matches by its neighbours as long as they bring another word of the question."""
+    """Grow each sentence that matches by its neighbours as long as they bring another word of the question.
+
+    Args:
+        matches: the words of the question in each sentence; as with lines, so the length of the question counts once.
+    """
     found = []
-    for middle, count in enumerate(counts):
-        have = {term for term in weights if count[term]}
-        if not have:
+    for middle, matched in enumerate(matches):
+        if not matched:
             continue
+        have = set(matched)
         first = last = middle
         while last - first + 1 < MAX_SENTENCES:
             gains = []
             for at in (last + 1, first - 1):
                 if 0 <= at < len(spans):
                     low, high = min(first, at), max(last, at)
-                    gain = sum(weights[term] for term in weights if counts[at][term] and term not in have)
+                    gain = math.fsum(weights[term] for term in matches[at] if term not in have)
                     if gain > 0 and spans[high][1] - spans[low][0] <= MAX_PASSAGE_CHARS:
                         gains.append((gain, at))
             if not gains:
                 break
             _, at = max(gains)
             first, last = min(first, at), max(last, at)
-            have |= {term for term in weights if counts[at][term]}
-        found.append((spans[first][0], spans[last][1], sum(weights[term] for term in have)))
+            have.update(matches[at])
+        found.append((spans[first][0], spans[last][1], math.fsum(weights[term] for term in have)))
     found.sort(key=lambda window: (-window[2], window[1] - window[0], window[0]))
     return found[:_NEAREST]
 
@@ -167,25 +188,25 @@ def _lines(text: str) -> list[tuple[int, int]]:
 
 
 def _code_windows(
-    text: str, spans: Sequence[tuple[int, int]], counts: Sequence[Counter[str]], weights: dict[str, float]
+    text: str, spans: Sequence[tuple[int, int]], matches: Sequence[Collection[str]], weights: dict[str, float]
 ) -> list[Window]:
     """Take short code whole; of long code, the lines around each match, blank lines at the ends left out."""
     if len(spans) <= MAX_CODE_LINES:
         starts = [0]
     else:
-        matches = [i for i, count in enumerate(counts) if any(count[term] for term in weights)]
-        starts = sorted({max(0, min(i - MAX_CODE_LINES // 3, len(spans) - MAX_CODE_LINES)) for i in matches})
+        at = [i for i, matched in enumerate(matches) if matched]
+        starts = sorted({max(0, min(i - MAX_CODE_LINES // 3, len(spans) - MAX_CODE_LINES)) for i in at})
     found = []
     for first in starts[:MAX_SPANS]:
         last = min(first + MAX_CODE_LINES, len(spans)) - 1
-        have = {term for i in range(first, last + 1) for term in weights if counts[i][term]}
+        have = set().union(*matches[first : last + 1])
         if not have:
             continue
         while not text[slice(*spans[first])].strip():
             first += 1
         while not text[slice(*spans[last])].strip():
             last -= 1
-        found.append((spans[first][0], spans[last][1], sum(weights[term] for term in have)))
+        found.append((spans[first][0], spans[last][1], math.fsum(weights[term] for term in have)))
     found.sort(key=lambda window: (-window[2], window[0]))
     return found[:_NEAREST]
 

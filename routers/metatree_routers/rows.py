@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from metatree_routers.embedding import Embedder
 from metatree_routers.passages import MAX_CHARS, MAX_SPANS, Passage
 from metatree_routers.sections import sections
@@ -37,15 +39,14 @@ def best_row(text: str, question: str, *, called: str, embedder: Embedder | None
     weights = sections(question).term_weights()
     total = sum(weights.values())
     header = text.split("\n", 1)[0]
-    around = term_counts(f"{called}\n{header}")
-    asked = {term for term in weights if not around[term]}
+    around = weights.keys() & term_counts(f"{called}\n{header}").keys()
+    asked = weights.keys() - around
     rows, start = list[tuple[float, int, int]](), 0
     for line in text.split("\n")[: MAX_SPANS * 5]:
         end = start + len(line)
-        said = term_counts(line) if start else {}
-        if SEPARATOR in line and any(term in said for term in asked):
-            have = sum(weight for term, weight in weights.items() if term in said or around[term])
-            rows.append((have / total, start, end))
+        said = asked & term_counts(line).keys() if start else set()
+        if SEPARATOR in line and said:
+            rows.append((math.fsum(weights[term] for term in said | around) / total, start, end))
         start = end + 1
     if not rows:
         return None

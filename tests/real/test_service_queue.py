@@ -171,7 +171,7 @@ def test_a_claim_gives_out_what_came_after_its_snapshot(place: str, monkeypatch:
         async with opened(place) as database:
             queue = Queue(database)
             await queue.add("T", "ann", "seen")
-            gated = CLAIM.replace("ORDER BY", f"AND {GATE} ORDER BY")
+            gated = CLAIM.replace("ORDER BY ready_at", f"AND {GATE} ORDER BY ready_at")
             with monkeypatch.context() as patch:
                 patch.setattr("metatree_agents.service.queue._CLAIM", gated)
                 claiming: Awaitable[Claim | None] = queue.claim("late")
@@ -200,7 +200,7 @@ def test_a_claim_passes_no_query_over_that_was_opened_again_after_its_snapshot(
             assert slow is not None
             await queue.add("T", "ann", "two")
             now[0] += queue.lease_s
-            gated = CLAIM.replace("ORDER BY", f"AND {GATE} ORDER BY")
+            gated = CLAIM.replace("ready_at <= $1", f"ready_at <= $1 AND {GATE}")
             with monkeypatch.context() as patch:
                 patch.setattr("metatree_agents.service.queue._CLAIM", gated)
                 claiming: Awaitable[Claim | None] = queue.claim("e")

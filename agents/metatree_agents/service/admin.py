@@ -10,6 +10,7 @@ from metatree_agents.service.bodies import stamp
 from metatree_agents.service.database import Database
 from metatree_agents.service.queue import Queue
 from metatree_agents.service.shown import ENDED, SHOWN
+from metatree_agents.service.turns import OPENED, join, open_again
 from metatree_agents.service.users import Users
 
 LISTED: Final = 1_000
@@ -156,9 +157,8 @@ class Administration:
                 *(topic, *values),
             )
             if count:
-                await do.execute(
-                    "UPDATE topic SET ready_at = COALESCE(ready_at, ?) WHERE id = ?", self._clock(), topic
-                )
+                await do.execute(f"UPDATE topic SET {OPENED} WHERE id = ? AND ready_at IS NULL", topic)
+                await join(do, topic)
         return count
 
     async def release(self, topic: str) -> bool:
@@ -168,17 +168,11 @@ class Administration:
         """
         async with self._database.transaction() as do:
             if not await do.execute(
-                "UPDATE topic SET engine = NULL, lease = NULL, lease_until = NULL, ready_at = NULL"
-                " WHERE id = ? AND engine IS NOT NULL",
-                topic,
+                "UPDATE topic SET engine = engine WHERE id = ? AND engine IS NOT NULL", topic
             ):
                 return False
             await self._queue.give_up(do, topic)
-            await do.execute(
-                "UPDATE topic SET ready_at = (SELECT min(at) FROM query WHERE topic = ? AND status = 'Open')"
-                " WHERE id = ?",
-                *(topic, topic),
-            )
+            await open_again(do, topic)
         return True
 
     async def remove_user(self, name: str) -> None:

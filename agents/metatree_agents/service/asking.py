@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 
 from metatree_agents.service.bodies import stamp
 from metatree_agents.service.database import Database, Transaction
+from metatree_agents.service.turns import open_again
 
 Kind = Literal["question", "permission", "call"]
 """`question` wants words; `permission` (of a tool that changes something) and `call` (one that was interrupted, again)
@@ -128,7 +129,7 @@ class Asking:
             )
             if len(asks) > MAX_ASKS:
                 await tell(do, topic, seq, "failed", f"gave up after {MAX_ASKS} questions to a person")
-                await _open(do, topic)
+                await open_again(do, topic)
                 return True
             # A lease that nobody holds and that does not end: whatever asks for a topic to claim passes it over.
             await do.execute(
@@ -181,7 +182,7 @@ class Asking:
             )
             if all(ask.answer is not None for ask in asks):
                 await do.execute("UPDATE query SET status = 'Open' WHERE topic = ? AND seq = ?", topic, seq)
-                await _open(do, topic)
+                await open_again(do, topic)
         return "accepted"
 
 
@@ -200,15 +201,6 @@ def _checked(ask: Ask, said: str, *, admin: bool) -> tuple[Became, str]:
 
 def _kept(asks: Sequence[Ask]) -> str:
     return json.dumps([asdict(ask) for ask in asks])
-
-
-async def _open(do: Transaction, topic: str) -> None:
-    """End the lease of a topic; what is open in it can be claimed."""
-    await do.execute(
-        "UPDATE topic SET engine = NULL, lease = NULL, lease_until = NULL,"
-        " ready_at = (SELECT min(at) FROM query WHERE topic = ? AND status = 'Open') WHERE id = ?",
-        *(topic, topic),
-    )
 
 
 async def tell(do: Transaction, topic: str, seq: int, event: str, text: str) -> None:

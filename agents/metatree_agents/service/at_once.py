@@ -16,34 +16,41 @@ from __future__ import annotations
 
 from typing import Final
 
+from metatree_agents.service.turns import END_AT_ONCE, JOIN, LINE, NEXT_FREE, QUERIES
+
 # The topic's row is taken by the insert or the update, so numbers are dense whoever asks at the same time.
-ADD: Final = """
+ADD: Final = f"""
 WITH made AS (
-    INSERT INTO topic(id, owner, made_at, last_seq, ready_at) VALUES ($1, $2, $3, 1, $3)
+    INSERT INTO topic(id, owner, asker, made_at, last_seq, ready_at) VALUES ($1, $2, $2, $3, 1, $3)
     ON CONFLICT(id) DO UPDATE SET last_seq = topic.last_seq + 1,
+        asker = CASE WHEN topic.ready_at IS NULL THEN excluded.asker ELSE topic.asker END,
         ready_at = COALESCE(topic.ready_at, excluded.ready_at) WHERE topic.owner = $2 OR $4
-    RETURNING last_seq
+    RETURNING last_seq, asker, lease, ready_at
+), joined AS (
+    {JOIN.format(topic="made WHERE true")}
 )
 INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts, run)
 SELECT $1, last_seq, $5, $2, $6, $7, $3, 'Open', 0, $8 FROM made RETURNING seq
 """
 
-# The topic is the first that is ready, by its newest row; one whose lease has ended is left to the transaction, which
-# opens its queries again. So is one whose lease had ended in the snapshot and was handed back since: the snapshot has
-# what was being answered under it as Pending, and would pass it over for what was asked after it. Queries that the
-# snapshot does not have stay Open, and the topic is ready again for them when those given out here are answered. Where
-# all that the snapshot has as Open were answered since, and others came, none is given out: the one row that is
-# returned then has no query, and the topic has to be handed back.
-CLAIM: Final = """
-WITH first AS MATERIALIZED (
-    SELECT id, lease, (SELECT seen.lease FROM topic AS seen WHERE seen.id = topic.id) AS seen_lease
-    FROM topic WHERE {ready} ORDER BY ready_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+# The topic is the one whose turn it is, which is open in the snapshot and by its newest row. Where the lease of any has
+# ended, none is taken: that is left to the transaction, which opens its queries again. Queries that the snapshot does
+# not have stay Open, and the topic is ready again for them when those given out here are answered. Where all that the
+# snapshot has as Open were answered since, and others came, none is given out: the one row that is returned then has
+# no query, and the topic has to be handed back.
+CLAIM: Final = f"""
+WITH {LINE}, first AS MATERIALIZED (
+    SELECT next.id FROM ({NEXT_FREE}) next WHERE (SELECT min(ready_at) FROM topic WHERE {{ended}}) IS NULL
 ), taken AS (
     UPDATE topic SET engine = $2, lease = $3, lease_until = $4, ready_at = $4, claimed_at = $1
-    FROM first WHERE topic.id = first.id AND first.lease IS NULL AND first.seen_lease IS NULL RETURNING topic.id
-), given AS (
+    WHERE topic.id = (SELECT id FROM first) RETURNING topic.id, topic.asker
+), {END_AT_ONCE}, given AS (
     UPDATE query SET status = 'Pending', attempts = attempts + 1, engine = $2
-    FROM taken WHERE query.topic = taken.id AND query.status || '' = 'Open' RETURNING {columns}
+    FROM taken, LATERAL (
+        SELECT seq FROM query AS open WHERE open.topic = taken.id AND open.status || '' = 'Open'
+        ORDER BY seq LIMIT {QUERIES}
+    ) oldest WHERE query.topic = taken.id AND query.seq = oldest.seq AND query.status || '' = 'Open'
+    RETURNING {{columns}}
 )
 SELECT taken.id, given.* FROM taken LEFT JOIN given ON true
 """
@@ -52,7 +59,7 @@ SELECT taken.id, given.* FROM taken LEFT JOIN given ON true
 # transaction that wrote a row): so what else is open or being answered there, which the snapshot says, is still so, and
 # nobody changes it before the end, for which the topic's row is needed. The time is read before the
 # statement is sent, so those of two answers that come at the same moment may be the other way round.
-ANSWER: Final = """
+ANSWER: Final = f"""
 WITH held AS MATERIALIZED (
     SELECT id FROM topic WHERE id = $1 AND xmin = (SELECT xmin FROM topic WHERE id = $1)
     FOR NO KEY UPDATE SKIP LOCKED
@@ -61,13 +68,18 @@ WITH held AS MATERIALIZED (
     FROM held WHERE query.topic = $1 AND query.seq = $2 AND query.text = $3 AND query.status || '' = 'Pending'
     RETURNING query.topic
 ), others AS (
-    SELECT count(*) FILTER (WHERE status = 'Pending') > 0 AS pending, min(at) FILTER (WHERE status = 'Open') AS open_at
+    SELECT count(*) FILTER (WHERE status = 'Pending') > 0 AS pending, min(at) FILTER (WHERE status = 'Open') AS open_at,
+        (array_agg(asked_by ORDER BY at, seq) FILTER (WHERE status = 'Open'))[1] AS open_of
     FROM query WHERE topic = $1 AND seq <> $2 AND status || '' IN ('Open', 'Pending')
-)
-UPDATE topic SET
+), freed AS (UPDATE topic SET
     engine = CASE WHEN pending THEN engine END,
     lease = CASE WHEN pending THEN lease END,
     lease_until = CASE WHEN pending THEN $9 END,
-    ready_at = CASE WHEN pending THEN $9 ELSE open_at END
-FROM done, others WHERE topic.id = done.topic
+    ready_at = CASE WHEN pending THEN $9 ELSE open_at END,
+    asker = CASE WHEN pending THEN asker ELSE coalesce(open_of, asker) END
+FROM done, others WHERE topic.id = done.topic RETURNING asker, topic.lease, ready_at
+), joined AS (
+    {JOIN.format(topic="freed WHERE true")}
+)
+SELECT 1 FROM freed
 """

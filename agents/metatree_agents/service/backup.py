@@ -34,6 +34,7 @@ from metatree_agents.service.bodies import stamp
 from metatree_agents.service.database import LEAVE_LOG, Database, Transaction
 from metatree_agents.service.identity import rename
 from metatree_agents.service.schema import SCRIPTS
+from metatree_agents.service.turns import all_in_line
 
 FORMAT: Final = 1
 TABLES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -57,7 +58,7 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "tree_memory": ("what", "id"),
 }
 """The tables of a backup with their keys, in whose order they are read."""
-LEFT_OUT: Final = ("service_session", "service_login")
+LEFT_OUT: Final = ("service_session", "service_login", "turn")
 MEMORY: Final = "memory.db"
 _MANIFEST, _SUM = "manifest.json", "manifest.sha256"
 _PAGE: Final = 1_000
@@ -282,6 +283,7 @@ async def restore(
                     "UPDATE tree_state SET name = ?, publisher = NULL, publisher_until = 0",
                     secrets.token_hex(8),
                 )
+                await all_in_line(do)
                 await database.recount(do, [table for table, key in TABLES.items() if key == ("number",)])
                 await rename(do)
                 if target is not None and unpacked is not None:

@@ -1,8 +1,8 @@
 """The queue of queries: topics that engines claim whole, in order, under a lease.
 
-A topic under a live lease goes to no other engine, so its queries are answered in order. Nothing is lost when an
-engine vanishes: when the lease ends, what it did not answer is open again, and after some attempts failed. The first
-answer to a query wins.
+Who asks takes turns with others who do (`turns`). A topic under a live lease goes to no other engine, so its queries
+are answered in order. Nothing is lost when an engine vanishes: when the lease ends, what it did not answer is open
+again, and after some attempts failed. The first answer to a query wins.
 """
 
 from __future__ import annotations
@@ -22,6 +22,18 @@ from metatree_agents.service.asking import Ask, asks_of, tell
 from metatree_agents.service.database import Database, Transaction
 from metatree_agents.service.lookups import forget_wishes
 from metatree_agents.service.shown import SHOWN
+from metatree_agents.service.turns import (
+    ENDED,
+    LINE,
+    NEXT,
+    NEXT_FREE,
+    OPEN,
+    QUERIES,
+    end_turn,
+    join,
+    leave,
+    open_again,
+)
 
 LEASE_S: Final = 60.0
 """How long an engine has for a topic that says nothing more: our own renew after a third of it, while they work."""
@@ -70,11 +82,9 @@ class Refused(Exception):
     """The topic belongs to somebody else."""
 
 
-# What has no lease is ready whatever the clock says, which may have gone back.
-_READY = "ready_at IS NOT NULL AND (lease IS NULL OR ready_at <= ?)"
 _COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run"
 _CLAIM = at_once.CLAIM.format(
-    ready=_READY.replace("?", "$1"), columns="query." + _COLUMNS.replace(", ", ", query.")
+    ended=ENDED.replace("?", "$1"), columns="query." + _COLUMNS.replace(", ", ", query.")
 )
 _SHOWN = "SELECT {} FROM query JOIN topic ON topic.id = query.topic".format(
     ", ".join(SHOWN if name == "status" else f"query.{name}" for name in _COLUMNS.split(", "))
@@ -151,10 +161,11 @@ class Queue:
         now = self._clock()
         # One statement takes the row for this transaction, so numbers are dense whoever asks at the same time.
         found = await do.row(
-            "INSERT INTO topic(id, owner, made_at, last_seq, ready_at) VALUES (?, ?, ?, 1, ?)"
+            "INSERT INTO topic(id, owner, asker, made_at, last_seq, ready_at) VALUES (?, ?, ?, ?, 1, ?)"
             " ON CONFLICT(id) DO UPDATE SET last_seq = topic.last_seq + 1,"
+            " asker = CASE WHEN topic.ready_at IS NULL THEN excluded.asker ELSE topic.asker END,"
             " ready_at = COALESCE(topic.ready_at, excluded.ready_at) RETURNING last_seq, owner",
-            *(topic, user, now, now),
+            *(topic, user, user, now, now),
         )
         assert found is not None
         if found[1] != user and not self.shared:
@@ -165,6 +176,7 @@ class Queue:
             *(topic, found[0], text, user, model, json.dumps(dict(modifiers or {})), now),
             _run(),
         )
+        await join(do, topic)
         return int(found[0]), now
 
     async def open_of(self, user: str) -> int:
@@ -211,17 +223,21 @@ class Queue:
     async def remove(self, topic: str, owner: str) -> bool:
         """Take a topic of this user out with all that belongs to it; False when it is not there or not theirs."""
         async with self._database.transaction() as do:
-            if not await do.execute("DELETE FROM topic WHERE id = ? AND owner = ?", topic, owner):
+            found = await do.row("DELETE FROM topic WHERE id = ? AND owner = ? RETURNING asker", topic, owner)
+            if found is None:
                 return False
             for table in ("query", "progress", "chat"):
                 await do.execute(f"DELETE FROM {table} WHERE topic = ?", topic)
             await forget_wishes(do, topic)
+            await leave(do, found[0])
         return True
 
     # answering
 
     async def claim(self, engine: str, *, process: str = "") -> Claim | None:
-        """Give an engine the open queries of the topic that has waited longest, None when none is ready.
+        """Give an engine the first open queries of the topic whose turn it is, None when none is ready.
+
+        A topic whose lease has ended is opened first, and has its turn with the others.
 
         Args:
             engine: its name.
@@ -252,6 +268,8 @@ class Queue:
                         continue
                     if state == "ended":
                         await self.give_up(do, topic)
+                        await open_again(do, topic)
+                        continue
                     claim = await self._claimed(do, topic, engine, lease, now)
                 if claim is not None:
                     return claim
@@ -279,26 +297,28 @@ class Queue:
         Returns:
             The topic, and whether it is open, its lease has ended, or another engine was given it meanwhile.
         """
-        first = f"SELECT id, lease FROM topic WHERE {_READY} ORDER BY ready_at LIMIT 1"
-        row = await do.row(first + self._database.skip_locked, now)
-        if row is None and self._database.skip_locked and not self._waits:
+        locked = self._database.skip_locked
+        ended = f"SELECT id FROM topic WHERE {ENDED} ORDER BY ready_at, id LIMIT 1"
+        if (row := await do.row(ended + locked, now)) is not None:
+            return str(row[0]), "ended"
+        row = await do.row(f"WITH {LINE} {NEXT_FREE}" if locked else NEXT)
+        if row is None and locked and not self._waits:
             # What others hold now may be free in a moment, as when a query is added, and then nobody would be woken
             # for it: so one is waited for. One alone, since two could be waited for in a circle, and by one caller
             # alone, since a server that was stopped may hold it for long.
             self._waits = True
             try:
-                row = await do.row(first, now)
+                row = await do.row(ended, now) or await do.row(NEXT)
                 if row is not None:
                     topic = str(row[0])
-                    sql = f"SELECT id, lease FROM topic WHERE id = ? AND {_READY}" + self._database.held
+                    sql = (
+                        f"SELECT lease FROM topic WHERE id = ? AND ({OPEN} OR {ENDED})" + self._database.held
+                    )
                     row = await do.row(sql, topic, now)
-                    if row is None:
-                        return topic, "taken"
+                    return topic, "taken" if row is None else "open" if row[0] is None else "ended"
             finally:
                 self._waits = False
-        if row is None:
-            return None
-        return str(row[0]), "open" if row[1] is None else "ended"
+        return None if row is None else (str(row[0]), "open")
 
     async def _claimed(
         self, do: Transaction, topic: str, engine: str, lease: str, now: float
@@ -306,8 +326,9 @@ class Queue:
         """Give an engine the open queries of a topic whose row is taken, None when there are none."""
         rows = await do.rows(
             "UPDATE query SET status = 'Pending', attempts = attempts + 1, engine = ?"
-            f" WHERE topic = ? AND status = 'Open' RETURNING {_COLUMNS}",
-            *(engine, topic),
+            " WHERE topic = ? AND status = 'Open' AND seq IN (SELECT seq FROM query WHERE topic = ?"
+            f" AND status = 'Open' ORDER BY seq LIMIT {QUERIES}) RETURNING {_COLUMNS}",
+            *(engine, topic, topic),
         )
         if not rows:  # all that was left of it has failed
             await do.execute(
@@ -316,10 +337,13 @@ class Queue:
             )
             return None
         until = now + self.lease_s
-        await do.execute(
-            "UPDATE topic SET engine = ?, lease = ?, lease_until = ?, ready_at = ?, claimed_at = ? WHERE id = ?",
+        found = await do.row(
+            "UPDATE topic SET engine = ?, lease = ?, lease_until = ?, ready_at = ?, claimed_at = ? WHERE id = ?"
+            " RETURNING asker",
             *(engine, lease, until, until, now, topic),
         )
+        assert found is not None
+        await end_turn(do, found[0])
         queries = sorted((_query(row) for row in rows), key=lambda query: query.seq)
         return Claim(topic, lease, until, queries)
 
@@ -397,13 +421,10 @@ class Queue:
 
     async def _renew(self, do: Transaction, topic: str, now: float) -> None:
         """Prolong the lease of a topic, or end it when nothing of it is being answered any more."""
-        left = dict(
-            await do.rows(
-                "SELECT status, min(at) FROM query WHERE topic = ? AND status IN ('Open', 'Pending', 'Waiting')"
-                " GROUP BY status",
-                topic,
-            )
+        rows = await do.rows(
+            "SELECT DISTINCT status FROM query WHERE topic = ? AND status IN ('Pending', 'Waiting')", topic
         )
+        left = {str(row[0]) for row in rows}
         if "Waiting" in left:
             return  # the topic is parked until a person has answered
         if "Pending" in left:
@@ -413,10 +434,7 @@ class Queue:
                 *(until, until, topic),
             )
         else:
-            await do.execute(
-                "UPDATE topic SET engine = NULL, lease = NULL, lease_until = NULL, ready_at = ? WHERE id = ?",
-                *(left.get("Open"), topic),
-            )
+            await open_again(do, topic)
 
     async def renew(self, topic: str, lease: str) -> bool:
         """Prolong a lease for an engine that is still at work; False when it is not the topic's any more."""
@@ -431,13 +449,13 @@ class Queue:
     async def hand_back(self, topic: str, lease: str) -> bool:
         """Open again what an engine that stops did not answer; the attempt does not count."""
         async with self._database.transaction() as do:
-            if not await self._let_go(do, topic, lease):
+            if not await self._holds(do, topic, lease):
                 return False
             await do.execute(
                 "UPDATE query SET status = 'Open', attempts = attempts - 1 WHERE topic = ? AND status = 'Pending'",
                 topic,
             )
-            await self._ready_again(do, topic)
+            await open_again(do, topic)
         return True
 
     async def free_dead(self) -> int:
@@ -452,7 +470,7 @@ class Queue:
             if not is_dead(lease.rpartition(_OF)[0], shared=bool(self._database.skip_locked)):
                 continue
             async with self._database.transaction() as do:
-                if not await self._let_go(do, topic, lease):
+                if not await self._holds(do, topic, lease):
                     continue
                 pending = "topic = ? AND status = 'Pending'"
                 await do.execute(
@@ -461,31 +479,19 @@ class Queue:
                     *(topic, topic),
                 )
                 await self.give_up(do, topic)
-                await self._ready_again(do, topic)
+                await open_again(do, topic)
                 freed += 1
         return freed
 
-    async def _let_go(self, do: Transaction, topic: str, lease: str) -> bool:
-        """End a lease; False when the topic has another one by now."""
-        changed = await do.execute(
-            "UPDATE topic SET engine = NULL, lease = NULL, lease_until = NULL, ready_at = NULL"
-            " WHERE id = ? AND lease = ?",
-            *(topic, lease),
-        )
-        return bool(changed)
-
-    async def _ready_again(self, do: Transaction, topic: str) -> None:
-        """Let a topic be claimed for what is open in it."""
-        await do.execute(
-            "UPDATE topic SET ready_at = (SELECT min(at) FROM query WHERE topic = ? AND status = 'Open')"
-            " WHERE id = ?",
-            *(topic, topic),
-        )
+    async def _holds(self, do: Transaction, topic: str, lease: str) -> bool:
+        """Take the row of a topic, as everywhere first; False when it has another lease by now."""
+        sql = "UPDATE topic SET lease = lease WHERE id = ? AND lease = ?"
+        return bool(await do.execute(sql, topic, lease))
 
     async def _hand_back_lost(self, lease: str, until: float) -> None:
         """Hand back what was claimed under a lease that its engine never heard of."""
         found = await self._database.row(
-            "SELECT id FROM topic WHERE ready_at = ? AND lease = ?", until, lease
+            "SELECT id FROM topic WHERE engine IS NOT NULL AND ready_at = ? AND lease = ?", until, lease
         )
         if found is not None:
             await self.hand_back(str(found[0]), lease)
@@ -493,11 +499,11 @@ class Queue:
     async def ready(self, limit: int) -> int:
         """Return how many topics there are to claim, at most `limit`."""
         found = await self._database.row(
-            f"SELECT count(*) FROM (SELECT 1 FROM topic WHERE {_READY} LIMIT ?) AS ready",
-            self._clock(),
-            limit,
+            f"SELECT (SELECT count(*) FROM topic WHERE {ENDED})"
+            f" + (SELECT count(*) FROM (SELECT 1 FROM topic WHERE {OPEN} LIMIT ?) AS open)",
+            *(self._clock(), limit),
         )
-        return int(found[0]) if found else 0
+        return min(limit, int(found[0])) if found else 0
 
 
 def _run() -> str:

@@ -184,7 +184,35 @@ INSERT INTO service_identity(id, after) SELECT '{ADDRESS}', 0 WHERE EXISTS (SELE
 INSERT INTO service_identity(id, after) SELECT {_RANDOM}, coalesce(max(number), 0) FROM recommendation;
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (_FIRST, _FRONT, _ASKED, TREES, _INDEXES, _LOGIN, _RUNS, _WISHES, _IDENTITY)
+_TURNS = """
+-- Who asked the oldest open query of a topic, while it can be claimed, and whom it was claimed for while it is held.
+ALTER TABLE topic ADD COLUMN asker TEXT NOT NULL DEFAULT '';
+UPDATE topic SET asker = owner;
+DROP INDEX topic_ready;
+CREATE INDEX topic_open ON topic(asker, ready_at, id) WHERE lease IS NULL AND ready_at IS NOT NULL;
+CREATE INDEX topic_held ON topic(asker) WHERE engine IS NOT NULL;
+CREATE INDEX topic_until ON topic(ready_at) WHERE engine IS NOT NULL;
+
+-- The line of those who have a topic that can be claimed; who had a turn goes to its end. `asked` counts what they
+-- opened.
+CREATE TABLE turn(asker TEXT PRIMARY KEY, number BIGINT NOT NULL, asked BIGINT NOT NULL);
+CREATE INDEX turn_number ON turn(number, asker);
+INSERT INTO turn(asker, number, asked) SELECT asker, 1, 1 FROM topic
+    WHERE lease IS NULL AND ready_at IS NOT NULL GROUP BY asker;
+"""
+
+SCRIPTS: Final[tuple[str, ...]] = (
+    _FIRST,
+    _FRONT,
+    _ASKED,
+    TREES,
+    _INDEXES,
+    _LOGIN,
+    _RUNS,
+    _WISHES,
+    _IDENTITY,
+    _TURNS,
+)
 
 
 def statements(script: str, *, serial: str, blob: str = "BLOB") -> Iterator[str]:

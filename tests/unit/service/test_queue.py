@@ -15,6 +15,8 @@ from metatree_agents.service.queue import Claim, Query, Queue, Refused
 
 T = TypeVar("T")
 LEASE_S, ATTEMPTS = 100.0, 3
+OWNERS = {"A": "ann", "B": "ann", "C": "ben", "D": "cid"}
+TOPICS = st.sampled_from("ABCD")
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -32,6 +34,13 @@ class QueueMachine(RuleBasedStateMachine):
         self.texts: dict[str, list[str]] = {}
         self.answers: dict[tuple[str, int], str] = {}
         self.tries: dict[tuple[str, int], int] = {}
+        self.askers: dict[tuple[str, int], str] = {}
+        self.line: list[str] = []
+        """Who has something that can be claimed, the first first."""
+        self.ready: dict[str, tuple[float, str, str]] = {}
+        """topic -> (its time, topic, its asker), while it can be claimed."""
+        self.worked_for: dict[str, str] = {}
+        """topic -> for whom it was claimed, while an engine has it."""
         self.held: dict[str, tuple[str, float]] = {}
         """topic -> (lease, when it ends), as far as engines were told."""
         self.asking = Asking(self.database, clock=lambda: self.now)
@@ -49,13 +58,15 @@ class QueueMachine(RuleBasedStateMachine):
     def do(self, what: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(what)
 
-    @rule(topic=st.sampled_from("ABC"), text=st.sampled_from(["x", "y", "z"]))
+    @rule(topic=TOPICS, text=st.sampled_from(["x", "y", "z"]))
     def ask(self, topic: str, text: str) -> None:
-        seq, at = self.do(self.queue.add(topic, "owner", text))
+        seq, at = self.do(self.queue.add(topic, OWNERS[topic], text))
         self.texts.setdefault(topic, []).append(text)
+        self.askers[topic, seq] = OWNERS[topic]
+        self.opened(topic)
         assert (seq, at) == (len(self.texts[topic]), self.now)
 
-    @rule(topic=st.sampled_from("ABC"))
+    @rule(topic=TOPICS)
     def a_stranger_is_refused(self, topic: str) -> None:
         if topic in self.texts:
             try:
@@ -70,15 +81,21 @@ class QueueMachine(RuleBasedStateMachine):
             topic: any(query.status in ("Open", "Pending") for query in self.thread(topic))
             for topic in self.texts
         }
+        for _, topic in sorted(
+            (until, topic) for topic, (_, until) in self.held.items() if until <= self.now
+        ):
+            del self.held[topic], self.worked_for[topic]  # a claim opens what engines let end
+            self.opened(topic)
+        wanted = self.next_turn()
         found = self.do(self.queue.claim(engine))
+        assert (found and found.topic) == (wanted and wanted[1])
         if found is None:
-            live = {topic for topic, (_, until) in self.held.items() if until > self.now}
-            left = [t for t, waiting in waits.items() if waiting and t not in live]
+            left = [t for t, waiting in waits.items() if waiting and t not in self.held]
             assert all(query.status == "Failed" for t in left for query in self.unanswered(t))
             return None
-        assert found.topic not in self.held or self.held[found.topic][1] <= self.now, (
-            "a live lease was broken"
-        )
+        assert found.topic not in self.held, "a live lease was broken"
+        assert wanted is not None
+        self.worked_for[found.topic] = wanted[0]
         self.held[found.topic] = (found.lease, found.until)
         assert found.until == self.now + LEASE_S
         assert [q.seq for q in found.queries] == sorted(q.seq for q in found.queries)
@@ -89,6 +106,30 @@ class QueueMachine(RuleBasedStateMachine):
             self.tries[key] = self.tries.get(key, 0) + 1
             assert self.tries[key] <= ATTEMPTS
         return found
+
+    def opened(self, topic: str) -> None:
+        """Let the asker of the oldest open query of a topic stand in the line, if no engine has the topic."""
+        left = [query for query in self.thread(topic) if query.status == "Open"]
+        left = [query for query in left if self.tries.get((topic, query.seq), 0) < ATTEMPTS]
+        if left and topic not in self.held and topic not in self.ready:
+            oldest = min(left, key=lambda query: (query.at, query.seq))
+            asker = self.askers[topic, oldest.seq]
+            self.ready[topic] = oldest.at, topic, asker
+            if asker not in self.line:
+                self.line.append(asker)
+
+    def next_turn(self) -> tuple[str, str] | None:
+        """Take the next turn; return whose it is, and with which topic."""
+        if not self.line:
+            return None
+        at_work = list(self.worked_for.values())
+        asker = min(self.line, key=lambda each: (at_work.count(each), self.line.index(each)))
+        _, topic, _ = min(each for each in self.ready.values() if each[2] == asker)
+        del self.ready[topic]
+        self.line.remove(asker)
+        if any(each[2] == asker for each in self.ready.values()):
+            self.line.append(asker)
+        return asker, topic
 
     @rule(claim=claims, which=st.integers(0, 3), said=st.sampled_from(["a", "b"]), shifted=st.booleans())
     def answer(self, claim: Claim | None, which: int, said: str, shifted: bool) -> None:
@@ -131,9 +172,10 @@ class QueueMachine(RuleBasedStateMachine):
         pending = self.pending(claim.topic)
         assert self.do(self.queue.hand_back(claim.topic, claim.lease)) is holds
         if holds:
-            del self.held[claim.topic]
+            del self.held[claim.topic], self.worked_for[claim.topic]
             for seq in pending:
                 self.tries[claim.topic, seq] -= 1
+            self.opened(claim.topic)
 
     @rule(claim=claims, which=st.integers(0, 3))
     def a_run_asks_a_person(self, claim: Claim | None, which: int) -> None:
@@ -147,32 +189,36 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.do(self.asking.park(claim.topic, seq, claim.lease, asks)) is may
         if may:
             self.held[claim.topic] = ("nobody's", FOR_EVER)
+            del self.worked_for[claim.topic]
             self.waiting[claim.topic] = seq
             for each in pending:
                 self.tries[claim.topic, each] -= 1
 
-    @rule(topic=st.sampled_from("ABC"), seq=st.integers(1, 3))
+    @rule(topic=TOPICS, seq=st.integers(1, 3))
     def a_person_answers(self, topic: str, seq: int) -> None:
         waits = self.waiting.get(topic) == seq
-        became = self.do(self.asking.answer(topic, seq, "the red one", number=None, by="owner"))
+        became = self.do(self.asking.answer(topic, seq, "the red one", number=None, by="ann"))
         assert (became == "accepted") is waits
         if waits:
             del self.waiting[topic], self.held[topic]
+            self.opened(topic)
 
     @rule(seconds=st.sampled_from([-50.0, 0.5, 99.0, 101.0, 5_000.0]))
     def time_jumps(self, seconds: float) -> None:
         self.now = max(1.0, self.now + seconds)
 
-    @rule(topic=st.sampled_from("ABC"))
+    @rule(topic=TOPICS)
     def remove(self, topic: str) -> None:
         assert not self.do(self.queue.remove(topic, "stranger"))
-        assert self.do(self.queue.remove(topic, "owner")) is (topic in self.texts)
-        self.texts.pop(topic, None)
-        self.held.pop(topic, None)
-        self.waiting.pop(topic, None)
-        for kept in (self.answers, self.tries):
-            for key in [key for key in kept if key[0] == topic]:
-                del kept[key]
+        assert self.do(self.queue.remove(topic, OWNERS[topic])) is (topic in self.texts)
+        for of_topic in (self.texts, self.held, self.worked_for, self.waiting):
+            of_topic.pop(topic, None)
+        _, _, asker = self.ready.pop(topic, (0.0, "", ""))
+        if asker and all(each[2] != asker for each in self.ready.values()):
+            self.line.remove(asker)
+        for of_query in (self.answers, self.tries, self.askers):
+            for key in [key for key in of_query if key[0] == topic]:
+                del of_query[key]
 
     @invariant()
     def threads_are_as_they_were_asked_and_answered(self) -> None:
@@ -210,6 +256,8 @@ class QueueMachine(RuleBasedStateMachine):
                 self.held[topic] = (self.held[topic][0], self.now + LEASE_S)
         else:
             self.held.pop(topic, None)
+            self.worked_for.pop(topic, None)
+            self.opened(topic)
 
 
 QueueMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
@@ -223,13 +271,15 @@ class SharedMachine(QueueMachine):
         super().__init__()
         self.queue.shared = True
 
-    @rule(topic=st.sampled_from("ABC"))
+    @rule(topic=TOPICS)
     def a_stranger_is_refused(self, topic: str) -> None:
         if topic in self.texts:
             seq, _ = self.do(self.queue.add(topic, "stranger", "x"))
             self.texts[topic].append("x")
+            self.askers[topic, seq] = "stranger"
+            self.opened(topic)
             assert seq == len(self.texts[topic])
-            assert self.do(self.queue.owner(topic)) == "owner"
+            assert self.do(self.queue.owner(topic)) == OWNERS[topic]
             assert topic not in self.do(self.queue.topics("stranger"))
 
 

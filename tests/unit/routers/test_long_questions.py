@@ -1,0 +1,64 @@
+"""What a long question costs a reader, in steps: as much as a short one for each text, and its length once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+from metatree_routers import passages, rows
+from metatree_routers.passages import best_passage
+from metatree_routers.rows import best_row
+
+CODE = "\n".join(f"def step_{i}(value):\n    return turn(value, lamp_{i % 7}, {i})\n" for i in range(300))
+PROSE = " ".join(f"The lamp number {i} turns the value of step {i % 9} to green." for i in range(300))
+TABLE = "step | lamp | value\n" + "\n".join(f"step_{i} | lamp_{i % 7} | green" for i in range(300))
+
+
+def question(chars: int) -> str:
+    """Return a question of many words, a third of which are in the texts."""
+    words = (f"step_{i} lamp_{i % 7} w{i:x}q" for i in range(chars))
+    return "Which lamp?\n\n" + " ".join(word for _, word in zip(range(chars // 18), words, strict=False))
+
+
+def read_code(asked: str) -> object:
+    return best_passage(CODE, asked, is_code=True)
+
+
+def read_prose(asked: str) -> object:
+    return best_passage(PROSE, asked)
+
+
+def read_table(asked: str) -> object:
+    return best_row(TABLE, asked, called="lamps")
+
+
+def steps(what: Callable[[str], object], asked: str) -> int:
+    """Return how many lines of the modules that read are run."""
+    files, count = {passages.__file__, rows.__file__}, 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        if frame.f_code.co_filename not in files:
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        assert what(asked) is not None
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("read", [read_code, read_prose, read_table])
+def test_the_length_of_a_question_counts_once_and_not_for_each_line_of_a_text(
+    read: Callable[[str], object],
+) -> None:
+    short, long, longest = (steps(read, question(chars)) for chars in (1_000, 20_000, 99_000))
+    terms = 4 * 20_000 // 18
+    assert max(long, longest) <= 3 * short + 2 * terms, (short, long, longest)
