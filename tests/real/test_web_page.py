@@ -13,13 +13,16 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
-from metatree_agents.service.users import proof
+from metatree_agents.service.database import SqliteDatabase
+from metatree_agents.service.users import Users, proof
 from metatree_memory_tools.web.chromium import find_chromium
 
 from metatree import Node, Tree
+from metatree.threads import run_apart
 
 from .conftest import SCREENSHOTS
 
@@ -452,12 +455,145 @@ def test_a_lost_connection_goes_on_where_it_was_cut_off(large: Site, visit: Visi
         cable.cut()
         large.call("Engine_1", "POST", "give-progress", {"Topic": topic, "Seq": 1, "Steps": [step(2)]})
         page.wait_for_selector(".walk >> text='Place 3'")
-        assert "last-event-id" not in asked[0].all_headers() and "last-event-id" in asked[-1].all_headers()
+        after = [int(parse_qs(urlsplit(one.url).query)["after"][0]) for one in asked]
+        assert after[0] < after[-1], "it goes on where it was cut off"
         body = {"Topic": topic, "Seq": 1, "Query": "What was missed?", "Answer": ["Nothing."]}
         large.call("Engine_1", "POST", "give-new-answer", body)
         page.wait_for_selector(".answer")
     # The console of a browser tells of connections that are lost.
     assert all("net::ERR_" in trouble for trouble in watch.troubles)
+    watch.troubles.clear()
+
+
+class BehindNginx:
+    """A server whose searches wait, behind nginx; it can be killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.database = folder / "service.db"
+        self._port, port = free_port(), free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        (folder / "source").mkdir()
+        for name in ("house", "garden"):
+            (folder / "source" / f"{name}.md").write_text(
+                f"# The {name}\n\nThe lamp in the {name} has nine watts.\n"
+            )
+        secret = run_apart(self._add_ann)
+        self.site = Site(self.url, {"ann": secret}, "")
+        user = "user root;" if os.getuid() == 0 else ""
+        template = (Path(__file__).parent / "nginx.conf").read_text()
+        text = template.format(folder=folder, port=port, server=self._port, user=user)
+        (folder / "nginx.conf").write_text(text)
+        self._nginx = subprocess.Popen(
+            ["/usr/sbin/nginx", "-c", folder / "nginx.conf", "-e", folder / "nginx.log"]
+        )
+        self._server: subprocess.Popen[str] | None = None
+        self.start()
+
+    async def _add_ann(self) -> str:
+        with closing(SqliteDatabase.open(self.database)._store) as store:
+            return await Users(SqliteDatabase(store)).add("ann", "user")
+
+    def start(self) -> None:
+        """Start the server, and wait until it listens."""
+        given = (self.database, self.folder / "source", self.folder, str(self._port), "600")
+        command = [sys.executable, "-m", "tests.integration.service.slow_server", *map(str, given)]
+        self._server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._server.stdout is not None
+        assert any("listening on" in line for line in self._server.stdout)
+
+    def searching(self, times: int) -> None:
+        """Wait until a search was begun so many times."""
+        file = self.folder / "searching"
+        for _ in range(1_200):
+            if file.exists() and len(file.read_text().split()) >= times:
+                return
+            threading.Event().wait(0.05)
+        raise AssertionError("no search was begun")
+
+    def kill(self) -> None:
+        """Kill the server."""
+        assert self._server is not None and self._server.stdout is not None
+        self._server.kill()
+        self._server.wait()
+        self._server.stdout.close()
+
+    def close(self) -> None:
+        """Stop everything."""
+        self.kill()
+        self._nginx.terminate()
+        self._nginx.wait(30)
+
+
+@pytest.fixture
+def behind_nginx(tmp_path: Path) -> Iterator[BehindNginx]:
+    with closing(BehindNginx(tmp_path)) as running:
+        yield running
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+    return port
+
+
+def watched(behind: BehindNginx, visit: Visit) -> tuple[Watch, list[tuple[str, int]]]:
+    """Return a page that watches a search, and the answers that it was given since."""
+    watch = visit(behind.site)
+    watch.log_in(behind.site, "ann")
+    watch.page.fill("#question", "How many watts has the lamp?")
+    watch.page.click(".ask button.main")
+    watch.page.wait_for_url("**/thread?*")
+    behind.searching(1)
+    answers: list[tuple[str, int]] = []
+    watch.page.on("response", lambda answer: answers.append((answer.url, answer.status)))
+    return watch, answers
+
+
+def test_a_page_goes_on_when_the_server_behind_a_proxy_was_killed_and_is_back(
+    behind_nginx: BehindNginx, visit: Visit
+) -> None:
+    watch, answers = watched(behind_nginx, visit)
+    page = watch.page
+    behind_nginx.kill()
+    page.wait_for_selector("[data-now]:has-text('Connection lost')")
+    assert page.inner_text("#told").startswith("Connection lost")
+    assert page.get_attribute("#told", "aria-live") == "polite"
+    while [status for _, status in answers].count(502) < 3:
+        page.wait_for_timeout(100)
+    behind_nginx.start()
+    behind_nginx.searching(2)
+    page.wait_for_selector("[data-now]:not(:has-text('Connection lost'))")
+    (behind_nginx.folder / "go").touch()
+    page.wait_for_selector(".answer")
+    assert "nine watts" in page.inner_text(".answer")
+    assert page.inner_text("#told") == "The answer is there."
+    assert not any("/thread?" in url for url, _ in answers), "the page was not loaded again for it"
+    # The console of a browser tells of every answer that is none.
+    assert all("502" in trouble or "net::ERR_" in trouble for trouble in watch.troubles)
+    watch.troubles.clear()
+
+
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [("service_session", "log in"), ("topic", "This search is gone")],
+    ids=["logged out", "deleted"],
+)
+def test_a_page_says_what_to_do_when_trying_again_is_no_use(
+    behind_nginx: BehindNginx, visit: Visit, gone: str, said: str
+) -> None:
+    watch, answers = watched(behind_nginx, visit)
+    page = watch.page
+    behind_nginx.kill()
+    page.wait_for_selector("[data-now]:has-text('Connection lost')")
+    with closing(SqliteDatabase.open(behind_nginx.database)._store) as store:
+        store.execute(f"DELETE FROM {gone}")
+    behind_nginx.start()
+    page.wait_for_selector(f"[data-now]:has-text('{said}')")
+    assert said in page.inner_text("#told")
+    asked = len(answers)
+    page.wait_for_timeout(5_000)
+    assert len(answers) == asked, "it is not tried again"
     watch.troubles.clear()
 
 

@@ -143,7 +143,8 @@ def test_what_a_dead_process_had_is_open_at_once(place: Path | str) -> None:
         for text in "abc":
             await queue.add("T", "ann", text)
         for _ in range(3):
-            assert (claim := await queue.claim("inside", process=dead)) is not None
+            claim = await queue.claim("inside", process=dead)
+            assert claim is not None
             leases.append(claim.lease)
             assert await queue.claim("inside") is None
             assert await queue.free_dead() == 1

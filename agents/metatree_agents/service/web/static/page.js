@@ -67,19 +67,33 @@ addEventListener("pageshow", () => {
 // Searches that go on: one at a time, as engines answer the questions of a topic in order.
 const told = document.getElementById("told");
 
-async function fragment(path, given) {
-  const answer = await fetch(`${path}?${new URLSearchParams(given)}`, { headers: { Accept: "text/html" } });
-  if (answer.status === 401) location.reload();
-  if (!answer.ok) return null;
-  const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
-  return document.adoptNode(parsed.body.firstElementChild);
+// What a page of a search cannot do anything about by trying again, and what a person can.
+const final = {
+  401: "You are logged out: load the page again to log in.",
+  403: "You may not see this search any more: go back to your topics.",
+  404: "This search is gone: go back to your topics.",
+};
+
+async function fetched(path, given) {
+  try {
+    const answer = await fetch(`${path}?${new URLSearchParams(given)}`, { headers: { Accept: "text/html" } });
+    if (!answer.ok) return { status: answer.status };
+    const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
+    return { status: answer.status, made: document.adoptNode(parsed.body.firstElementChild) };
+  } catch {
+    return { status: 0 }; // nobody answered
+  }
 }
 
 function watch(article) {
-  const { topic, seq, after } = article.dataset;
-  const events = new EventSource(`/thread/events?${new URLSearchParams({ topic, seq, after })}`);
+  const { topic, seq } = article.dataset;
   const now = article.querySelector("[data-now]");
-  let seen = after, wanted = false, busy = false;
+  let { after } = article.dataset, seen = after, wanted = false, busy = false, events, tries = 0, text = "";
+
+  function say(words) {
+    now.textContent = words;
+    if (told) told.textContent = words;
+  }
 
   async function walk() {
     if (busy) { wanted = true; return; }
@@ -89,7 +103,7 @@ function watch(article) {
       const place = article.querySelector("[data-walk]");
       const opened = new Set([...place.querySelectorAll("details[open]")].map((each) => path(each, place)));
       const focused = place.contains(document.activeElement) ? path(document.activeElement, place) : null;
-      const made = await fragment("/thread/walk", { topic, seq, after: seen });
+      const { made } = await fetched("/thread/walk", { topic, seq, after: seen });
       if (!made || !place.isConnected) break;
       seen = made.dataset.after;
       place.replaceWith(made);
@@ -100,35 +114,71 @@ function watch(article) {
     busy = false;
   }
 
-  events.addEventListener("step", (event) => {
-    let text = "";
-    try { text = JSON.parse(event.data).Text ?? ""; } catch { /* a step that says nothing */ }
-    if (text) {
-      now.textContent = text.length > 220 ? `${text.slice(0, 219)}…` : text;
-      if (told) told.textContent = now.textContent;
-      const state = article.querySelector("[data-state]");
-      if (state) state.textContent = "searching";
-    }
-    walk();
-  });
   async function replaced(words) {
     events.close();
-    const made = await fragment("/thread/question", { topic, seq });
-    if (!made) return;
+    const { status, made } = await fetched("/thread/question", { topic, seq });
+    if (made) show(made, words); else lost(status);
+  }
+
+  function show(made, words) {
     const within = article.contains(document.activeElement);
     article.replaceWith(made);
     if (within) made.focus();
     if (told) told.textContent = words;
     next();
   }
-  events.addEventListener("answer", () => replaced("The answer is there."));
+
+  // The server, or a proxy before it, is away: it is tried again, ever later and not by all pages at once.
+  function lost(status) {
+    events.close();
+    if (final[status]) { say(final[status]); return; }
+    if (!tries) say("Connection lost. Trying again…");
+    const pause = Math.min(30_000, 1_000 * 2 ** tries) * (0.5 + Math.random() / 2);
+    tries++;
+    setTimeout(again, pause);
+  }
+
+  async function again() {
+    const { status, made } = await fetched("/thread/question", { topic, seq });
+    if (!article.isConnected) return;
+    if (!made) { lost(status); return; }
+    // What somebody is typing stays, unless there is something else to see.
+    if (made.dataset.asked === article.dataset.asked) listen();
+    else show(made, "live" in made.dataset ? "Connected again." : "The answer is there.");
+  }
+
   // What a run asks the person: a form comes or goes, but what somebody is typing into one stays.
   const asked = new Set(article.dataset.asked.split(",").filter(Boolean));
-  events.addEventListener("question", (event) => {
-    const { Id, Answer } = JSON.parse(event.data);
-    if ((Answer === null) !== asked.has(String(Id))) replaced(Answer === null ? "The search asks you something." : "");
-  });
-  events.addEventListener("gone", () => { events.close(); location.reload(); });
+
+  function listen() {
+    events = new EventSource(`/thread/events?${new URLSearchParams({ topic, seq, after })}`);
+    events.addEventListener("open", () => {
+      if (tries) say(text || "Connected again.");
+      tries = 0;
+      walk();
+    });
+    // It would try again by itself after a connection that broke, but at any answer other than 200 it ends.
+    events.addEventListener("error", () => lost(0));
+    events.addEventListener("step", (event) => {
+      after = event.lastEventId || after;
+      let step = "";
+      try { step = JSON.parse(event.data).Text ?? ""; } catch { /* a step that says nothing */ }
+      if (step) {
+        text = step.length > 220 ? `${step.slice(0, 219)}…` : step;
+        say(text);
+        const state = article.querySelector("[data-state]");
+        if (state) state.textContent = "searching";
+      }
+      walk();
+    });
+    events.addEventListener("answer", () => replaced("The answer is there."));
+    events.addEventListener("question", (event) => {
+      const { Id, Answer } = JSON.parse(event.data);
+      if ((Answer === null) !== asked.has(String(Id))) replaced(Answer === null ? "The search asks you something." : "");
+    });
+    events.addEventListener("gone", () => { events.close(); location.reload(); });
+  }
+  listen();
 }
 
 function path(element, top) {
