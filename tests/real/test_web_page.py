@@ -497,7 +497,7 @@ class BehindNginx:
     def start(self) -> None:
         """Start the server, and wait until it listens."""
         given = (self.database, self.folder / "source", self.folder, str(self._port), "600")
-        command = [sys.executable, "-m", "tests.integration.service.slow_server", *given]
+        command = [sys.executable, "-m", "tests.integration.service.slow_server", *map(str, given)]
         self._server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._server.stdout is not None
         assert any("listening on" in line for line in self._server.stdout)
