@@ -23,7 +23,7 @@ from metatree_agents.service.queue import Queue
 from metatree_agents.service.schema import SCRIPTS
 from metatree_agents.service.state import Service
 
-from metatree.errors import BrokenStore, UserError
+from metatree.errors import BrokenStore, TransientError, UserError
 from metatree.store import Store
 from tests.real.postgres import Server
 
@@ -282,7 +282,7 @@ def test_a_restore_that_fails_changes_neither_the_tables_nor_the_memory(
             monkeypatch.setattr(backup, "MEMORY_WAIT_S", 0.01)
             monkeypatch.setattr(backup, "_in_use", lambda _: False)  # it comes when that was looked at
             kept.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(UserError):
+        with pytest.raises((UserError, TransientError)):
             await restore(tmp_path / "a.backup", other, memory=target, force=True)
         if fails == "memory":
             kept.close()

@@ -111,12 +111,20 @@ class QueueMachine(RuleBasedStateMachine):
         """Let the asker of the oldest open query of a topic stand in the line, if no engine has the topic."""
         left = [query for query in self.thread(topic) if query.status == "Open"]
         left = [query for query in left if self.tries.get((topic, query.seq), 0) < ATTEMPTS]
-        if left and topic not in self.held and topic not in self.ready:
+        if not left:
+            self.closed(topic)
+        elif topic not in self.held:
             oldest = min(left, key=lambda query: (query.at, query.seq))
             asker = self.askers[topic, oldest.seq]
             self.ready[topic] = oldest.at, topic, asker
             if asker not in self.line:
                 self.line.append(asker)
+
+    def closed(self, topic: str) -> None:
+        """Take a topic with nothing open out, and its asker out of the line if that was all."""
+        _, _, asker = self.ready.pop(topic, (0.0, "", ""))
+        if asker and all(each[2] != asker for each in self.ready.values()):
+            self.line.remove(asker)
 
     def next_turn(self) -> tuple[str, str] | None:
         """Take the next turn; return whose it is, and with which topic."""
@@ -213,9 +221,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.do(self.queue.remove(topic, OWNERS[topic])) is (topic in self.texts)
         for of_topic in (self.texts, self.held, self.worked_for, self.waiting):
             of_topic.pop(topic, None)
-        _, _, asker = self.ready.pop(topic, (0.0, "", ""))
-        if asker and all(each[2] != asker for each in self.ready.values()):
-            self.line.remove(asker)
+        self.closed(topic)
         for of_query in (self.answers, self.tries, self.askers):
             for key in [key for key in of_query if key[0] == topic]:
                 del of_query[key]
