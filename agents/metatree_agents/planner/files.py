@@ -92,6 +92,8 @@ def read_file(path: str | Path) -> dict[str, Any]:
                 )
     except ValueError as exc:
         raise UserError(f"{str(path)!r}: {exc}") from exc
+    except RecursionError as exc:
+        raise UserError(f"{str(path)!r}: too many brackets are inside one another: take them apart") from exc
     if not isinstance(data, dict):
         raise UserError(f"{str(path)!r} holds no table with `relations`, `tasks` and `rules`")
     return data

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from metatree_agents.cli import planner_shapes as shapes
 from metatree_agents.cli.app import run
+from metatree_agents.planner.hddl.limits import LimitReached
 
+from benchmarks.planning import transport
 from tests.unit.agents.planner.hddl_texts import DELIVERY, TWO_PARCELS, tiny
 
 pytestmark = pytest.mark.integration
@@ -126,7 +128,53 @@ def test_no_plan_and_the_limit_have_their_exit_codes(metatree: Command) -> None:
     Path("p.hddl").write_text(problem)
     limit = metatree("plan", "d.hddl", "p.hddl", "--seconds", "0.2")
     assert limit.code == 3
-    assert "no plan was found in 0.2 s" in limit.err
+    assert "limit reached: no plan was found in 0.2 s: raise --seconds" in limit.err
+
+
+def test_limits_of_memory_and_of_checking_are_told_apart(
+    metatree: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("d.hddl").write_text(transport.DOMAIN)
+    Path("p.hddl").write_text(transport.problem(60, ordered=False))
+    full = metatree("plan", "d.hddl", "p.hddl", "--memory", "1")
+    assert (full.code, full.out) == (3, "")
+    assert "limit reached: no plan was found in 1 MB: raise --memory" in full.err
+
+    def late(*_: Any) -> None:
+        raise LimitReached("time")
+
+    monkeypatch.setattr("metatree_agents.planner.hddl.verify.verify_plan", late)
+    unchecked = metatree("plan", "d.hddl", "p.hddl")
+    assert (unchecked.code, unchecked.out) == (3, "")
+    assert "a plan was found, but it could not be checked in 60 s: raise --seconds" in unchecked.err
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("d.hddl", b"", "d.hddl:1:1: the text is empty"),
+        ("d.hddl", b"(define (domain d)\n ; \xff)", "d.hddl:2:4: this is not UTF-8 text"),
+        ("d.hddl", b"(" * 3000 + b")" * 3000, "d.hddl:1:60: this is inside 60 other parentheses"),
+        ("d.toml", b"a = " + b"[" * 3000, "too many brackets are inside one another"),
+        (
+            "d.toml",
+            b"[relations]\np = 0\n[[tasks]]\ngoal = 'go()'\nwhen = '"
+            + b"(not " * 3000
+            + b"(p)"
+            + b")" * 3000
+            + b"'",
+            "inside 60 other parentheses",
+        ),
+    ],
+)
+def test_files_that_cannot_be_read_are_told_with_the_place(
+    metatree: Command, name: str, data: bytes, said: str
+) -> None:
+    Path(name).write_bytes(data)
+    done = metatree("plan", name, "go()")
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert done.err.count("\n") == 1
 
 
 def test_a_goal_of_a_toml_domain_is_planned_and_run(metatree: Command) -> None:

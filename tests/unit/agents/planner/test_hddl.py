@@ -267,7 +267,7 @@ def test_what_other_readers_give_up_on_is_read() -> None:
         ),
         (
             "(define (domain d)\n (:action a :effect (increase (fuel) 2)))",
-            "2:31",
+            "2:32",
             "no function is called `fuel`",
         ),
         (

@@ -22,7 +22,7 @@ from tests.unit.agents.planner.hddl_texts import tiny
 
 
 class Counted(Limits):
-    """Limits that count steps, and end nothing."""
+    """Limits that count steps, and end after a million."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,6 +30,8 @@ class Counted(Limits):
 
     def step(self, weight: int = 1) -> None:
         self.steps += weight
+        if self.steps > 1_000_000:
+            raise LimitReached("time")
 
 
 def _read(domain: str, problem: str) -> Problem:
