@@ -5,19 +5,27 @@ VENV := .venv
 BIN := $(VENV)/bin
 MODEL := .venv-model
 REAL := .venv-real
-# The name holds the checksum of pyproject.toml, so changed requirements are installed and nothing is done otherwise.
-STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
+LOWEST := .venv-lowest
+LOCK := .venv-lock
+# The name holds the checksum of what is installed, so changed requirements are installed and nothing is done otherwise.
+STAMP := $(VENV)/.installed-$(shell cat pyproject.toml requirements/test.txt | cksum | cut -d' ' -f1)
+
+# One or two for each package that metatree uses; `unit/memory_tools` tries every parser.
+LOWEST_TESTS := $(addprefix tests/, unit/memory_tools unit/blackboard/test_images.py unit/agents/test_cli_output.py \
+	$(addprefix unit/routers/test_, embedded.py evidence.py index.py llm_parts.py vectors.py) \
+	integration/test_documents.py integration/agents/test_cli_serving.py::test_a_first_start_answers_and_a_worker_takes_over \
+	integration/agents/test_mcp.py::test_every_tool_over_every_way)
 
 PLANNERS := .venv-planners
-PLANNERS_STAMP := $(PLANNERS)/.installed-$(shell cksum < benchmarks/planning/requirements.txt | cut -d' ' -f1)
+PLANNERS_STAMP := $(PLANNERS)/.installed-$(shell cksum < requirements/planning.txt | cut -d' ' -f1)
 PEERS := .venv-peers
-PEERS_STAMP := $(PEERS)/.installed-$(shell cksum < benchmarks/peers/requirements.txt | cut -d' ' -f1)
+PEERS_STAMP := $(PEERS)/.installed-$(shell cksum < requirements/peers.txt | cut -d' ' -f1)
 
 FUZZ := .venv-fuzz
-FUZZ_STAMP := $(FUZZ)/.installed-$(shell cksum < benchmarks/service/requirements.txt | cut -d' ' -f1)
+FUZZ_STAMP := $(FUZZ)/.installed-$(shell cksum < requirements/service.txt | cut -d' ' -f1)
 FUZZ_ARGS := --schemathesis $(FUZZ)/bin/schemathesis
 
-.PHONY: help setup demo prepare test test-model test-real check format docs soak soak-service fuzz-service audit bench bench-retrieval bench-peers bench-planning bench-service clean
+.PHONY: help setup demo prepare test test-model test-real test-lowest lock check format docs soak soak-service fuzz-service audit bench bench-retrieval bench-peers bench-planning bench-service clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,9 +42,10 @@ demo: $(STAMP) ## build the tree of a well-known package, ask it a question, lis
 test: $(STAMP) ## run the tests, on all cores
 	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
-prepare: $(STAMP) # get what `test-model` and `test-real` need, and nothing more
+prepare: $(STAMP) # get what `test-model`, `test-real` and `test-lowest` need, and nothing more
 	@$(BIN)/python .ci/model "$(MODEL)"
 	@$(BIN)/python .ci/real "$(REAL)"
+	@.ci/lowest "$(LOWEST)" "$(BIN)/python"
 
 test-model: $(STAMP) ## run the tests that need a real model: a small one, downloaded once, on loopback
 	@$(BIN)/python .ci/model "$(MODEL)"
@@ -45,6 +54,15 @@ test-model: $(STAMP) ## run the tests that need a real model: a small one, downl
 test-real: $(STAMP) ## run the tests with real programs, servers and files of others, three at a time; installs what is missing
 	@$(BIN)/python .ci/real "$(REAL)"
 	@$(BIN)/python -m pytest tests/real tests/integration/service -m real -n 3 --dist worksteal $(ARGS)
+
+test-lowest: $(STAMP) ## run the quick tests of what uses other packages with the lowest versions that pyproject.toml allows
+	@.ci/lowest "$(LOWEST)" "$(BIN)/python"
+	@$(LOWEST)/bin/python -m pytest -n 2 --dist worksteal $(LOWEST_TESTS) $(ARGS)
+
+lock: ## write requirements/*.txt again: versions and hashes of all that is installed here; ARGS=--upgrade for the latest
+	@python3 -m venv $(LOCK)
+	@$(LOCK)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/lock.txt
+	@$(LOCK)/bin/python .ci/lock $(LOCK)/bin/uv $(ARGS)
 
 check: $(STAMP) ## format, lint, types, layers, docs; all of them, whatever the first says
 	@failed=; \
@@ -75,7 +93,7 @@ audit: $(STAMP) $(FUZZ_STAMP) ## look for known vulnerabilities of all that meta
 $(FUZZ_STAMP): $(STAMP)
 	@echo "installing schemathesis and pip-audit into $(FUZZ) (once)" >&2
 	@$(BIN)/python -m venv $(FUZZ)
-	@$(FUZZ)/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/service/requirements.txt
+	@$(FUZZ)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/service.txt
 	@rm -f $(FUZZ)/.installed-* && touch $@
 
 bench: $(STAMP) ## print the tables of the benchmarks that need nothing but this folder
@@ -91,8 +109,8 @@ bench-peers: $(PEERS_STAMP) ## compare with other tree searches, write docs/benc
 $(PEERS_STAMP): $(STAMP)
 	@echo "installing the systems to compare with into $(PEERS) (once; some minutes)" >&2
 	@$(BIN)/python -m venv $(PEERS)
-	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/peers/requirements.txt
-	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --editable .
+	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/peers.txt
+	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@rm -f $(PEERS)/.installed-* && touch $@
 
 bench-planning: $(STAMP) $(PLANNERS_STAMP) ## compare plans and times with Aries and GTPyhop: make bench-planning DATA=FOLDER
@@ -101,11 +119,11 @@ bench-planning: $(STAMP) $(PLANNERS_STAMP) ## compare plans and times with Aries
 $(PLANNERS_STAMP): $(STAMP)
 	@echo "installing the planners to compare with into $(PLANNERS) (once)" >&2
 	@$(BIN)/python -m venv $(PLANNERS)
-	@$(PLANNERS)/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/planning/requirements.txt
+	@$(PLANNERS)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/planning.txt
 	@rm -f $(PLANNERS)/.installed-* && touch $@
 
 bench-service: $(STAMP) ## measure the query service against a route that does nothing: make bench-service DATABASE=URL
 	@$(BIN)/python -m benchmarks.bench_service $(DATABASE) $(ARGS)
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(PEERS) $(PLANNERS) $(FUZZ) $(MODEL) $(REAL) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) $(PEERS) $(PLANNERS) $(FUZZ) $(MODEL) $(REAL) $(LOWEST) $(LOCK) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build

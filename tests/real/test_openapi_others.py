@@ -37,7 +37,7 @@ def _call(tree: Tree, title: str, arguments: dict[str, Any]) -> Any:
 
 
 def test_the_description_of_a_package_that_many_use(real_files: Path, tmp_path: Path) -> None:
-    (file,) = (real_files / "jupyterlab_server").rglob("rest-api.yml")
+    (file,) = (real_files / "jupyterlab-server").rglob("rest-api.yml")
     with build_tree(f"openapi:{file}", out=tmp_path / "tree") as tree:
         (top,) = tree.children()
         assert top.title == "JupyterLab Server" and "note" not in top.attributes
