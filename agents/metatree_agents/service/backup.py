@@ -38,6 +38,7 @@ FORMAT: Final = 1
 TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "service_user": ("name",),
     "service_nonce": ("name", "nonce"),
+    "service_nonce_end": ("ends_at",),
     "service_use": ("name",),
     "service_key": ("hash",),
     "topic": ("id",),

@@ -20,6 +20,7 @@ from metatree_agents.service.app import create_app
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.database import Database
 from metatree_agents.service.engine import Engine
+from metatree_agents.service.keys import Keys
 from metatree_agents.service.publisher import Published
 from metatree_agents.service.sharing import Sharing
 from metatree_agents.service.slow_clients import ImpatientProtocol
@@ -116,7 +117,8 @@ async def serve_all(
             secret = await users.own(INSIDE, "engine")
             # By a name for each place: of databases of older versions a tree remembers by it what it has learned.
             inner = f"http://inside-{sha256(database.place.encode()).hexdigest()[:12]}"
-            client = ServiceClient(inner, INSIDE, secret, transport=httpx2.ASGITransport(app))
+            key = await Keys(database).own(INSIDE, secret)
+            client = ServiceClient(inner, INSIDE, key, transport=httpx2.ASGITransport(app))
             await client.__aenter__()
             if sharing is not None:
                 published = sharing.begin(client, app.state.service.trees, say)
