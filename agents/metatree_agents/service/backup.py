@@ -57,7 +57,7 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "tree_memory": ("what", "id"),
 }
 """The tables of a backup with their keys, in whose order they are read."""
-LEFT_OUT: Final = ("service_session", "service_login", "turn")
+LEFT_OUT: Final = ("service_session", "service_login", "service_server", "turn")
 MEMORY: Final = "memory.db"
 _MANIFEST, _SUM = "manifest.json", "manifest.sha256"
 _PAGE: Final = 1_000

@@ -210,6 +210,17 @@ CREATE INDEX service_nonce_ends ON service_nonce(ends_at) WHERE ends_at IS NOT N
 CREATE TABLE service_nonce_end(ends_at DOUBLE PRECISION NOT NULL);
 """
 
+_SERVERS = """
+-- Servers that are at work, and where people on their machines reach them.
+CREATE TABLE service_server(
+    id TEXT PRIMARY KEY,
+    address TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    started_at DOUBLE PRECISION NOT NULL,
+    seen_at DOUBLE PRECISION NOT NULL
+);
+"""
+
 SCRIPTS: Final[tuple[str, ...]] = (
     _FIRST,
     _FRONT,
@@ -222,6 +233,7 @@ SCRIPTS: Final[tuple[str, ...]] = (
     _IDENTITY,
     _TURNS,
     _NONCES,
+    _SERVERS,
 )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from hashlib import sha256
 from typing import Any
 
@@ -22,6 +23,7 @@ from metatree_agents.service.database import Database
 from metatree_agents.service.engine import Engine
 from metatree_agents.service.keys import Keys
 from metatree_agents.service.publisher import Published
+from metatree_agents.service.servers import announced
 from metatree_agents.service.sharing import Sharing
 from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
@@ -30,7 +32,6 @@ from metatree_agents.service.web.sessions import Sessions
 
 INSIDE = "engine-inside"
 """Name of the engines that run in servers' own processes."""
-DEFAULT_ADDRESS = "http://127.0.0.1:8080"
 GRACE_S = 5
 
 
@@ -101,12 +102,13 @@ async def serve_all(
         figures = asyncio.ensure_future(figures_server.serve(sockets=[listening_too]))
         say("metrics at http://{}:{}/metrics".format(*listening_too.getsockname()[:2]))
     address = f"http://{_named(host)}:{listening.getsockname()[1]}"
+    announcing = AsyncExitStack()
+    await announcing.enter_async_context(announced(database, address))
     say(f"listening on {address}")
     if made:
         show("log in as admin with this link, once, within 15 minutes:")
         show(f"  {login_link(address, await Sessions(database).make_code('admin'))}")
-        there = "" if address == DEFAULT_ADDRESS else f" --server {address}"
-        show(f"  (`metatree users login admin{options}{there}` makes another)")
+        show(f"  (`metatree users login admin{options}` makes another)")
     engine: asyncio.Future[None] | None = None
     publishing: asyncio.Future[None] | None = None
     inside: Engine | None = None
@@ -136,6 +138,7 @@ async def serve_all(
                 task.result()
     finally:
         stopping.cancel()
+        await announcing.aclose()
         if inside is not None and engine is not None:
             inside.stop()
             await asyncio.gather(engine, return_exceptions=True)
