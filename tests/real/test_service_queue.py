@@ -465,12 +465,12 @@ def test_a_transaction_that_is_cut_off_keeps_nothing(place: str, server: Server)
         async with opened(place) as database:
             with pytest.raises(TransientError, match="try again"):
                 async with database.transaction() as do:
-                    await do.execute("INSERT INTO service_nonce VALUES ('a', 'b')")
+                    await do.execute("INSERT INTO service_nonce(name, nonce) VALUES ('a', 'b')")
                     terminate(server)
-                    await do.execute("INSERT INTO service_nonce VALUES ('a', 'c')")
+                    await do.execute("INSERT INTO service_nonce(name, nonce) VALUES ('a', 'c')")
             with pytest.raises(TransientError):
                 async with database.transaction() as do:
-                    await do.execute("INSERT INTO service_nonce VALUES ('a', 'd')")
+                    await do.execute("INSERT INTO service_nonce(name, nonce) VALUES ('a', 'd')")
                     with pytest.raises(psycopg.Error):
                         await do.execute("SELECT 1 / 0")
             assert await database.rows("SELECT * FROM service_nonce") == []

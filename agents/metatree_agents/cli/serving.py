@@ -127,7 +127,7 @@ def serve(
     from metatree_agents.cli.trees import ready_tree
     from metatree_agents.service.logs import logging_to
     from metatree_agents.service.serving import serve_all
-    from metatree_agents.service.sharing import Sharing, shared_at
+    from metatree_agents.service.sharing import Sharing, require_service_rights, shared_at
     from metatree_agents.service.state import Settings
     from metatree_agents.service.users import Proofs
 
@@ -156,6 +156,8 @@ def serve(
         screen.notes_to(log_line if form == "json" else None),
         ExitStack() as opened,
     ):
+        if several_machines:
+            require_service_rights(str(database))
         memory = None if copied else opened.enter_context(ready_tree(source, tree))
         if memory is not None:
             parts_of(memory)  # what is wrong with the options is said now

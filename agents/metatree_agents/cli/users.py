@@ -16,6 +16,7 @@ from metatree_agents.cli.service_data import again as named
 from metatree_agents.cli.service_shapes import UserAddedShape, UserLoginShape, UserShape, UsersShape
 
 if TYPE_CHECKING:
+    from metatree_agents.service.database import Database
     from metatree_agents.service.users import Users
 
 users_app = typer.Typer(
@@ -72,9 +73,14 @@ def add(
 def login(
     name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
     server: Annotated[
-        str,
-        typer.Option("--server", parser=options.given, metavar="URL", help="Where people reach the service."),
-    ] = "http://127.0.0.1:8080",
+        str | None,
+        typer.Option(
+            "--server",
+            parser=options.given,
+            metavar="URL",
+            help="Where people reach the service; by default where a server of this database is at work.",
+        ),
+    ] = None,
     database: DatabasePath = None,
     source: ServiceSource = None,
     tree: ServiceTree = None,
@@ -86,18 +92,46 @@ def login(
     \b
     Example: metatree users login admin --server https://memory.example.org
     """
+    from metatree_agents.service.serving import login_link
     from metatree_agents.service.web.sessions import CODE_S, Sessions
 
-    if not server.startswith(("http://", "https://")):
+    if server is not None and not server.startswith(("http://", "https://")):
         raise UserError(f"{server!r} is no address of a service: give one such as http://127.0.0.1:8080")
-    code = on_database(database, source, tree, lambda kept: Sessions(kept).make_code(name))
-    link = f"{server.rstrip('/')}/login#code={code}"
+
+    async def made(kept: Database) -> tuple[str, str, list[str]]:
+        code = await Sessions(kept).make_code(name)
+        address, others = (server, []) if server is not None else await _at_work(kept)
+        return address, code, others
+
+    address, code, others = on_database(database, source, tree, made)
+    link = login_link(address, code)
     if json:
         screen.write_json(UserLoginShape(name=name, link=link, code=code, seconds=int(CODE_S)))
     else:
         screen.write([link])
         screen.note(f"this logs {screen.visible(name)} in, once, within {int(CODE_S // 60)} minutes")
+    for other in others:
+        screen.note(f"it works at {screen.visible(other)}, too")
     return FOUND
+
+
+async def _at_work(kept: Database) -> tuple[str, list[str]]:
+    """Return where a server of a database is at work, and where others are.
+
+    Raises:
+        UserError: none is.
+    """
+    from metatree_agents.service.servers import machine_name, servers_of
+
+    found = await servers_of(kept)
+    if not found:
+        raise UserError(
+            "no server is at work on this database: start `metatree serve`, or say with --server URL where people reach"
+            " it, such as https://memory.example.org"
+        )
+    here = machine_name()
+    named = [address if where == here else f"{address} on {where}" for address, where in found]
+    return found[0][0], named[1:]
 
 
 @users_app.command("list")

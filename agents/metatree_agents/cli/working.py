@@ -81,8 +81,8 @@ def worker(
 
     Without --source and --tree it searches a copy of the tree that the service publishes, kept in step with it.
 
-    The engine's secret is read from METATREE_SECRET, so that no list of processes shows it. Ctrl-C, or a TERM signal,
-    stops it gracefully: what it has not answered goes back to the queue.
+    The engine's secret, or an API key of it, is read from METATREE_SECRET, so that no list of processes shows it.
+    Ctrl-C, or a TERM signal, stops it gracefully: what it has not answered goes back to the queue.
 
     \b
     Example: METATREE_SECRET=… metatree worker --server http://127.0.0.1:8080 --user Inference_1

@@ -40,6 +40,7 @@ FORMAT: Final = 1
 TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "service_user": ("name",),
     "service_nonce": ("name", "nonce"),
+    "service_nonce_end": ("ends_at",),
     "service_use": ("name",),
     "service_key": ("hash",),
     "topic": ("id",),
@@ -58,7 +59,7 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "tree_memory": ("what", "id"),
 }
 """The tables of a backup with their keys, in whose order they are read."""
-LEFT_OUT: Final = ("service_session", "service_login", "turn")
+LEFT_OUT: Final = ("service_session", "service_login", "service_server", "turn")
 MEMORY: Final = "memory.db"
 _MANIFEST, _SUM = "manifest.json", "manifest.sha256"
 _PAGE: Final = 1_000

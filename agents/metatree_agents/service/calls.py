@@ -83,22 +83,34 @@ async def read(request: Request, body: type[B]) -> B:
 
 
 async def caller(request: Request, users: Users, given: dict[str, str], *roles: str) -> Caller:
-    """Return who calls: 401 without a right and fresh proof, 403 for one who may not use this route, 429 for one who
-    calls too often.
+    """Return who calls: 401 without a right and fresh proof, or an API key, 403 for one who may not use this route, 429
+    for one who calls too often.
     """
-    found = await users.verified(given.get("User", ""), given.get("Nonce", ""), given.get("Hash", ""))
-    if found is None:
-        raise refused(401, "wrong User, Nonce or Hash, or the Nonce was used before")
-    Service.of(request).limits.admit(request, found)
+    service, key = Service.of(request), key_in(request)
+    if key and "Hash" not in given:
+        found = await service.keys.verified(key)
+        if found is None:
+            raise refused(401, "wrong API key")
+    else:
+        found = await users.verified(given.get("User", ""), given.get("Nonce", ""), given.get("Hash", ""))
+        if found is None:
+            raise refused(401, "wrong User, Nonce or Hash, or the Nonce was used before")
+    service.limits.admit(request, found)
     if roles and found.role not in roles:
         raise refused(403, f"{found.name} is a {found.role} and may not use this route")
     return found
 
 
+def key_in(request: Request) -> str:
+    """Return the API key that a request carries; empty for none."""
+    kind, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if kind.lower() == "bearer" else ""
+
+
 async def still(service: Service, who: Caller) -> bool:
-    """Say whether one who called before, and waits, is still a user with this role."""
-    row = await service.database.row("SELECT role FROM service_user WHERE name = ?", who.name)
-    return row is not None and row[0] == who.role
+    """Say whether one who called before, and waits, is still a user with this role and secret."""
+    row = await service.database.row("SELECT role, secret FROM service_user WHERE name = ?", who.name)
+    return row is not None and who.is_still(*row)
 
 
 def required(given: dict[str, str], name: str) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections.abc import Awaitable, Callable
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from metatree.errors import MetatreeError, TransientError, UserError
 from metatree_agents.service.identity import Identity
+from metatree_agents.service.keys import PREFIX
+from metatree_agents.service.nonces import WINDOW_S, timed_nonce
 from metatree_agents.service.users import proof
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class ServiceClient:
     Args:
         url: the service, such as `http://127.0.0.1:8080`.
         name: the user.
-        secret: its secret; never sent.
+        secret: its secret, which is never sent; or an API key of it, which is sent as it is with each call.
         transport: what sends requests instead of the network.
     """
 
@@ -60,6 +62,8 @@ class ServiceClient:
         self.url = url.rstrip("/")
         self.name = name
         self._secret = secret
+        self._ahead_s = 0.0
+        """What the service's clock is ahead of this machine's, when they differ by more than proofs may be old."""
         self._transport = transport
         self._client: httpx2.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -111,8 +115,9 @@ class ServiceClient:
                 calling.cancel()
                 raise ServiceAway(f"the service at {self.url} did not answer") from None
         with httpx2.Client(base_url=self.url, timeout=timeout_s) as client:
+            proven, headers = self._proof()
             try:
-                answer = client.request(method, f"/api/{route}", params=self._proven(), json=body)
+                answer = client.request(method, f"/api/{route}", params=proven, json=body, headers=headers)
             except httpx2.TransportError as exc:
                 raise ServiceAway(f"the service at {self.url} cannot be reached: {exc}") from exc
         if answer.status_code == 429 or answer.status_code >= 500:
@@ -128,20 +133,20 @@ class ServiceClient:
         import httpx2
 
         assert self._client is not None, "use it in `async with`"
-        try:
-            answer = await self._client.request(
-                method, f"/api/{route}", params={**self._proven(), **given}, json=body
-            )
-        except httpx2.TransportError as exc:
-            raise self._away(f"cannot be reached: {exc or type(exc).__name__}") from exc
+        for _ in range(2):
+            proven, headers = self._proof()
+            try:
+                answer = await self._client.request(
+                    method, f"/api/{route}", params={**proven, **given}, json=body, headers=headers
+                )
+            except httpx2.TransportError as exc:
+                raise self._away(f"cannot be reached: {exc or type(exc).__name__}") from exc
+            if answer.status_code != 401 or not self._set_clock(answer.headers.get("Date", "")):
+                break
         if answer.status_code == 429 or answer.status_code >= 500:
             raise self._away(f"is busy ({answer.status_code})")
         self._back()
         return self._accepted(answer, route)
-
-    def _proven(self) -> dict[str, str]:
-        nonce = secrets.token_urlsafe(18)
-        return {"User": self.name, "Nonce": nonce, "Hash": proof(self.name, nonce, self._secret)}
 
     def _accepted(self, answer: httpx2.Response, route: str) -> httpx2.Response:
         if answer.status_code == 401:
@@ -157,6 +162,24 @@ class ServiceClient:
             detail = said.get("detail", "") if isinstance(said, dict) else ""
             raise ServiceRefused(f"{route}: {detail}", status=answer.status_code)
         return answer
+
+    def _proof(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the parameters and the headers that prove who calls."""
+        if self._secret.startswith(PREFIX):
+            return {}, {"Authorization": f"Bearer {self._secret}"}
+        nonce = timed_nonce(time.time() + self._ahead_s)
+        return {"User": self.name, "Nonce": nonce, "Hash": proof(self.name, nonce, self._secret)}, {}
+
+    def _set_clock(self, date: str) -> bool:
+        """Go by the clock of the service when this machine's is far from it; return whether it was."""
+        try:
+            ahead_s = parsedate_to_datetime(date).timestamp() - time.time()
+        except ValueError:
+            return False
+        was_far = abs(ahead_s - self._ahead_s) > WINDOW_S / 2
+        if was_far:
+            self._ahead_s = ahead_s
+        return was_far
 
     def _away(self, why: str) -> ServiceAway:
         """Return the error of a call that may work later; all calls together say once in the log what is wrong."""

@@ -57,6 +57,15 @@ class Keys:
             )
         return key
 
+    async def own(self, name: str, secret: str) -> str:
+        """Return the key of a user of the service itself, the same for all its servers: its secret says which."""
+        key = PREFIX + secret
+        await self._database.execute(
+            "INSERT INTO service_key(hash, name, made_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            *(_hash(key), name, self._clock()),
+        )
+        return key
+
     async def list(self, name: str | None = None) -> list[KnownKey]:
         """Return the keys of a user, or all, oldest first."""
         rows = await self._database.rows(

@@ -23,7 +23,7 @@ from starlette.background import BackgroundTask
 from metatree.errors import TransientError
 from metatree_agents.service.asking import forms
 from metatree_agents.service.bodies import Body, inlined
-from metatree_agents.service.calls import gone
+from metatree_agents.service.calls import gone, key_in
 from metatree_agents.service.conversations import Conversation, Place
 from metatree_agents.service.openai_bodies import ChatRequest, Wrong, chat_request, conversation_of
 from metatree_agents.service.openai_shapes import (
@@ -85,8 +85,8 @@ async def bearer(request: Request, *roles: str) -> Caller:
         Wrong: 401 for no right key, 403 for a user who may not use this route.
     """
     service = Service.of(request)
-    kind, _, key = request.headers.get("authorization", "").partition(" ")
-    who = await service.keys.verified(key.strip()) if kind.lower() == "bearer" and key.strip() else None
+    key = key_in(request)
+    who = await service.keys.verified(key) if key else None
     if who is None:
         raise Wrong(
             "Incorrect API key provided: `metatree users key NAME` on the service's machine makes one",

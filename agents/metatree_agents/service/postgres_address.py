@@ -128,6 +128,6 @@ def refusal(address: PostgresAddress, exc: Exception) -> UserError | TransientEr
 
 def _right(address: PostgresAddress) -> str:
     return (
-        "the user may not make a schema: let the database's owner run"
-        f" `CREATE SCHEMA {address.schema} AUTHORIZATION <user>` once"
+        "the user may not make a schema: let the database's administrator run there:"
+        f' CREATE SCHEMA "{address.schema}" AUTHORIZATION "{address.arguments.get("user", "USER")}";'
     )

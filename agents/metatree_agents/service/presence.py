@@ -27,7 +27,7 @@ class Presence:
 
     @contextmanager
     def of(self, who: Caller) -> Iterator[asyncio.Future[None]]:
-        """Give a future that is done once a caller who waits is no user with this role any more."""
+        """Give a future that is done once a caller who waits is no user with this role and secret any more."""
         out: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(who, set()).add(out)
         try:
@@ -41,17 +41,17 @@ class Presence:
                     del self._waiting[who]
 
     async def look(self) -> None:
-        """End the waiting of those who are no users with their roles any more."""
+        """End the waiting of those who are no users with their roles and secrets any more."""
         names = sorted({who.name for who in self._waiting})
-        roles: dict[str, str] = {}
+        known: dict[str, tuple[str, str]] = {}
         for at in range(0, len(names), _SOME):
             some = names[at : at + _SOME]
-            sql = f"SELECT name, role FROM service_user WHERE name IN ({placeholders(some)})"
-            roles |= {str(name): str(role) for name, role in await self._database.rows(sql, *some)}
+            sql = f"SELECT name, role, secret FROM service_user WHERE name IN ({placeholders(some)})"
+            known |= {name: (role, secret) for name, role, secret in await self._database.rows(sql, *some)}
         asked = frozenset(names)
         for who, waiting in list(self._waiting.items()):
             # Who came while the database was asked is looked at the next time.
-            if who.name in asked and roles.get(who.name) != who.role:
+            if who.name in asked and not who.is_still(*known.get(who.name, (None, None))):
                 for out in waiting:
                     if not out.done():
                         out.set_result(None)

@@ -19,7 +19,7 @@ CREATE TABLE service_user(
     made_at DOUBLE PRECISION NOT NULL
 );
 
--- Nonces that were used, forever: one that is forgotten could be replayed.
+-- Nonces that were used: one that is forgotten could be replayed.
 CREATE TABLE service_nonce(name TEXT NOT NULL, nonce TEXT NOT NULL, PRIMARY KEY(name, nonce));
 
 -- Sessions of the web page, by a hash of the cookie.
@@ -201,6 +201,26 @@ INSERT INTO turn(asker, number, asked) SELECT asker, 1, 1 FROM topic
     WHERE lease IS NULL AND ready_at IS NOT NULL GROUP BY asker;
 """
 
+_NONCES = """
+-- When a nonce ends that carries its time; NULL for one that is kept for ever.
+ALTER TABLE service_nonce ADD COLUMN ends_at DOUBLE PRECISION;
+CREATE INDEX service_nonce_ends ON service_nonce(ends_at) WHERE ends_at IS NOT NULL;
+
+-- Up to when nonces that have ended were deleted; one row. None that ends before is accepted, whatever the clock says.
+CREATE TABLE service_nonce_end(ends_at DOUBLE PRECISION NOT NULL);
+"""
+
+_SERVERS = """
+-- Servers that are at work, and where people on their machines reach them.
+CREATE TABLE service_server(
+    id TEXT PRIMARY KEY,
+    address TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    started_at DOUBLE PRECISION NOT NULL,
+    seen_at DOUBLE PRECISION NOT NULL
+);
+"""
+
 SCRIPTS: Final[tuple[str, ...]] = (
     _FIRST,
     _FRONT,
@@ -212,6 +232,8 @@ SCRIPTS: Final[tuple[str, ...]] = (
     _WISHES,
     _IDENTITY,
     _TURNS,
+    _NONCES,
+    _SERVERS,
 )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from hashlib import sha256
 from typing import Any
 
@@ -20,14 +21,15 @@ from metatree_agents.service.app import create_app
 from metatree_agents.service.client import ServiceClient
 from metatree_agents.service.database import Database
 from metatree_agents.service.engine import Engine
+from metatree_agents.service.keys import Keys
 from metatree_agents.service.publisher import Published
+from metatree_agents.service.servers import announced
 from metatree_agents.service.sharing import Sharing
 from metatree_agents.service.slow_clients import ImpatientProtocol
 from metatree_agents.service.state import Settings
 from metatree_agents.service.users import INSIDE, Role, Users
 from metatree_agents.service.web.sessions import Sessions
 
-DEFAULT_ADDRESS = "http://127.0.0.1:8080"
 GRACE_S = 5
 
 
@@ -99,12 +101,13 @@ async def serve_all(
         say("metrics at http://{}:{}/metrics".format(*listening_too.getsockname()[:2]))
     await app.state.service.queue.free_dead()  # what an engine had in a process that was killed
     address = f"http://{_named(host)}:{listening.getsockname()[1]}"
+    announcing = AsyncExitStack()
+    await announcing.enter_async_context(announced(database, address))
     say(f"listening on {address}")
     if made:
         show("log in as admin with this link, once, within 15 minutes:")
         show(f"  {login_link(address, await Sessions(database).make_code('admin'))}")
-        there = "" if address == DEFAULT_ADDRESS else f" --server {address}"
-        show(f"  (`metatree users login admin{options}{there}` makes another)")
+        show(f"  (`metatree users login admin{options}` makes another)")
     engine: asyncio.Future[None] | None = None
     publishing: asyncio.Future[None] | None = None
     inside: Engine | None = None
@@ -115,7 +118,8 @@ async def serve_all(
             secret = await users.own(INSIDE, "engine")
             # By a name for each place: of databases of older versions a tree remembers by it what it has learned.
             inner = f"http://inside-{sha256(database.place.encode()).hexdigest()[:12]}"
-            client = ServiceClient(inner, INSIDE, secret, transport=httpx2.ASGITransport(app))
+            key = await Keys(database).own(INSIDE, secret)
+            client = ServiceClient(inner, INSIDE, key, transport=httpx2.ASGITransport(app))
             await client.__aenter__()
             if sharing is not None:
                 published = sharing.begin(client, app.state.service.trees, say)
@@ -133,6 +137,7 @@ async def serve_all(
                 task.result()
     finally:
         stopping.cancel()
+        await announcing.aclose()
         if inside is not None and engine is not None:
             inside.stop()
             await asyncio.gather(engine, return_exceptions=True)

@@ -11,7 +11,8 @@ from metatree.cache_folder import cache_folder
 from metatree.kernel.postgres_journal import LEASE_S
 from metatree.shared import Shared
 from metatree_agents.service.client import ServiceClient
-from metatree_agents.service.postgres_address import address_of
+from metatree_agents.service.postgres_address import PostgresAddress, address_of
+from metatree_agents.service.postgres_rights import require_rights
 from metatree_agents.service.publisher import Published
 from metatree_agents.service.trees import Trees
 
@@ -63,9 +64,21 @@ def shared_at(database: str, *, lease_s: float = LEASE_S) -> Shared:
         UserError: it is no address of PostgreSQL, or the database cannot be reached.
     """
     address = address_of(database)
+    require_rights(address, runs_schema(address))
     from psycopg.conninfo import make_conninfo
 
-    return Shared(make_conninfo("", **address.arguments), lease_s=lease_s, space=f"{address.schema}_runs")
+    return Shared(make_conninfo("", **address.arguments), lease_s=lease_s, space=runs_schema(address))
+
+
+def require_service_rights(database: str) -> None:
+    """Ask whether the user may make all that a server keeps at an address; raises as `shared_at`."""
+    address = address_of(database)
+    require_rights(address, address.schema, runs_schema(address))
+
+
+def runs_schema(address: PostgresAddress) -> str:
+    """Return the schema of the runs that machines share, beside that of the service."""
+    return f"{address.schema}_runs"
 
 
 def copies_folder() -> Path:

@@ -9,12 +9,13 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
 from metatree_agents.service.database import Database, Transaction
+from metatree_agents.service.nonces import FORGET_S, end_of, forget, in_time
 
 Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
@@ -26,6 +27,12 @@ MIN_SECRET_CHARS: Final = 22
 """128 bits, at 6 bits a character."""
 SEEN_S: Final = 60.0
 NONCE_CHARS: Final = range(8, 129)
+FOR_EVER: Final = 1e18
+_USE_UP: Final = (
+    "INSERT INTO service_nonce(name, nonce, ends_at) SELECT name, ?, CAST(? AS DOUBLE PRECISION) FROM service_user"
+    " WHERE name = ? AND role = ? AND secret = ?"
+    " AND ? > (SELECT coalesce(max(ends_at), 0) FROM service_nonce_end) ON CONFLICT DO NOTHING"
+)
 _NAME = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
 _NOBODY: Final = secrets.token_urlsafe(SECRET_BYTES)
 """What the hash of an unknown user is compared with, so that it takes as long."""
@@ -37,6 +44,19 @@ class Caller:
 
     name: str
     role: Role
+    secret_mark: str = field(default="", repr=False)
+    """Which secret was proved (`mark_of`); empty for who came without one, as by an API key."""
+
+    def is_still(self, role: str | None, secret: str | None) -> bool:
+        """Say whether a user with this role and secret is the one who called."""
+        if secret is None or role != self.role:
+            return False
+        return not self.secret_mark or self.secret_mark == mark_of(secret)
+
+
+def mark_of(secret: str) -> str:
+    """Return what tells a secret from another, and nothing else of it."""
+    return hashlib.sha256(f"mark {secret}".encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +91,12 @@ async def _log_out(do: Transaction, name: str) -> None:
 class Users:
     """The table of users, and the nonces that they used."""
 
-    def __init__(self, database: Database, proofs: Proofs | None = None) -> None:
+    def __init__(
+        self, database: Database, proofs: Proofs | None = None, *, clock: Callable[[], float] | None = None
+    ) -> None:
         self._database = database
+        self._clock = clock or database.clock
+        self._forgot_at = 0.0
         self._proofs = proofs or Proofs()
         self._seen: dict[str, float] = {}
         self._known: dict[str, tuple[Role, str]] = {}
@@ -166,9 +190,8 @@ class Users:
             and self._matches(name, nonce, known[1], digest)
             and await self._use_up(name, nonce, known)
         ):
-            return Caller(
-                name, known[0]
-            )  # in one statement, which asks whether this is still their role and secret
+            # In one statement, which asks whether this is still their role and secret.
+            return Caller(name, known[0], mark_of(known[1]))
         row = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
         found: tuple[Role, str] | None = None if row is None else (row[0], row[1])
         if found is not None and found == known:
@@ -177,18 +200,20 @@ class Users:
         if found is None or not right or not await self._use_up(name, nonce, found):
             return None
         self._known[name] = found
-        return Caller(name, found[0])
+        return Caller(name, found[0], mark_of(found[1]))
 
     async def _use_up(self, name: str, nonce: str, known: tuple[Role, str]) -> bool:
         """Keep a nonce; False when it is none, was used before, or the user has another role or secret by now."""
-        if len(nonce) not in NONCE_CHARS:
+        end, now = end_of(nonce), self._clock()
+        if len(nonce) not in NONCE_CHARS or (end is not None and not in_time(end, now)):
             return False
         if not await self._database.execute(
-            "INSERT INTO service_nonce(name, nonce) SELECT name, ? FROM service_user"
-            " WHERE name = ? AND role = ? AND secret = ? ON CONFLICT DO NOTHING",
-            *(nonce, name, *known),
+            _USE_UP, nonce, end, name, *known, FOR_EVER if end is None else end
         ):
             return False
+        if abs(now - self._forgot_at) >= FORGET_S:
+            self._forgot_at = now
+            await forget(self._database, now)
         await self.seen(name)
         return True
 

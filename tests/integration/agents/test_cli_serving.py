@@ -311,6 +311,32 @@ def test_a_link_logs_a_user_in_once(
     assert "no user 'Nobody'" in said and "'memory.example.org' is no address" in said
 
 
+def test_a_link_leads_to_where_servers_are_at_work(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def login() -> tuple[int, str, str]:
+        code = run(["users", "login", "admin", "--source", str(source)])
+        said = capfd.readouterr()
+        return code, said.out.partition("/login#")[0], said.err
+
+    servers, urls = [], list[str]()
+    for _ in range(2):
+        servers.append(start("serve", "--source", str(source), "--port", "0", "--no-engine"))
+        urls.append(until(servers[-1], r"listening on (http://127\.0\.0\.1:\d+)")[1])
+    capfd.readouterr()
+    try:
+        code, link, said = login()
+        assert (code, link) == (0, urls[1]) and f"it works at {urls[0]}, too" in said
+    finally:
+        assert ended(servers[1]) == 0
+    try:
+        assert login()[:2] == (0, urls[0])
+    finally:
+        assert ended(servers[0]) == 0
+    code, link, said = login()
+    assert (
+        (code, link) == (2, "") and "no server is at work on this database" in said and "--server URL" in said
+    )
+
+
 def test_a_new_secret_keeps_the_role_and_the_last_administrator_stays(
     source: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

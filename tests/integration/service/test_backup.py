@@ -106,7 +106,7 @@ async def fill(database: Database) -> None:
     await service.conversations.place("Ann", Conversation("Hello?"))
     async with database.transaction() as do:
         for number in range(2_500):
-            await do.execute("INSERT INTO service_nonce VALUES (?, ?)", "Ann", f"nonce-{number}")
+            await do.execute("INSERT INTO service_nonce(name, nonce) VALUES (?, ?)", "Ann", f"nonce-{number}")
         await do.execute(
             "INSERT INTO service_session(cookie, name, csrf, expires_at) VALUES ('c', 'Ann', 'x', 1.0)"
         )

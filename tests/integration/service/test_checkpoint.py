@@ -23,7 +23,7 @@ def test_what_was_committed_reaches_the_file_while_the_service_runs(
         while await database.row("PRAGMA wal_autocheckpoint") != (module.WAL_PAGES,):
             await asyncio.sleep(0)
         for number in range(2_000):
-            await database.execute("INSERT INTO service_nonce VALUES ('a', ?)", f"{number:0200}")
+            await database.execute("INSERT INTO service_nonce(name, nonce) VALUES ('a', ?)", f"{number:0200}")
         async with asyncio.timeout(60):
             while b"1999" not in (tmp_path / "service.db").read_bytes():
                 await asyncio.sleep(0.01)

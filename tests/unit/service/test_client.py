@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from email.utils import formatdate
 from types import SimpleNamespace
 
 import httpx2
 import pytest
 from metatree_agents.cli.warnings import warnings_shown
-from metatree_agents.service.client import ServiceAway, ServiceClient
+from metatree_agents.service.client import ServiceAway, ServiceClient, WrongCredentials
+from metatree_agents.service.nonces import WINDOW_S, end_of
 
 URL = "http://service.example"
 
@@ -18,7 +20,8 @@ URL = "http://service.example"
 def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time that the client sees; tests write it."""
     now = [0.0]
-    monkeypatch.setattr("metatree_agents.service.client.time", SimpleNamespace(monotonic=lambda: now[0]))
+    clock = SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0])
+    monkeypatch.setattr("metatree_agents.service.client.time", clock)
     return now
 
 
@@ -70,3 +73,56 @@ def test_a_short_absence_is_not_told_of(seconds: list[float], caplog: pytest.Log
     with caplog.at_level(logging.INFO, "metatree"):
         asyncio.run(check())
     assert not caplog.records
+
+
+@pytest.mark.parametrize("far_s", [-86_400.0, 86_400.0])
+def test_a_client_whose_clock_is_wrong_goes_by_that_of_the_service(
+    seconds: list[float], far_s: float
+) -> None:
+    seconds[0] = 1_700_000_000.0
+    service_s = seconds[0] + far_s
+    asked: list[float] = []
+
+    def answered(request: httpx2.Request) -> httpx2.Response:
+        end = end_of(request.url.params["Nonce"])
+        assert end is not None
+        asked.append(end - WINDOW_S)
+        status = 200 if abs(end - WINDOW_S - service_s) <= WINDOW_S else 401
+        return httpx2.Response(status, json={}, headers={"Date": formatdate(service_s, usegmt=True)})
+
+    async def check() -> None:
+        async with ServiceClient(URL, "E", "s", transport=httpx2.MockTransport(answered)) as client:
+            for _ in range(2):
+                await client.call("GET", "get-new-queries")
+
+    asyncio.run(check())
+    assert asked == [seconds[0], service_s, service_s], "the second call knows the time"
+
+
+def test_a_wrong_secret_is_not_tried_again() -> None:
+    asked = 0
+
+    def answered(_: httpx2.Request) -> httpx2.Response:
+        nonlocal asked
+        asked += 1
+        return httpx2.Response(401, json={}, headers={"Date": formatdate(usegmt=True)})
+
+    async def check() -> None:
+        async with ServiceClient(URL, "E", "s", transport=httpx2.MockTransport(answered)) as client:
+            with pytest.raises(WrongCredentials):
+                await client.call("GET", "get-new-queries")
+
+    asyncio.run(check())
+    assert asked == 1
+
+
+def test_a_key_is_sent_as_it_is_and_without_a_proof() -> None:
+    def answered(request: httpx2.Request) -> httpx2.Response:
+        assert request.headers["Authorization"] == "Bearer mtk-abc" and not request.url.params
+        return httpx2.Response(200, json={})
+
+    async def check() -> None:
+        async with ServiceClient(URL, "E", "mtk-abc", transport=httpx2.MockTransport(answered)) as client:
+            await client.call("GET", "get-new-queries")
+
+    asyncio.run(check())
