@@ -105,21 +105,22 @@ def disk_root(source: SourceRef) -> Path | None:
     return place.parent if source.type == "file" else place
 
 
-def check_source(sources: Iterable[SourceRef], given: Sequence[Path]) -> None:
-    """Refuse to take a tree for one of other folders than it was built from.
+def check_source(sources: Iterable[SourceRef], given: Sequence[str]) -> None:
+    """Refuse to take a tree for one of other sources than it was built from.
 
     A folder that is not there any more was renamed or moved: then the tree may follow it to another path.
 
     Args:
         sources: what the tree was built from.
-        given: the folders and files that it is taken to be of.
+        given: the folders, files and other locations that it is taken to be of.
 
     Raises:
         UserError: it is the tree of other folders, and one of these is still there.
     """
     known = [Path(source.location) for source in sources if is_path(source)]
     there = [place for place in known if place.exists()]
-    if there and not any(place.samefile(path) for place in there for path in given if path.exists()):
+    paths = [Path(location).expanduser() for location in given]
+    if there and not any(place.samefile(path) for place in there for path in paths if path.exists()):
         listed = ", ".join(repr(str(place)) for place in known)
-        asked = ", ".join(repr(str(path)) for path in given)
+        asked = ", ".join(repr(public_location(location)) for location in given)
         raise UserError(f"this tree is of {listed}, not of {asked}: choose another --tree")

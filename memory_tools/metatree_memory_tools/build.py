@@ -211,11 +211,17 @@ def _bring_up_to_date(
             _update(sources, place, progress)
 
 
+def _called(source: SourceRef) -> str:
+    """Return a source as it is given: with its type where its location does not say it."""
+    plain = is_path(source) or "://" in source.location
+    return source.location if plain else f"{source.type}:{source.location}"
+
+
 def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) -> None:
     with Store.open(place / INDEX) as store:
         layer = Layer(store)
         known = sources_of(layer, place)
-        check_source(known, [Path(source.location) for source in given if is_path(source)])
+        check_source(known, [_called(source) for source in given])
         sources = [with_history(source, known) for source in mounted(given, known)]
         if not layer.has(ROOT):
             plant(layer, Node(ROOT, name_of(Path(sources[0].location)), kind="folder"))

@@ -196,7 +196,7 @@ def _open(place: Path, sources: Sequence[str] | None) -> Tree:
             known = opened.sources()
             locations = {source.location for source in known}
             if not locations.intersection(sources):
-                check_source(known, [Path(source).expanduser() for source in sources])
+                check_source(known, sources)
     except BaseException:
         opened.close()
         raise
