@@ -332,3 +332,19 @@ def test_tools_of_plugins_are_offered_and_one_that_fails_harms_nothing(
         plugins.unregister(plugins.TOOLS, "weather")
         plugins.unregister(plugins.TOOLS, "broken")
     assert "no module named 'barometer'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("other", "called"), [("mcp:true", "'mcp:true'"), ("https://ann:s3cret@127.0.0.1:1/x", "https://")]
+)
+def test_a_tree_of_another_source_says_which_was_asked_for(tmp_path: Path, other: str, called: str) -> None:
+    (tmp_path / "house").mkdir()
+    (tmp_path / "house" / "lamps.md").write_text("# Lamps\n")
+    build_tree(tmp_path / "house", out=tmp_path / "tree").close()
+    with pytest.raises(UserError, match=r"this tree is of .*house', not of ") as caught:
+        build_tree(other, out=tmp_path / "tree")
+    assert (
+        called in str(caught.value)
+        and "s3cret" not in str(caught.value)
+        and "not of :" not in str(caught.value)
+    )

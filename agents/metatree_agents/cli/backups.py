@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from metatree.errors import UserError
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FOUND
 from metatree_agents.cli.service_data import (
@@ -82,8 +83,17 @@ def restore(
     if check:
         _tell(verified(file), "checked", json)
         return FOUND
-    verified(file)  # before a database is made for it
+    found = verified(file)  # before a database is made for it
     memory = None if no_memory else memory_file(source, tree)
+    if (
+        found.memory_bytes is not None
+        and memory is not None
+        and not (source or tree or memory.parent.is_dir())
+    ):
+        raise UserError(
+            "the backup has a memory, and no tree is in the current folder: name with --source or --tree whose memory"
+            " it becomes, or leave it with --no-memory"
+        )
     made = on_database(
         database,
         source,
@@ -92,7 +102,12 @@ def restore(
         create=True,
     )
     # What is told is what was restored.
-    _tell(made if memory is not None else replace(made, memory_bytes=None), "restored", json)
+    made = made if memory is not None else replace(made, memory_bytes=None)
+    _tell(made, "restored", json)
+    if made.memory_bytes is not None and not json:
+        screen.note(
+            f"the memory is in {screen.visible(str(memory))}; --source or --tree names another tree's"
+        )
     return FOUND
 
 

@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
+from urllib.parse import urlsplit
 
 from metatree.errors import MetatreeError
 from metatree_agents.service.database import Database
@@ -23,7 +24,19 @@ async def servers_of(database: Database) -> list[tuple[str, str]]:
         "SELECT address, machine FROM service_server WHERE seen_at > ? ORDER BY started_at DESC, id",
         database.clock() - GONE_S,
     )
-    return sorted(((address, machine) for address, machine in rows), key=lambda row: row[1] != machine_name())
+    here = machine_name()
+    found = [(address, machine) for address, machine in rows if machine != here or _answers(address)]
+    return sorted(found, key=lambda row: row[1] != here)
+
+
+def _answers(address: str) -> bool:
+    """Say whether anything listens at an address of this machine: a server that was killed leaves its row."""
+    parts = urlsplit(address)
+    try:
+        with socket.create_connection((parts.hostname, parts.port), timeout=1.0):
+            return True
+    except OSError:
+        return False
 
 
 def machine_name() -> str:

@@ -93,6 +93,23 @@ def test_a_chat_a_log_figures_and_a_backup_that_is_served_elsewhere(
     assert "--force" in capfd.readouterr().err
 
 
+def test_a_restore_says_where_the_memory_went_and_puts_none_where_no_tree_is(
+    source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, bare = tmp_path / "service.backup", tmp_path / "bare"
+    bare.mkdir()
+    assert run(["build", str(source)]) == 0
+    assert run(["users", "add", "Ann", "--source", str(source)]) == 0
+    assert run(["backup", str(file), "--source", str(source)]) == 0
+    monkeypatch.chdir(bare)
+    capfd.readouterr()
+    assert run(["restore", str(file), "--database", str(tmp_path / "other.db")]) == 2
+    assert "no tree is in the current folder" in capfd.readouterr().err
+    assert not list(bare.iterdir()) and not (tmp_path / "other.db").exists()
+    assert run(["restore", str(file), "--source", str(source), "--force"]) == 0
+    assert str(source / ".metatree" / "memory.db") in capfd.readouterr().err
+
+
 def test_keys_are_made_listed_and_ended(
     source: Path, capfd: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
 ) -> None:
