@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from metatree_agents.planner.conditions import Condition, flat, free_variables
+from metatree_agents.planner.hddl.compiled import compile_problem
+from metatree_agents.planner.hddl.depth_first import search
 from metatree_agents.planner.hddl.language import Problem, Variable, closure, is_total, linear
 from metatree_agents.planner.hddl.limits import LimitReached, Limits, resident_bytes
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
@@ -49,6 +51,10 @@ def test_more_packages_take_more_steps_and_no_second_run(ordered: bool) -> None:
         found = solve(_transport(packages, ordered=ordered), Counted())
         assert (found.ended, found.runs) == ("solved", 1), packages
         assert found.nodes < 2 * packages**2, packages
+
+
+def test_dead_ends_are_counted_anew_when_it_comes_nearer_to_the_end() -> None:
+    assert search(compile_problem(_transport(120)), dead_ends=400, once=True).plan is not None
 
 
 def test_an_order_that_is_written_backwards_is_closed_in_one_go() -> None:
