@@ -16,7 +16,7 @@ from metatree.memory_type import BuiltTree, Progress, SourceRef, load_source_typ
 from metatree.node import Node, digest_of
 from metatree.source import digest_bytes, read_inside
 from metatree.sources import FILES, FOLDER, check_source, disk_root, is_path, source_record, sources_of
-from metatree.storage_errors import file_error, is_busy, replaced, store_error, unwritable
+from metatree.storage_errors import ELSEWHERE, file_error, is_busy, replaced, store_error, unwritable
 from metatree.store import Store, writable
 from metatree.tree import INDEX, Tree
 from metatree_memory_tools.files_build import MAX_FILE_BYTES, FilesBuild
@@ -93,7 +93,7 @@ def build_tree(
         ):  # empty: the disk was full
             ignore.write_text("*\n")
     except OSError as exc:
-        raise file_error(exc, "cannot make the folder", place) from exc
+        raise file_error(exc, "cannot make the folder", place, ELSEWHERE) from exc
     _bring_up_to_date(sources, place, progress, wait_s, check=True)
     return Tree.open(place)
 
