@@ -84,20 +84,21 @@ def store_error(
     return MetatreeError(f"{name}: {said}")
 
 
-def file_error(exc: OSError, what: str, path: Path) -> MetatreeError:
+def file_error(exc: OSError, what: str, path: Path, advice: str = "choose another path") -> MetatreeError:
     """Return the error that says why a file or folder of a tree could not be made or written, and what to do.
 
     Args:
         exc: what the system raised.
         what: what failed, such as `cannot make the folder`.
         path: the file or folder.
+        advice: what to do besides mending its rights.
     """
     if exc.errno in (ENOSPC, EDQUOT):
         return full(path, exc)
     if exc.errno == EROFS:
         return unwritable(path)
     return UserError(
-        f"{what} {str(path)!r}: {exc.strerror}; check that its folder exists and can be written, or choose another path"
+        f"{what} {str(path)!r}: {exc.strerror}; check that its folder exists and can be written, or {advice}"
     )
 
 
@@ -108,6 +109,8 @@ def full(path: Path | None, exc: OSError | None = None) -> StorageFull:
         why = f"the quota of its user is used up ({exc.strerror})"
     elif path is None:
         why = "there is no memory left for it"
+    elif room is not None and room >= SCARCE_BYTES:
+        why = f"a limit on its size or a quota is reached, while {_size(room)} are free on its file system"
     else:
         free = "" if room is None else f" ({_size(room)} free)"
         why = f"the file system of {str(_nearest(path))!r} is full{free}"

@@ -69,6 +69,7 @@ class Store:
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         advice: str = "put back a copy of it, or choose another path",
         synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
+        mode: int = 0o600,
         trust: bool = False,
     ) -> Self:
         """Open a store, or make one where there is no file yet.
@@ -80,6 +81,7 @@ class Store:
             create: whether a missing file is made; its folder must exist.
             busy_timeout_s: how long a write waits for another process.
             advice: what to do when the file is damaged, now or when the damage is met; ends the message.
+            mode: who may use a file that is made, before the umask; SQLite's files beside it get the same.
             synchronous: `NORMAL`: what was written survives the end of the process; `FULL`: of the machine, too.
             trust: whether it is used whoever made it; for files that the caller has from a place that it trusts.
 
@@ -95,7 +97,7 @@ class Store:
         if file is not None and not file.exists():
             if not create:
                 raise UserError(f"there is no file {str(file)!r}")
-            _make(file)
+            _make(file, mode)
         read_only = file is not None and not writable(file)
         try:
             connection = sqlite3.connect(
@@ -351,12 +353,11 @@ def writable(file: Path) -> bool:
     return os.access(file.absolute().parent, os.W_OK) and (not file.exists() or os.access(file, os.W_OK))
 
 
-def _make(file: Path) -> None:
+def _make(file: Path, mode: int) -> None:
     """Make a store as a whole under another name first: a file that is there and empty has lost what it had."""
     part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.new")
     try:
-        # SQLite gives the files beside a store, in which the same is, the rights of the store itself.
-        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
         with Store(sqlite3.connect(part, isolation_level=None), part) as made:
             made.execute("PRAGMA synchronous=OFF")  # the disk is waited for once, at the end
             made._use_wal()

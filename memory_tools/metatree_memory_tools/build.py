@@ -30,7 +30,7 @@ from metatree.sources import (
     source_record,
     sources_of,
 )
-from metatree.storage_errors import file_error, is_busy, replaced, store_error, unwritable
+from metatree.storage_errors import ELSEWHERE, file_error, is_busy, replaced, store_error, unwritable
 from metatree.store import Store, writable
 from metatree.tree import INDEX, Tree
 from metatree_memory_tools.files_build import MAX_FILE_BYTES, FilesBuild
@@ -104,7 +104,7 @@ def build_tree(
         if place.name == FOLDER:
             ignore_all(place)
     except OSError as exc:
-        raise file_error(exc, "cannot make the folder", place) from exc
+        raise file_error(exc, "cannot make the folder", place, ELSEWHERE) from exc
     _bring_up_to_date(sources, place, progress, wait_s, check=True)
     return Tree.open(place)
 

@@ -148,7 +148,7 @@ class SqliteDatabase:
     @classmethod
     def open(cls, path: str | Path) -> SqliteDatabase:
         """Open a database, or make it; raises as `Store.open`."""
-        store = Store.open(path, busy_timeout_s=COMMAND_WAIT_S)
+        store = Store.open(path, busy_timeout_s=COMMAND_WAIT_S, mode=0o600)  # secrets are in it
         with store.transaction():
             _bring_up_to_date(store)
         return cls(store)

@@ -262,8 +262,8 @@ def test_a_full_disk_ends_a_run_as_failed_with_nothing_lost(tmp_path: Path, tree
             "q" + " " * 3000, tree=tree, run_id="r", journal=journal, context="c" * 2500, **parts()
         )
         assert found.ended == "failed"
-        assert "full" in found.detail
-        assert "free space" in found.detail
+        assert "no space to write" in found.detail
+        assert "a limit on its size" in found.detail
         kept = len(journal.read("r"))
         assert kept >= 1
         store.rows("PRAGMA max_page_count=100000")
@@ -285,7 +285,7 @@ def test_a_full_disk_under_the_tree_does_not_mark_what_could_not_be_kept(tmp_pat
         tree.memory.rows(f"PRAGMA max_page_count={pages}")
         found = search("q", tree=tree, run_id="r", journal=tmp_path / "runs.db", fallbacks=[web], **parts())
         assert found.ended == "failed"
-        assert "full" in found.detail
+        assert "no space to write" in found.detail
         tree.memory.rows("PRAGMA max_page_count=100000")
         done = resume("r", tree=tree, journal=tmp_path / "runs.db", fallbacks=[web], **parts())
         assert (done.ended, done.answer) == ("answered", "here")
