@@ -11,8 +11,10 @@ from typing import Any
 from metatree.errors import MetatreeError, StaleSource, UserError
 from metatree.history_text import SOURCE_TYPE as HISTORY
 from metatree.history_text import history_content
+from metatree.masking import masked_file
 from metatree.memory_type import SourceFile, SourceRef, load_memory_type, load_source_type
 from metatree.node import Node, Source
+from metatree.secret_text import masked
 from metatree.source import FileState, read_source, stamp
 from metatree.sources import FILES, disk_root, inner_path, source_of
 from metatree.store import Store
@@ -90,14 +92,17 @@ class Contents:
             raise UserError(f"node {node.id!r} has a source, but the tree does not know in which folder")
         if source.type not in FILES:
             inner = replace(node.source, path=inner_path(source, node.source.path))
-            return _asked(source.type, node.id, load_source_type(source.type).content, source, inner)
+            text = _asked(source.type, node.id, load_source_type(source.type).content, source, inner)
+            return text if shows_secrets(source) else masked(text)[0]
         if node.source.type == HISTORY:
             return history_content(self._index, inner_path(source, node.source.path), source.mount)
         file = self._open(source, node.id, node.source)
         if node.source.type != "text":
             seen = replace(node.source, path=file.inner)
             kind = load_memory_type(node.source.type)
-            return _asked(node.source.type, node.id, kind.content, SourceFile(file.inner, file.data), seen)
+            given = SourceFile(file.inner, file.data, shows_secrets(source))
+            said = _asked(node.source.type, node.id, kind.content, given, seen)
+            return said if given.secrets else masked(said)[0]
         if node.source.start_line is None or node.source.end_line is None:
             return file.text
         if file.lines is None:
@@ -119,6 +124,8 @@ class Contents:
             raw = inner if known is None or known.raw is None else known.raw
             before = None if self._steady else stamp(root, raw)
             data = read_source(root, node_id, inner, known)
+            if known is not None and known.masked:
+                data = masked_file(inner, data)[0]
             text = ""
             if ref.type == "text":
                 text = decode(data)[0] if known is None else as_text(data, known.encoding)
@@ -140,12 +147,19 @@ class Contents:
         if known is None:
             raise StaleSource(node_id)
         inner, data = inner_path(source, ref.path), files(known.digest)
+        if known.masked:
+            data = masked_file(inner, data)[0]
         text = as_text(data, known.encoding) if ref.type == "text" else ""
         return _File(ref.path, inner, data, text, inner if known.raw is None else known.raw, None)
 
     def _is_same(self, root: Path, kept: _File) -> bool:
         """Whether a file is as it was read."""
         return self._steady or (kept.stamp is not None and kept.stamp == stamp(root, kept.raw))
+
+
+def shows_secrets(source: SourceRef) -> bool:
+    """Whether a source is read with the keys and passwords in it."""
+    return bool(source.options.get("include_secrets") or source.options.get("secrets"))
 
 
 def _asked(name: str, node_id: str, content: Callable[..., str], *given: Any) -> str:
@@ -179,8 +193,9 @@ def file_states(index: Store, paths: Collection[str]) -> dict[str, FileState]:
 def _state(
     size: int, mtime_ns: int, digest: str, encoding: str, facts: str | None, ctime_ns: int
 ) -> FileState:
-    raw = json.loads(facts).get("raw") if facts else None
-    return FileState(size, mtime_ns, digest, encoding, bytes.fromhex(raw) if raw else None, ctime_ns)
+    said = json.loads(facts) if facts else {}
+    raw, masked = said.get("raw"), bool(said.get("masked"))
+    return FileState(size, mtime_ns, digest, encoding, bytes.fromhex(raw) if raw else None, ctime_ns, masked)
 
 
 def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:

@@ -48,6 +48,9 @@ class SourceFile:
     path: str
     """Relative to the source, with `/`."""
     data: bytes
+    """The bytes; of a text file with `*` in place of what looks like a secret, unless `secrets`."""
+    secrets: bool = False
+    """Whether texts that a type takes out of a file that is no text may hold secrets."""
 
     @cached_property
     def _decoded(self) -> tuple[str, str]:

@@ -1,46 +1,95 @@
-"""Texts that look like secrets: found by their shape, to be warned of and left out of what leaves the machine.
+"""Texts that look like secrets: found by their shape, to be masked in what is read and left out of what is sent.
 
-A shape proves nothing: a secret without one is not found, and an example key in a document is.
+A shape proves nothing: a secret without one is not found, and an example key in a document is. Each kind is looked for
+only where a text has the letters that it cannot do without, and within so many characters, so that a text takes a
+time that grows with its length alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+SHAPES_VERSION: Final = "1"
+"""Another one has files read again, since other texts are masked."""
+
+_NAME = (
+    r"(?:password|passwd|passphrase|pwd|secret(?:[_-]?access)?(?:[_-]?key)?|api[_ -]?key|access[_ -]?key"
+    r"|private[_-]?key|account[_-]?key|(?:auth|access|refresh)[_ -]?token|token)"
+)
+_LETTERS_AND_DIGITS = r"(?=[^\s\"'\\]{0,200}\d)(?=[^\s\"'\\]{0,200}[A-Za-z])"
+
+
+class _Shape(NamedTuple):
+    kind: str
+    marks: tuple[str, ...]
+    """One of these is in every text that has such a secret."""
+    shape: re.Pattern[str]
+
+
+def _shape(kind: str, marks: str, shape: str) -> _Shape:
+    return _Shape(kind, tuple(marks.split()), re.compile(shape))
+
 
 _SHAPES: Final = (
-    (
-        "a private key",
-        re.compile(
-            r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[A-Za-z0-9+/=\s\\:,-]{0,20000}?"
-            r"-----END [A-Z ]{0,30}PRIVATE KEY-----"
-            r"|-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[A-Za-z0-9+/=\s\\]{0,20000}"
-        ),
+    _shape("an AWS access key", "AKIA ASIA", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    _shape(
+        "a GitHub token",
+        "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{40,255})",
     ),
-    ("an AWS access key", re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
-    ("a GitHub token", re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{40,255})")),
-    ("a GitLab token", re.compile(r"\bglpat-[A-Za-z0-9_-]{20,100}")),
-    ("a Slack token", re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,255}")),
-    ("a Google key", re.compile(r"\bAIza[0-9A-Za-z_-]{35}")),
-    ("a Stripe key", re.compile(r"\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,255}")),
-    ("a package registry token", re.compile(r"\b(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,255})")),
-    ("a key of a model provider", re.compile(r"\bsk-[A-Za-z0-9_-]{20,255}")),
-    ("a JSON web token", re.compile(r"\beyJ[\w-]{10,2000}\.eyJ[\w-]{10,4000}\.[\w-]{5,1000}")),
-    ("a bearer token", re.compile(r"(?i)\bbearer\s+(?P<value>[A-Za-z0-9_.~+/-]{16,2000}=*)")),
-    (
+    _shape("a GitLab token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{20,100}"),
+    _shape("a Slack token", "xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,255}"),
+    _shape("a Google key", "AIza", r"\bAIza[0-9A-Za-z_-]{35}"),
+    _shape("a Stripe key", "k_live_ k_test_", r"\b[rs]k_(?:live|test)_[0-9A-Za-z]{16,255}"),
+    _shape("a package registry token", "npm_ pypi-", r"\b(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,255})"),
+    _shape("a key of a model provider", "sk-", r"\bsk-(?=[A-Za-z_-]{0,200}\d)[A-Za-z0-9_-]{20,255}"),
+    _shape("a private key", "AGE-SECRET-KEY-1", r"\bAGE-SECRET-KEY-1[0-9A-Z]{50,60}"),
+    _shape(
+        "a private key",  # as a text of base64, in settings of clusters: -----BEGIN … PRIVATE
+        "LS0tLS1CRUdJTi",
+        r"LS0tLS1CRUdJTi(?:BSU0EgUFJJVkFU|BQUklWQVRF|BFQyBQUklWQVRF|BPUEVOU1NI|BFTkNSWVBURUQg)[A-Za-z0-9+/=]{40,20000}",
+    ),
+    _shape("a JSON web token", "eyJ", r"\beyJ[\w-]{10,2000}+\.eyJ[\w-]{10,4000}+\.[\w-]{5,1000}"),
+    _shape(
+        "a bearer token",
+        "bearer Bearer BEARER",
+        r"\b(?i:bearer)\s{1,5}(?P<value>(?=[^\s\d]{0,200}\d)[A-Za-z0-9_.~+/-]{16,2000}=*)",
+    ),
+    _shape(
         "a password in an address",
-        re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@\"'\\]{0,100}:(?P<value>[^\s/@\"'\\]{3,200})@"),
-    ),
-    (
-        "a password or key",
-        re.compile(
-            r"(?i)\b(?:[a-z0-9]+[_-])?(?:password|passwd|passphrase|pwd|secret|api[_ -]?key|access[_ -]?key"
-            r"|auth[_ -]?token|token)\b[\"'\\]{0,4}\s{0,3}(?:=|:|\bis\b)\s{0,3}[\"'\\]{0,4}"
-            r"(?P<value>(?=[^\s\"'\\]{0,200}\d)(?=[^\s\"'\\]{0,200}[A-Za-z])[^\s\"'\\,;]{8,200})"
-        ),
+        "://",
+        r"://[^\s/:@\"'\\]{0,100}:(?P<value>[^\s/@\"'\\]{3,200})@",
     ),
 )
+_ASSIGNED = re.compile(
+    rf"(?i){_NAME}(?![a-z0-9])[\"'\\]{{0,4}}\s{{0,3}}(?:=>?|:|\bis\b)\s{{0,3}}[\"'\\]{{0,4}}"
+    rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'\\,;]{{8,200}})"
+)
+_QUOTED = re.compile(
+    rf"(?i){_NAME}(?![a-z0-9])[\"'\\]{{0,4}}\]?\s{{0,3}}(?:=>?|:=|:)\s{{0,3}}[brf]?\\?[\"'`]"
+    rf"(?P<value>{_LETTERS_AND_DIGITS}[^\s\"'`\\]{{8,200}})\\?[\"'`]"
+)
+_NAME_MARKS = ("pass", "pwd", "secret", "api", "access", "private", "account", "auth", "refresh", "token")
+"""How the names begin: a search for these texts costs a tenth of one for the expression."""
+_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
+_BODY = re.compile(r"[A-Za-z0-9+/=\s\\:,.()-]{0,20000}")
+_LONG = re.compile(r"[A-Za-z0-9+/=]{16}")
+_PLACEHOLDER = re.compile(
+    r"^\$|\$[{(]|\{[^}]*\}|^<.*>$|%[s(]|^[\w.]+[(\[]|\*\*\*|\.\.\.|^(?:pass(?:word|wd)?|pwd|secret|token|user(?:name)?|x+|changeme|none|null)$",
+    re.IGNORECASE,
+)
+_WHOLE = (
+    (
+        "a state of Terraform",
+        re.compile(r'^\s*\{(?=[^{]{0,2000}"terraform_version"\s*:)(?=[^{]{0,2000}"lineage"\s*:)'),
+    ),
+    ("a key of a service account", re.compile(r'"type"\s*:\s*"service_account"')),
+    ("a private key", re.compile(r"^PuTTY-User-Key-File-")),
+)
+_MOST_HIDDEN = 0.5
+"""A text of which more is secrets than this, blanks apart, holds nothing else."""
 
 
 def secrets_in(text: str) -> list[str]:
@@ -52,7 +101,7 @@ def secrets_in(text: str) -> list[str]:
         >>> secrets_in("the password is printed on the router")
         []
     """
-    return list(dict.fromkeys(kind for kind, _, _ in _found(text)))
+    return list(dict.fromkeys(kind for _, _, kind in _found(text)))
 
 
 def redacted(text: str) -> tuple[str, int]:
@@ -62,22 +111,101 @@ def redacted(text: str) -> tuple[str, int]:
         >>> redacted("postgres://ann:s3cret-s3cret@db/shop")
         ('postgres://ann:[left out: a password in an address]@db/shop', 1)
     """
-    spans = sorted(((start, end, kind) for kind, start, end in _found(text)), key=lambda span: span[:2])
+    return _replaced(text, _found(text), lambda secret, kind: f"[left out: {kind}]")
+
+
+def masked(text: str, *, code: bool = False) -> tuple[str, int]:
+    """Return a text with `*` for each character of what looks like a secret, and how many secrets they were.
+
+    Lines and columns stay as they are.
+
+    Args:
+        text: the text.
+        code: whether it is program code, where a password is a text in quotes, and what stands without quotes is not.
+
+    Example:
+        >>> masked("password = 'hunter2hunter2'; login(password)", code=True)
+        ("password = '**************'; login(password)", 1)
+    """
+    return _replaced(text, _found(text, code=code), lambda secret, kind: _NO_BLANK.sub("*", secret))
+
+
+def whole_secret(text: str, hidden: int) -> str:
+    """Return what a text is when it is little but secrets, in words; empty when there is something else to it.
+
+    Args:
+        text: the text as it was.
+        hidden: how many of its characters `masked` replaced.
+    """
+    head = text[:4_000]
+    for kind, shape in _WHOLE:
+        if shape.search(head) and (kind != "a key of a service account" or '"private_key"' in head):
+            return kind
+    if hidden and hidden > _MOST_HIDDEN * sum(map(len, text.split())):
+        return "nothing but what looks like keys or passwords"
+    return ""
+
+
+_NO_BLANK = re.compile(r"\S")
+
+
+def _replaced(text: str, spans: list[tuple[int, int, str]], by: Any) -> tuple[str, int]:
     kept, at, number = [], 0, 0
     for start, end, kind in spans:
         if start < at:  # inside one that was left out already
             continue
-        kept += [text[at:start], f"[left out: {kind}]"]
+        kept += [text[at:start], by(text[start:end], kind)]
         at, number = end, number + 1
     return "".join([*kept, text[at:]]), number
 
 
-def _found(text: str) -> Iterator[tuple[str, int, int]]:
-    for kind, shape in _SHAPES:
-        for match in shape.finditer(text):
-            value = "value" if "value" in shape.groupindex else 0
-            if not match.group(value).startswith("[left out:"):
-                yield kind, match.start(value), match.end(value)
+def _found(text: str, *, code: bool = False) -> list[tuple[int, int, str]]:
+    """Return where secrets are, in order: start, end, kind."""
+    found = [(start, end, "a private key") for start, end in _private_keys(text)]
+    for kind, marks, shape in _SHAPES:
+        if any(mark in text for mark in marks):
+            found += _matches(kind, shape.finditer(text))
+    found += _matches("a password or key", _after_names(_QUOTED if code else _ASSIGNED, text))
+    return sorted(found)
+
+
+def _after_names(shape: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    lower = text.lower()
+    if len(lower) != len(text):  # a few letters become two
+        lower = "".join(char.lower() if char.isascii() else char for char in text)
+    for mark in _NAME_MARKS:
+        at = lower.find(mark)
+        while at >= 0:
+            if match := shape.match(text, at):
+                yield match
+            at = lower.find(mark, at + 1)
+
+
+def _matches(kind: str, matches: Iterable[re.Match[str]]) -> Iterator[tuple[int, int, str]]:
+    for match in matches:
+        group: str | int = "value" if "value" in match.re.groupindex else 0
+        value = match[group]
+        if group and (value.startswith("[left out:") or _PLACEHOLDER.search(value)):
+            continue
+        if value.count("*") < len(value):
+            yield match.start(group), match.end(group), kind
+
+
+def _private_keys(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where keys in PEM form are, from their first line to their last, or to where they break off."""
+    if "PRIVATE KEY" not in text:
+        return
+    heads = list(_BEGIN.finditer(text))
+    for head, after in zip(heads, [*(each.start() for each in heads[1:]), len(text)], strict=True):
+        body = _BODY.match(text, head.end(), after)
+        assert body is not None
+        end = text.find("-----END ", head.end(), body.end() + 9)
+        if end < 0:
+            if _LONG.search(body[0]):  # what breaks off is a key, what only names its head is not
+                yield head.start(), body.end()
+            continue
+        last = text.find("-----", end + 9, end + 60)
+        yield head.start(), body.end() if last < 0 else last + 5
 
 
 def without_secrets(value: Any) -> tuple[Any, int]:

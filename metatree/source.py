@@ -31,6 +31,8 @@ class FileState:
     """The path as the file system has it, when that is not UTF-8."""
     ctime_ns: int = -1
     """When its status last changed; -1 when that was not recorded."""
+    masked: bool = False
+    """Whether something in it looked like a secret, and was masked."""
 
 
 def digest_bytes(data: bytes) -> str:

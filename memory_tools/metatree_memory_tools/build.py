@@ -168,7 +168,9 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
     root = disk_root(source)
     if root is None or not Path(source.location).exists():
         return False
-    if failed or state.get("readers") != reader_names(memory_types()):
+    if failed or state.get("readers") != reader_names(
+        memory_types(), secrets=bool(source.options.get("include_secrets"))
+    ):
         return True
     if is_history_stale(source, layer):
         return True

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from metatree.contents import file_state
+from metatree.contents import file_state, shows_secrets
 from metatree.errors import UserError
+from metatree.masking import masked_file
 from metatree.memory_type import SourceFile, load_memory_type
 from metatree.node import Node
 from metatree.source import read_inside
 from metatree.sources import disk_root, inner_path
-from metatree.text import decode, lines_of
+from metatree.text import decode, is_binary, lines_of
 from metatree.tree import Tree
 
 MAX_BYTES = 200_000_000
@@ -79,11 +80,13 @@ def text_of(tree: Tree, path: str) -> FileText:
             data, _ = read_inside(root, raw, limit=MAX_BYTES)
     except OSError as exc:
         raise UserError(f"{path!r} cannot be read: {exc.strerror}") from exc
+    if not shows_secrets(source) and not is_binary(data):
+        data = masked_file(inner, data)[0]
     kind = row[0].rpartition(" ")[0]
     document = getattr(load_memory_type(kind), "text", None) if kind not in ("", "huge") else None
     if document is None:
         return FileText(path, lines_of(decode(data)[0]))
-    found = document(SourceFile(inner, data))
+    found = document(SourceFile(inner, data, shows_secrets(source)))
     return FileText(path, found.lines, tuple(page.line for page in found.pages))
 
 

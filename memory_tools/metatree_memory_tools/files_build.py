@@ -69,7 +69,8 @@ class FilesBuild:
         self.positions: dict[str, int] = {self.top: position}
         self.again: set[str] = set()
         self.removed: set[str] = set()
-        self.readers = reader_names(self.types)
+        self.secrets = bool(options.get("include_secrets"))
+        self.readers = reader_names(self.types, secrets=self.secrets)
         self.room = {
             reader: int(getattr(kind, "max_file_bytes", 0))
             for reader, kind in zip(self.readers, self.types, strict=True)
@@ -228,6 +229,7 @@ class FilesBuild:
                     self.max_file_bytes,
                     None if known is None else (known.digest, known.reader),
                     self.types,
+                    secrets=self.secrets,
                 )
             )
             if len(batch) >= _BATCH_FILES:

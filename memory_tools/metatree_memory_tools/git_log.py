@@ -15,6 +15,7 @@ from typing import Any
 
 from metatree.history import state_key
 from metatree.memory_type import Progress
+from metatree.secret_text import masked
 from metatree.store import Store
 from metatree_memory_tools.git import GitFailed, git_stream, git_text, repository_prefix
 from metatree_memory_tools.history_writer import HistoryWriter, ReadCommit, clear_history
@@ -277,4 +278,4 @@ def _commits(pieces: Iterator[bytes], mark: bytes, ends: set[str]) -> Iterator[R
         text = body.strip()
         if len(text) > MAX_BODY_CHARS:
             text = text[:MAX_BODY_CHARS] + " …"
-        yield ReadCommit(hash_, parents, int(at or 0), author, subject, text, known)
+        yield ReadCommit(hash_, parents, int(at or 0), author, masked(subject)[0], masked(text)[0], known)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
+from metatree.contents import shows_secrets
 from metatree.errors import UserError
 from metatree.history import commits_below, commits_of, find_commits
 from metatree.history_text import commit_line, day
 from metatree.memory_type import SourceRef
 from metatree.node import Node
+from metatree.secret_text import masked
 from metatree.sources import inner_path
 from metatree.tool import ToolGroup, tool
 from metatree.tree import Tree
@@ -35,9 +38,11 @@ def blame(
     last: Annotated[int, Field(ge=0, description="Last line; 0 for the last of the node.")] = 0,
 ) -> str:
     """Say who last changed or wrote each line, when, and why: the author and the commit of the lines (git blame)."""
-    root, _, path = _place(tree, node)
+    root, source, path = _place(tree, node)
     start, end = node.attributes.get("start_line"), node.attributes.get("end_line")
-    return blame_text(root, path, first or int(start or 1), last or (int(end) if end else None))
+    return _shown(
+        source, blame_text(root, path, first or int(start or 1), last or (int(end) if end else None))
+    )
 
 
 @tool(kind="exploratory", title="log of a file or folder", kinds=_FOLDERS, reuse="run")
@@ -85,8 +90,8 @@ def find_change(
     term: Annotated[str, Field(description="A piece of a line, exactly as it is or was.", min_length=2)],
 ) -> str:
     """Find the commits that added, introduced, removed or deleted a text in this file or folder, with these lines."""
-    root, _, path = _place(tree, node)
-    return changes_of_text(root, path, term)
+    root, source, path = _place(tree, node)
+    return _shown(source, changes_of_text(root, path, term))
 
 
 @tool(kind="interactive", title="open a commit as a node", kinds=_FOLDERS, timeout_s=60.0)
@@ -131,7 +136,13 @@ def _commit(tree: Tree, node: Node, name: str) -> tuple[SourceRef, CommitText]:
                 f"{wanted!r} may be any of {', '.join(each.hash[:12] for each in known)}: give more of it"
             )
         wanted = known[0].hash
-    return source, commit_text(root, wanted, secrets=bool(source.options.get("include_secrets")))
+    found = commit_text(root, wanted, secrets=shows_secrets(source))
+    return source, replace(found, subject=_shown(source, found.subject), text=_shown(source, found.text))
+
+
+def _shown(source: SourceRef, text: str) -> str:
+    """Return what git says without what looks like secrets, which a commit may have put in or taken out."""
+    return text if shows_secrets(source) else masked(text, code=True)[0]
 
 
 def _place(tree: Tree, node: Node) -> tuple[Path, SourceRef, str]:

@@ -32,7 +32,8 @@ _TOOL_FOLDERS = frozenset(
     ]
 )
 _SECRET = re.compile(
-    r"""\.env(?!\.(?:example|sample|template|dist)$)(?:\..+)?
+    r"""\.envrc | .*\.tfstate(?:\.backup)?
+    | \.env(?!\.(?:example|sample|template|dist)$)(?:\..+)?
     | .*\.(?:pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc\.key)
     | id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?
     | \.(?:netrc|pgpass|pypirc|git-credentials|htpasswd|npmrc|dockercfg)

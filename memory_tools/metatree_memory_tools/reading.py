@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from metatree import plugins
 from metatree.errors import UserError
+from metatree.masking import masked_file
 from metatree.memory_type import MemoryType, Outline, Part, SourceFile
 from metatree.node import Node, Source
+from metatree.secret_text import SHAPES_VERSION
 from metatree.source import digest_bytes, read_inside
 from metatree.text import encodable, is_binary
 from metatree_memory_tools.generated import is_generated
@@ -76,17 +78,23 @@ def _is_whole(name: str, kind: MemoryType) -> bool:
     return whole
 
 
-def reader_names(types: Sequence[MemoryType]) -> list[str]:
-    """Return what memory types are called as readers of a file."""
-    return [_reader(kind) for kind in types]
+def reader_names(types: Sequence[MemoryType], *, secrets: bool) -> list[str]:
+    """Return what memory types are called as readers of a file, with or without the secrets in it."""
+    return [_reader(kind, secrets) for kind in types]
 
 
-def _reader(kind: MemoryType) -> str:
-    return f"{kind.name} {kind.version}"
+def _reader(kind: MemoryType, secrets: bool) -> str:
+    return f"{kind.name} {kind.version}{'+' if secrets else '-'}{SHAPES_VERSION}"
 
 
 def read_file(
-    root: Path, found: Found, max_file_bytes: int, known: tuple[str, str] | None, types: Sequence[MemoryType]
+    root: Path,
+    found: Found,
+    max_file_bytes: int,
+    known: tuple[str, str] | None,
+    types: Sequence[MemoryType],
+    *,
+    secrets: bool = False,
 ) -> FileNodes:
     """Read one file and return its nodes; never raises for what a file holds or how it can be reached.
 
@@ -96,6 +104,7 @@ def read_file(
         max_file_bytes: a larger file becomes a node without content.
         known: digest and reader of the file as it was built before.
         types: the memory types, in the order in which they are asked; the last takes everything.
+        secrets: whether what looks like keys and passwords stays as it is.
     """
     now = time.time_ns()
     raw = found.path if found.raw is None else found.raw
@@ -126,12 +135,18 @@ def read_file(
         )
     if found.path.lower().endswith((".svg", ".svgz")) and kind.name == "text":
         return FileNodes(found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem="a picture")
-    reader = _reader(kind)
+    reader = _reader(kind, secrets)
     if known == (digest, reader):
         return FileNodes(
             found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, reader=reader, same=True
         )
-    file = SourceFile(found.path, data)
+    hidden = 0
+    if not secrets and not binary:
+        data, hidden, what = masked_file(found.path, data)
+        if what and not found.alone:
+            problem = f"may hold secrets: {what}"
+            return FileNodes(found.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem=problem)
+    file = SourceFile(found.path, data, secrets)
     source_type = kind.source_type
     try:
         outline = checked(kind.outline(file))
@@ -146,6 +161,13 @@ def read_file(
     for name in ("references", "declares"):
         if said := getattr(outline, name):
             facts[name] = said
+    if hidden:
+        facts["masked"] = hidden
+        note = (
+            f"{hidden} key{'' if hidden == 1 else 's'} or password{'' if hidden == 1 else 's'} in it masked"
+        )
+        attributes = {**outline.attributes, "masked": note}
+        outline = replace(outline, attributes=attributes)
     if found.raw is not None:
         facts["raw"] = found.raw.hex()
     return FileNodes(

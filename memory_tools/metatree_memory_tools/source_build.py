@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
+from metatree.contents import shows_secrets
 from metatree.errors import UserError
 from metatree.layer import GAP, ROOT, Layer
 from metatree.memory_type import Progress, SourceRef, SourceType
 from metatree.node import Node, digest_of
+from metatree.secret_text import masked
 from metatree_memory_tools.index_writer import IndexWriter, SourceState
 
 _BATCH = 500
@@ -111,12 +113,16 @@ class SourceBuild:
         placed = replace(
             node,
             id=_clean(self._id(node.id)),
-            title=_clean(node.title),
-            description=_clean(node.description),
-            content=None if node.content is None else _clean(node.content),
+            title=self._said(node.title),
+            description=self._said(node.description),
+            content=None if node.content is None else self._said(node.content),
             source=source,
         )
         return placed if placed.digest else replace(placed, digest=digest_of(placed))
+
+    def _said(self, text: str) -> str:
+        text = _clean(text)
+        return text if shows_secrets(self.source) else masked(text)[0]
 
     def _write(self, batch: list[tuple[Node, str, int]]) -> None:
         layer = self.layer

@@ -106,9 +106,9 @@ def test_a_touched_file_is_no_change(source: Path, monkeypatch: pytest.MonkeyPat
         os.utime(source / "pkg" / "a.py", ns=(1, 1))
         since, read = tree.sequence, list[str]()
 
-        def read_file(root: Path, found: Found, *args: Any) -> Any:
+        def read_file(root: Path, found: Found, *args: Any, **given: Any) -> Any:
             read.append(found.path)
-            return reading.read_file(root, found, *args)
+            return reading.read_file(root, found, *args, **given)
 
         monkeypatch.setattr(files_build, "read_file", read_file)
         tree.refresh()

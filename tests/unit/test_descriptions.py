@@ -66,7 +66,9 @@ BEGIN = st.sampled_from(
 )
 LINE = st.builds(lambda begin, phrases: begin + " ".join(phrases), BEGIN, st.lists(PHRASE, max_size=14))
 TEXT = st.lists(
-    st.one_of(LINE, LINE, LINE, st.sampled_from(["", "", "====", "----", "```", "::", "***", "| - | - |", "+--+"])), max_size=12
+    st.one_of(
+        LINE, LINE, LINE, st.sampled_from(["", "", "====", "----", "```", "::", "***", "| - | - |", "+--+"])
+    ), max_size=12
 ).map("\n".join)  # fmt: skip
 EXAMPLES = [
     "their pages. It can go on.\nThey said so. I did.",

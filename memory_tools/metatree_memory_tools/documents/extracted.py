@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from metatree.secret_text import masked
 
 MOST_CHARS = 50_000_000
 """Text beyond this is left out, with a note."""
@@ -70,6 +72,15 @@ class Extracted:
             "facts": self.facts,
             "problem": self.problem,
         }
+
+    def without_secrets(self) -> Extracted:
+        """Return the same with `*` in place of what looks like secrets; itself where nothing does."""
+        hidden, number = masked("\n".join(self.lines))
+        title = masked(self.title)
+        if not number and not title[1]:
+            return self
+        headings = [replace(heading, title=masked(heading.title)[0]) for heading in self.headings]
+        return replace(self, lines=hidden.split("\n"), title=title[0], headings=headings)
 
     @classmethod
     def of_json(cls, said: Mapping[str, Any]) -> Extracted:

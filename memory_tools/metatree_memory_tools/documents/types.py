@@ -73,7 +73,8 @@ class _Document:
 
     def text(self, file: SourceFile) -> Extracted:
         """Return the text of a document, which is taken out of its bytes once."""
-        return extracted(self.name, self.version, file.data)
+        found = extracted(self.name, self.version, file.data)
+        return found if file.secrets else found.without_secrets()
 
 
 class Pdf(_Document):

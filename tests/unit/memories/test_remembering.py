@@ -240,7 +240,7 @@ SECRETS = [
     "DB_PASSWORD=hunter2hunter2",
     "Authorization: Bearer abcdef0123456789abcdef",
     "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nAAAA\n-----END RSA PRIVATE KEY-----",
-    "sk-" + "proj-" + "x" * 30,
+    "sk-" + "proj-" + "x1" * 15,
 ]
 
 

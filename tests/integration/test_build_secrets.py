@@ -1,0 +1,188 @@
+"""Secrets are known by what they look like, wherever a text comes from: none is kept, found or shown."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.file_text import text_of
+from metatree_memory_tools.git_tools import blame, find_change, show_commit
+
+from metatree import Tree, search
+from metatree.secret_text import masked
+from tests.integration.git_repository import Repository
+
+pytestmark = pytest.mark.integration
+
+AWS = "AKIA" + "IOSFODNN7EXAMPLE"
+TOKEN = "ghp_" + "a1B2" * 9
+PEM = (
+    "-----BEGIN RSA "
+    + "PRIVATE KEY-----\n"
+    + ("MIIEow" + "A1b2" * 14 + "\n") * 12
+    + "-----END RSA "
+    + "PRIVATE KEY-----\n"
+)
+PASSWORD = "hunter2" + "hunter2"
+SECRETS = (AWS, TOKEN, "MIIEow", PASSWORD)
+STAY = {
+    "settings.py": f'"""Settings."""\n\nKEY = "{AWS}"\n\n\ndef connect():\n'
+    f'    return open("x", password="{PASSWORD}")\n',
+    "app.ts": f"const key = '{TOKEN}';\nexport function f() {{ return key }}\n",
+    "deploy.yaml": f"name: shop\nreplicas: 3\nimage: shop/web\ndb:\n  user: ann\n  password: {PASSWORD}\n  host: db\n",
+    "docs/use.md": f"# Use\n\nLog in to the shop with the token `{TOKEN}` of the office.\n",
+    "docs/use.rst": f"Use\n===\n\nConnect to https://ann:{PASSWORD}@shop.example.org/ from the office, and wait.\n",
+    "notes.txt": "Where the key of the server is, and why it is there:\n" * 40 + PEM + "So it goes.\n",
+    "chat.json": json.dumps(
+        {"messages": [{"role": "user", "content": f"Why is {AWS} refused by the shop?"},
+        {"role": "assistant", "content": "It is old."}]}
+    ),
+    "page.html": f"<html><body><h1>Shop</h1><p>Call it with {TOKEN} or wait for a long while.</p></body></html>",
+}  # fmt: skip
+GO = {
+    "key.txt": PEM,
+    "terraform.tfstate": '{"version": 4}',
+    "state.json": '{"version": 4, "terraform_version": "1.5.7", "serial": 3, "lineage": "x", "outputs": {}}',
+    "service-account.json": json.dumps(
+        {"type": "service_account", "project_id": "x", "private_key": PEM, "client_id": "1"}
+    ),
+    "firebase.json": json.dumps({"type": "service_account", "private_key_id": "1", "private_key": "short"}),
+    ".envrc": "export A=b\n",
+    "aws.ini": f"[default]\naws_access_key_id = {AWS}\n"
+    "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\n",
+    "putty.txt": "PuTTY-User-Key-File-3: ssh-rsa\n",
+}  # fmt: skip
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    root = tmp_path / "shop"
+    for name, text in {**STAY, **GO}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def told(tree: Tree) -> str:
+    """All that a tree keeps and shows, as text and as the bytes of its files."""
+    said = [str((node, tree.content(node) if node.has_content else "")) for _, node in tree.walk()]
+    said += [text for _, _, text in tree.texts([node.id for _, node in tree.walk()])]
+    assert tree.path is not None
+    for end in ("index.db", "memory.db", "index.db-wal", "memory.db-wal"):
+        if (tree.path / end).exists():
+            said.append((tree.path / end).read_bytes().decode("latin-1"))
+    return "\n".join(said)
+
+
+def test_secrets_are_masked_where_there_is_more_and_files_of_nothing_else_are_left_out(source: Path) -> None:
+    with build_tree(source, out=source.parent / "tree") as tree:
+        files = {node.id for _, node in tree.walk() if node.kind == "file" or node.id in STAY}
+        assert files == STAY.keys()
+        omitted = dict(tree.omissions())
+        assert omitted.keys() == GO.keys()
+        assert all("may hold secrets" in reason for reason in omitted.values())
+        found = search(["Why is the key of the shop refused?"], tree=tree)
+        said = told(tree) + str(found) + "".join(str(text_of(tree, path)) for path in sorted(files))
+        assert [secret for secret in SECRETS if secret in said] == []
+        assert tree.get("settings.py").attributes["masked"] == "2 keys or passwords in it masked"
+        assert not tree.stale()
+
+
+def test_lines_and_columns_stay(source: Path) -> None:
+    with build_tree(source, out=source.parent / "tree") as tree:
+        for path in ("settings.py", "app.ts", "notes.txt", "deploy.yaml"):
+            now, then = text_of(tree, path).lines, STAY[path].splitlines()
+            assert [len(line) for line in now] == [len(line) for line in then]
+        assert (
+            tree.content("settings.py::connect")
+            == f'def connect():\n    return open("x", password="{"*" * 14}")'
+        )
+        assert "replicas: 3" in tree.content("deploy.yaml") and "host: db" in tree.content("deploy.yaml")
+
+
+def test_whoever_asks_for_secrets_has_them_and_the_other_way_round(source: Path) -> None:
+    place = source.parent / "tree"
+    with build_tree(source, out=place, include_secrets=True) as tree:
+        assert PASSWORD in tree.content("settings.py::connect") and AWS in str(text_of(tree, "settings.py"))
+        assert "key.txt" in tree and not tree.stale()
+    with build_tree(source, out=place) as tree:
+        assert [secret for secret in SECRETS if secret in told(tree).replace("\0", "")] == []
+        assert "key.txt" not in tree
+
+
+def test_documents_and_databases(source: Path, pdf: Callable[..., bytes], docx: Callable[..., bytes]) -> None:
+    for name in (*STAY, *GO):
+        (source / name).unlink()
+    (source / "a.pdf").write_bytes(pdf([[(10, f"The key is {AWS} for now.")]]))
+    (source / "a.docx").write_bytes(docx(f"<w:p><w:r><w:t>The token is {TOKEN}, for now.</w:t></w:r></w:p>"))
+    with sqlite3.connect(source / "shop.db") as connection:
+        connection.execute("CREATE TABLE note (text TEXT)")
+        connection.execute("INSERT INTO note VALUES (?)", (f"say {AWS}",))
+    with build_tree(source, out=source.parent / "tree") as tree:
+        assert {node.id for node in tree.children()} >= {"a.pdf", "a.docx", "shop.db"}
+        texts = "".join(tree.content(node) for _, node in tree.walk() if node.has_content)
+        assert "The key is ****" in texts and "The token is ****" in texts
+        said = told(tree) + str(text_of(tree, "a.pdf"))
+        assert [secret for secret in SECRETS if secret in said] == []
+    with build_tree(source / "shop.db", out=source.parent / "other") as tree:
+        assert [secret for secret in SECRETS if secret in told(tree)] == []
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_histories(tmp_path: Path) -> None:
+    made = Repository(tmp_path / "shop")
+    made.commit(f"Use {TOKEN}", {"a.py": f'KEY = "{AWS}"\n\n\ndef f():\n    return 1\n'})
+    made.commit("Take the key out", {"a.py": "KEY = None\n\n\ndef f():\n    return 1\n"})
+    with build_tree(made.root, history=True) as tree:
+        node = tree.get("a.py")
+        said = told(tree) + blame.function(node=node, tree=tree)
+        said += show_commit.function(node=node, tree=tree, commit="HEAD")
+        said += show_commit.function(node=node, tree=tree, commit="HEAD~1")
+        said += find_change.function(node=node, tree=tree, term="KEY")
+        assert [secret for secret in SECRETS if secret in said] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit 3f786850e387550fdab836ed7e6dc881de23001b of 2024",
+        "id = '550e8400-e29b-41d4-a716-446655440000'",
+        "integrity: sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
+        "src='data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ'",
+        "token: Token2Type = make_token_v2(secret_name1)",
+        "password = os.environ['DB_PASSWORD_1']",
+        "def check(password: str, api_key_v2: Key2 | None) -> token_v2_result:",
+        "tokens = tokenizer.encode(text2, max_tokens=512)",
+        "api_key = '${API_KEY_1}'; url = f'https://{user}:{password1}@{host}'",
+        "url = 'https://user:password@example.org'",
+        '.sk-circle-fade-dot:before { animation: sk-chase-animation-delay }',
+        "HTTPAuthorizationCredentials bearer HTTPAuthorizationCredentialsModel",
+        "-----BEGIN PRIVATE KEY----- is how such a file begins.",
+    ],
+)  # fmt: skip
+def test_ordinary_code_stays_as_it_is(text: str) -> None:
+    assert masked(text, code=True) == (text, 0)
+
+
+SHAPES = [
+    "-----BEGIN " + "PRIVATE KEY-----",
+    "://a:",
+    "eyJaaaaaaaaaa-",
+    "sk-",
+    "token=",
+    "token:a1",
+    "bearer ",
+    "secret",
+    "password is ",
+]
+
+
+@pytest.mark.parametrize("text", SHAPES)
+@pytest.mark.parametrize("code", [True, False])
+def test_no_text_takes_long(text: str, code: bool) -> None:
+    masked(text * (1_000_000 // len(text)), code=code)
