@@ -4,29 +4,46 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Collection, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from heapq import nsmallest
 from pathlib import Path
 from typing import Any, Final
 
 from metatree.errors import MetatreeError, UserError
 from metatree.store import APPLICATION_ID, Store
 from metatree.trust import (
+    FACTS,
+    LONGEST_VALUE,
     OFFERED,
     acceptance,
     bounded,
     check,
     check_files,
     facts_in,
+    is_excess,
+    is_strange,
     mark_key,
     sign,
     signed_facts,
 )
 
-_NAMES: Final = 50
+_NAMES: Final = 100
 """How many names of each kind a survey lists."""
+_CHARS: Final = 200
+_SECONDS: Final = 25.0
+_PERMISSION: Final = "permission:"
+_HELD: Final = {
+    "override": "nodes changed or hidden",
+    "call": "results of tools",
+    "item": "texts on blackboards",
+    "fact": "facts of rules",
+    "topic": "topics",
+    "service_key": "API keys",
+}
+"""What else is in tables: what the rows of each are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +53,12 @@ class Survey:
     file: Path
     trusted: bool
     """Whether this user made or accepted it."""
+    problem: str = ""
+    """Why it cannot be accepted, whatever is in it."""
     sources: list[dict[str, Any]] = field(default_factory=list)
-    """The records of the sources that it names, or, where it was built anew, that the one before it named."""
-    offered: bool = False
-    """Whether the sources are not used yet, since this index was built anew in the place of somebody else's."""
+    """The records of the sources that it names."""
+    offered: list[dict[str, Any]] = field(default_factory=list)
+    """Those of the sources that the index named in whose place this one was built; they are not used yet."""
     permissions: list[str] = field(default_factory=list)
     """The tools that it lets run without asking."""
     memories: int = 0
@@ -49,6 +68,12 @@ class Survey:
     """How many runs it has whose journals could be resumed."""
     users: list[tuple[str, str]] = field(default_factory=list)
     """Names and roles of a query service."""
+    held: dict[str, int] = field(default_factory=dict)
+    """How many there are of anything else, by what it is called."""
+    unnamed: dict[str, int] = field(default_factory=dict)
+    """How many `permissions`, `authors` and `users` there are besides those listed."""
+    signed: dict[str, str] = field(default_factory=dict)
+    """What a mark would be over."""
 
 
 def stores_in(place: Path) -> list[Path]:
@@ -72,46 +97,46 @@ def survey(file: Path) -> Survey:
     """
     check_files(file)
     with closing(_reading(file)) as connection:
-        try:
+        trusted = False
+        with suppress(MetatreeError, sqlite3.Error):
             check(connection, file)
             trusted = True
-        except (MetatreeError, sqlite3.Error):
-            trusted = False
-        with bounded(connection):
-            facts = facts_in(connection) or {}
-            permissions = _column(
-                connection,
-                "SELECT json_extract(value, '$.tool') FROM meta WHERE key >= 'permission:' AND key < 'permission;'",
-            )
-            memories = "FROM node WHERE json_extract(provenance, '$.by') = 'remember' AND kind = 'memory'"
-            users = _rows(
-                connection, f"SELECT name, role FROM service_user ORDER BY role, name LIMIT {_NAMES}"
-            )
+        try:
+            with bounded(connection):
+                problem = _problem(connection)
+            if problem:
+                return Survey(file, trusted, problem)
+            connection.set_progress_handler(_late(), 100_000)
+            return _looked(connection, file, trusted)
+        except sqlite3.Error as exc:
             return Survey(
-                file,
-                trusted,
-                sources=_records(facts.get(OFFERED)) or _records(facts.get("sources")),
-                offered=OFFERED in facts,
-                permissions=permissions,
-                memories=_number(connection, f"SELECT count(*) {memories}"),
-                authors=_column(connection, f"SELECT DISTINCT json_extract(provenance, '$.who') {memories}"),
-                runs=_number(connection, "SELECT count(*) FROM run"),
-                users=[(str(name), str(role)) for name, role in users],
+                file, trusted, "it is too large to look into" if is_excess(exc) else f"it is damaged ({exc})"
             )
 
 
-def accept(file: Path) -> None:
+def accept(file: Path, seen: Survey | None = None) -> None:
     """Accept a store that somebody else made, with the sources that it names now.
+
+    Args:
+        file: the store.
+        seen: what was shown of it; it is accepted only while it names the same sources. None looks now.
 
     Raises:
         UserError: it cannot be read, or there is no place to keep that it was accepted.
     """
+    seen = survey(file) if seen is None else seen
+    if seen.problem:
+        raise UserError(f"{str(file)!r} cannot be accepted: {seen.problem}; delete it, or ask who made it")
     check_files(file)
     with Store.open(file, create=False, trust=True) as store:
         if not store.read_only:
-            sign(store)
+            sign(store, seen=seen.signed)
+            if not seen.trusted:  # what it says that others had offered was not shown
+                store.execute("DELETE FROM meta WHERE key = ?", (OFFERED,))
             return
         facts = signed_facts(store)
+    if facts != seen.signed:
+        raise UserError(f"{str(file)!r} was changed meanwhile: look at it again")
     kept = acceptance(file, facts)
     if kept is None:
         raise UserError(
@@ -154,30 +179,111 @@ def _reading(file: Path) -> sqlite3.Connection:
     check_files(file)
     connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
     connection.execute("PRAGMA trusted_schema=OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
     return connection
 
 
-def _records(text: str | None) -> list[dict[str, Any]]:
+def _problem(connection: sqlite3.Connection) -> str:
+    if is_strange(connection):
+        return "it defines triggers, views or computed columns, as no store of metatree does"
+    if facts_in(connection) is None:
+        return "its table of facts is none of metatree's"
+    return ""
+
+
+def _looked(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey:
+    # An index that lies, or rows out of order, would hide from this what is found by another way later.
+    if not trusted and connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+        return Survey(file, trusted, "it is damaged")
+    facts: dict[str, str] = dict(
+        connection.execute(
+            "SELECT key, value FROM meta WHERE +key IN (?, 'sources', ?)", (f"{FACTS}id", OFFERED)
+        )
+    )
+    sources, offered = (_records(facts.get(key)) for key in ("sources", OFFERED))
+    if sources is None:
+        return Survey(file, trusted, "its list of sources is none of metatree's")
+    permissions = [
+        _tool(value)
+        for (value,) in connection.execute(
+            "SELECT value FROM meta WHERE substr(key, 1, ?) = ?", (len(_PERMISSION), _PERMISSION)
+        )
+    ]
+    memories = 0
+    authors: set[str] = set()
+    for kind, text in _rows(connection, "node", "kind, provenance"):
+        said = _object(text)
+        if kind == "memory" and said.get("by") == "remember":
+            memories += 1
+            authors.add(_short(said.get("who") or "nobody"))
+    users = {(_short(role), _short(name)) for name, role in _rows(connection, "service_user", "name, role")}
+    held = {"other nodes": _count(connection, "node") - memories}
+    held |= {word: _count(connection, table) for table, word in _HELD.items()}
+    found: dict[str, Collection[Any]] = {"permissions": permissions, "authors": authors, "users": users}
+    return Survey(
+        file,
+        trusted,
+        sources=sources,
+        offered=offered or [],
+        permissions=nsmallest(_NAMES, permissions),
+        memories=memories,
+        authors=nsmallest(_NAMES, authors),
+        runs=_count(connection, "run"),
+        users=[(name, role) for role, name in nsmallest(_NAMES, users)],
+        held={word: number for word, number in held.items() if number},
+        unnamed={name: len(all_) - _NAMES for name, all_ in found.items() if len(all_) > _NAMES},
+        signed={key: value for key, value in facts.items() if key != OFFERED},
+    )
+
+
+def _short(text: object) -> str:
+    said = str(text)
+    return said if len(said) <= _CHARS else f"{said[: _CHARS - 1]}…"
+
+
+def _records(text: str | None) -> list[dict[str, Any]] | None:
+    """Return the records of sources as they are kept; None for anything else, which cannot be shown for what it is."""
     try:
         found = json.loads(text or "[]")
     except (ValueError, RecursionError):
+        return None
+    if found is None:
         return []
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    return found if isinstance(found, list) and all(map(_is_record, found)) else None
 
 
-def _rows(connection: sqlite3.Connection, sql: str) -> list[tuple[Any, ...]]:
-    """Return rows; none where a store has no such table, or one that cannot be read within the bounds."""
+def _is_record(found: Any) -> bool:
+    if not isinstance(found, dict) or ("place" in found) == ("location" in found):
+        return False
+    texts = [value for key, value in found.items() if key != "options"]
+    known = found.keys() <= {"type", "place", "location", "options", "mount"}
+    return known and isinstance(found.get("options"), dict) and all(isinstance(each, str) for each in texts)
+
+
+def _tool(text: str) -> str:
+    said = _object(text)
+    mark = said.get("fingerprint")
+    return _short(said.get("tool") or "a tool without a name") + (f" ({_short(mark)[:12]})" if mark else "")
+
+
+def _object(text: str | None) -> dict[str, Any]:
     try:
-        return connection.execute(sql).fetchall()
-    except sqlite3.Error:
-        return []
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
-def _column(connection: sqlite3.Connection, sql: str) -> list[str]:
-    found: Iterable[Any] = chain.from_iterable(_rows(connection, f"{sql} LIMIT {_NAMES}"))
-    return sorted({str(each) for each in found if each is not None})
+def _rows(connection: sqlite3.Connection, table: str, columns: str) -> Iterable[tuple[Any, ...]]:
+    """Return the rows of a table, none where a store has no such table; never by way of an index."""
+    known = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
+    return connection.execute(f"SELECT {columns} FROM {table} NOT INDEXED") if known.fetchone() else ()
 
 
-def _number(connection: sqlite3.Connection, sql: str) -> int:
-    rows = _rows(connection, sql)
-    return int(rows[0][0]) if rows else 0
+def _count(connection: sqlite3.Connection, table: str) -> int:
+    return next((int(number) for (number,) in _rows(connection, table, "count(*)")), 0)
+
+
+def _late() -> Callable[[], bool]:
+    end = time.monotonic() + _SECONDS
+    return lambda: time.monotonic() > end

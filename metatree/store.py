@@ -122,17 +122,9 @@ class Store:
 
     def _prepare(self, synchronous: str, trust: bool) -> None:
         self.execute("PRAGMA trusted_schema=OFF")
-        application, version = self._identity()
-        if application not in (0, APPLICATION_ID) or (application == 0 and not self._is_empty()):
-            raise BrokenStore(
-                f"{self._name} is a SQLite file of another program: move it away, or choose another path",
-                path=self._name,
-                reason="foreign",
-            )
-        if self.path is not None and not trust:
-            self._check_trust(self.path)
-        if version == 0 and self.path is not None:
-            raise BrokenStore(f"{self._name} is empty: what it held is lost{self._advice}", path=self._name)
+        self.execute("BEGIN")  # one look, whatever another process makes of a new file meanwhile
+        version = self._known_version(trust)
+        self.execute("COMMIT")
         if version > len(MIGRATIONS):
             raise BrokenStore(
                 f"{self._name} has schema {version}, this version of metatree knows {len(MIGRATIONS)}: upgrade it",
@@ -161,6 +153,21 @@ class Store:
                 path=self._name,
             )
 
+    def _known_version(self, trust: bool) -> int:
+        """Return the version of the schema of a store that may be used."""
+        application, version = self._identity()
+        if application not in (0, APPLICATION_ID) or (application == 0 and not self._is_new()):
+            raise BrokenStore(
+                f"{self._name} is a SQLite file of another program: move it away, or choose another path",
+                path=self._name,
+                reason="foreign",
+            )
+        if self.path is not None and not trust:
+            self._check_trust(self.path)
+        if version == 0 and self.path is not None:
+            raise BrokenStore(f"{self._name} is empty: what it held is lost{self._advice}", path=self._name)
+        return version
+
     def _identity(self) -> tuple[int, int]:
         application = self.rows("PRAGMA application_id")[0][0]
         return application, self.rows("PRAGMA user_version")[0][0]
@@ -171,8 +178,14 @@ class Store:
         except sqlite3.Error as exc:
             raise self._translated(exc) from exc
 
-    def _is_empty(self) -> bool:
-        return not self.rows("SELECT 1 FROM sqlite_master LIMIT 1")
+    def _is_new(self) -> bool:
+        try:
+            with _trust.bounded(self._connection):
+                return _trust.is_new(self._connection)
+        except sqlite3.Error as exc:
+            if _trust.is_excess(exc):
+                return False
+            raise self._translated(exc) from exc
 
     def _use_wal(self) -> None:
         # SQLite answers "locked" at once here, whatever the busy timeout, when two processes open a new file.

@@ -25,6 +25,7 @@ import hmac
 import json
 import logging
 import os
+import re
 import secrets
 import sqlite3
 import stat
@@ -42,11 +43,26 @@ KEY_BYTES: Final = 32
 OFFERED: Final = "offered_sources"
 """The fact that keeps what sources an index of somebody else named, when it was built anew in this user's name."""
 _META: Final = "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-_LONGEST_VALUE: Final = 10_000_000
-_OPERATIONS: Final = 10_000_000
+LONGEST_VALUE: Final = 10_000_000
+_LONGEST_STATEMENT: Final = 10_000
+_OPERATIONS: Final = 20_000
+"""Ten times what it takes to read the tables of a service, and one row; a schema takes 50 times its size of memory."""
+_PLAIN: Final = re.compile(
+    r"CREATE TABLE (?!.*\b(AS|CHECK|GENERATED)\b)"
+    r"|CREATE (UNIQUE )?INDEX \w+ ON \w+\([\w, ]+\)(\s+WHERE [\w '=]+( IN \([\w', ]+\))?)?$",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How all definitions of ours are: no trigger, view or virtual table, and nothing that computes a value."""
 _SUPER_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
 """How a rollback journal ends that names another file, which SQLite would delete (sqlite.org/fileformat.html, 3)."""
 _GIT_S: Final = 10.0
+# What the settings of a repository could have run, fetched, or said of where it is.
+_GIT: Final = (
+    *("git", "--no-optional-locks", "--literal-pathspecs"),
+    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "protocol.allow=never"),
+    *("-c", "safe.bareRepository=explicit", "-c", "safe.directory=*"),
+)
+_GIT_ENVIRONMENT: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "LC_ALL": "C"}
 _log = logging.getLogger("metatree")
 
 
@@ -129,8 +145,13 @@ def _make_key(file: Path) -> None:
             stream.write(secrets.token_bytes(KEY_BYTES))
             stream.flush()
             os.fsync(stream.fileno())
-        with contextlib.suppress(FileExistsError):
+        try:
             os.link(part, file)
+        except FileExistsError:
+            pass
+        except OSError:  # a disk that knows no second name of a file
+            if not file.exists():
+                part.replace(file)
     finally:
         part.unlink(missing_ok=True)
 
@@ -151,10 +172,11 @@ def check_files(file: Path) -> None:
         UserError: the message says which file, and what to do.
     """
     names = [file, *(file.with_name(file.name + end) for end in ("-wal", "-shm", "-journal"))]
+    folders = [file.with_name(file.name + ".images")]
     if file.parent.name == ".metatree":
-        names.append(file.parent)
+        folders.append(file.parent)
     logs = []
-    for path in names:
+    for path in (*names, *folders):
         try:
             state = path.lstat()
         except OSError:
@@ -163,7 +185,7 @@ def check_files(file: Path) -> None:
             raise UserError(
                 f"{str(path)!r} is a link and is not followed: remove it, or name what it leads to with --tree"
             )
-        if path != file.parent and not stat.S_ISREG(state.st_mode) and not stat.S_ISLNK(state.st_mode):
+        if path in names and not stat.S_ISREG(state.st_mode) and not stat.S_ISLNK(state.st_mode):
             raise UserError(f"{str(path)!r} is not a regular file: remove it")
         if path.name.endswith(("-wal", "-journal")) and state.st_size:
             logs.append(path)
@@ -184,42 +206,63 @@ def _ends_with(file: Path, magic: bytes) -> bool:
 
 
 def _is_tracked(file: Path) -> bool:
-    """Whether git has a file in its index; asked where a log was left behind, which git can put there."""
+    """Whether git has a file in its index; asked where a log was left behind, which git can put there.
+
+    Raises:
+        UserError: git cannot say; a `.metatree` may also be made to look like a repository.
+    """
     import subprocess  # 10 ms that hardly any process needs
 
-    options = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
     try:
         done = subprocess.run(
-            ["git", "--no-optional-locks", *options, "ls-files", "--error-unmatch", "--", file.name],
+            [*_GIT, "ls-files", "--error-unmatch", "--", file.name],
             cwd=file.parent,
+            env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+            | _GIT_ENVIRONMENT,
             check=False,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             timeout=_GIT_S,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+    except subprocess.TimeoutExpired:
+        said = f"it took longer than {_GIT_S:g} s"
+    except OSError:
+        return False  # without git nothing was put there by it
+    else:
+        said = done.stderr.decode("utf-8", "replace").strip()
+        if done.returncode in (0, 1):
+            return done.returncode == 0
+        if "not a git repository" in said:
+            return False
+    raise UserError(
+        f"git cannot say whether it tracks {str(file)!r} ({said}): mend the repository,"
+        " or delete that file and what was not yet written from it is lost"
+    )
 
 
 def check(connection: sqlite3.Connection, file: Path) -> None:
     """Refuse a store that somebody else made; one without any table is nobody's yet.
 
-    Reads nothing but the marks, from a table whose definition is ours to the letter, so no view, trigger or
-    expression of the file runs.
+    Reads nothing but the marks, from a table whose definition is ours to the letter, and only where no definition
+    could run anything, now or later.
 
     Raises:
         UntrustedStore: it has no mark of this user, or one for another place or other sources.
     """
     if is_exempt(file):
         return
-    with bounded(connection):
-        if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None:
-            return
-        facts = facts_in(connection)
-        if facts is not None and (_fits(facts, file) or _is_accepted(file, facts)):
-            return
+    try:
+        with bounded(connection):
+            if is_new(connection):
+                return
+            facts = None if is_strange(connection) else facts_in(connection)
+    except sqlite3.Error as exc:
+        if not is_excess(exc):
+            raise
+        facts = None
+    if facts is not None and (_fits(facts, file) or _is_accepted(file, facts)):
+        return
     raise UntrustedStore(
         f"{str(file)!r} was not made by you on this machine, or was copied here: it is not used;"
         f" `metatree trust {file.parent}` shows what is in it, and accepts it",
@@ -227,16 +270,40 @@ def check(connection: sqlite3.Connection, file: Path) -> None:
     )
 
 
-def sign(store: _Store, place: Path | None = None) -> None:
+def is_new(connection: sqlite3.Connection) -> bool:
+    """Whether a file has no table yet, nor other pages, whose list could give those out twice that are in use."""
+    if connection.execute("PRAGMA page_count").fetchone()[0] > 1:
+        return False
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+
+
+def is_strange(connection: sqlite3.Connection) -> bool:
+    """Whether a file defines what no store of ours does, and what would run when it is used."""
+    rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return not all(_PLAIN.match(str(sql)) for (sql,) in rows)
+
+
+def is_excess(exc: sqlite3.Error) -> bool:
+    """Whether reading was given up since it went beyond what is `bounded`."""
+    return any(word in str(exc) for word in ("interrupted", "too big", "too long"))
+
+
+def sign(store: _Store, place: Path | None = None, *, seen: dict[str, str] | None = None) -> None:
     """Mark a store as this user's, with the sources that it names now; nothing in memory needs it.
 
     Args:
         store: the store.
         place: where its file will be, when it is made under another name.
+        seen: what it named when the user looked, as `signed_facts` has it.
+
+    Raises:
+        UserError: it names other sources than were `seen`.
     """
     if store.path is None:
         return
     with store.transaction():
+        if seen is not None and signed_facts(store) != seen:
+            raise UserError(f"{str(store.path)!r} was changed meanwhile: look at it again")
         store.execute(
             "INSERT OR IGNORE INTO meta(key, value) VALUES (?, ?)",
             (f"{FACTS}id", json.dumps(secrets.token_hex(16))),
@@ -272,26 +339,32 @@ def _is_accepted(file: Path, facts: dict[str, str]) -> bool:
 
 @contextlib.contextmanager
 def bounded(connection: sqlite3.Connection) -> Iterator[None]:
-    """Bound what reading from an unknown file may cost."""
-    before = connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
-    calls = iter(range(_OPERATIONS // 10_000))
-    connection.set_progress_handler(lambda: next(calls, None) is None, 10_000)
+    """Bound what reading from an unknown file may cost, in time and in memory."""
+    limits = {
+        sqlite3.SQLITE_LIMIT_LENGTH: LONGEST_VALUE,
+        sqlite3.SQLITE_LIMIT_SQL_LENGTH: _LONGEST_STATEMENT,
+    }
+    before = {limit: connection.setlimit(limit, most) for limit, most in limits.items()}
+    calls = iter(range(_OPERATIONS // 1000))
+    connection.set_progress_handler(lambda: next(calls, None) is None, 1000)
     try:
         yield
     finally:
         connection.set_progress_handler(None, 0)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, before)
+        for limit, most in before.items():
+            connection.setlimit(limit, most)
 
 
 def facts_in(connection: sqlite3.Connection) -> dict[str, str] | None:
-    """Return the sources, the id and the marks of this user, by key; None where the table is not ours."""
+    """Return the sources, the id and the marks of this user, by key; None where the table or a value is not ours."""
     row = connection.execute(
         "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'meta'"
     ).fetchone()
     if row is None or row[0] != _META:
         return None
     keys = (f"{FACTS}id", mark_key(), "sources", OFFERED)
-    return dict(connection.execute("SELECT key, value FROM meta WHERE key IN (?, ?, ?, ?)", keys).fetchall())
+    rows = connection.execute("SELECT key, value FROM meta WHERE key IN (?, ?, ?, ?)", keys).fetchall()
+    return dict(rows) if all(isinstance(value, str) for _, value in rows) else None
 
 
 def _fits(facts: dict[str, str], file: Path) -> bool:

@@ -99,6 +99,7 @@ def build_tree(
     options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes, "history": history}
     sources = located((source, *more), options)
     place = Path(out).expanduser().absolute() if out is not None else place_of(sources)
+    trust.check_files(place / INDEX)
     try:
         private_folder(place)
         if place.name == FOLDER:
@@ -231,7 +232,8 @@ def _bring_up_to_date(
             if Path(exc.path) != place / INDEX or (isinstance(exc, BrokenStore) and exc.reason == "foreign"):
                 raise
             if isinstance(exc, UntrustedStore):
-                offered = survey(place / INDEX).sources
+                found = survey(place / INDEX)
+                offered = found.offered or found.sources
                 _log.warning(
                     "the index in %s was not made by you: it is built again, from %s", *_named(place, sources)
                 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from metatree.errors import UntrustedStore, UserError
 from metatree.layer import ROOT, Layer
 from metatree.permissions import Permissions
 from metatree.remembering import remember
-from metatree.store import Store
+from metatree.store import APPLICATION_ID, Store
 from metatree.tool import Tool, tool
 from metatree.trust import sign, user_key
 
@@ -349,7 +350,7 @@ def test_a_memory_of_another_is_left_alone_until_it_is_accepted(
     assert run(["trust", "--yes"]) == 0
     said = capfd.readouterr()
     assert "1 remembered text of victim" in said.err + said.out
-    assert "lets send_mail change things without asking" in said.err + said.out
+    assert re.search(r"lets send_mail \([0-9a-f]{12}\) change things without asking", said.err + said.out)
     assert run(["memories"]) == 0
     assert "PASSPHRASE" in capfd.readouterr().out
     assert run(["trust", "--revoke"]) == 0
@@ -516,3 +517,297 @@ def test_the_mark_covers_the_sources(tmp_path: Path) -> None:
         made.execute("UPDATE meta SET value = replace(value, '..', '/etc') WHERE key = 'sources'")
         made.commit()
     assert not replace(survey(index), runs=0).trusted
+
+
+def _repository_that_runs(command: Path, folder: Path) -> None:
+    """Make a repository whose index lacks a folder that is fetched by a program which its settings name."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *arguments],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout.strip()
+
+    (folder / ".metatree" / "far").mkdir(parents=True, exist_ok=True)
+    (folder / ".metatree" / "far" / "b").write_text("b")
+    (folder / ".metatree" / "a").write_text("a")
+    git("init", "-q")
+    git("add", "-f", ".metatree/far/b", ".metatree/a")
+    git("commit", "-q", "-m", "first")
+    git("sparse-checkout", "init", "--cone", "--sparse-index")
+    git("sparse-checkout", "set", ".metatree/near")
+    missing = git("rev-parse", "HEAD:.metatree/far")
+    (folder / ".git" / "objects" / missing[:2] / missing[2:]).unlink()
+    for name, value in {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": str(folder),
+        "remote.origin.uploadpack": f"touch {command}; false",
+    }.items():
+        git("config", name, value)
+
+
+def test_no_repository_runs_anything_when_it_is_asked_for_a_log(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    _repository_that_runs(clone.started, clone.folder)
+    build_tree(clone.folder).close()
+    (clone.metatree / "memory.db-wal").write_bytes(b"\0" * 100)
+    with suppress(UserError):
+        Tree.open(clone.folder).close()
+    assert not clone.started.exists()
+
+
+def test_a_tree_that_looks_like_a_repository_hides_no_log_that_git_tracks(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    log = clone.metatree / "memory.db-wal"
+    log.write_bytes(b"\0" * 100)
+    subprocess.run(["git", "init", "-q", "--bare", str(clone.metatree)], check=True)
+    for name, value in {"core.bare": "false", "core.worktree": "/", "core.fsmonitor": clone.command}.items():
+        subprocess.run(["git", "config", "-f", str(clone.metatree / "config"), name, value], check=True)
+    for command in (["init", "-q"], ["add", "-f", str(log)]):
+        subprocess.run(["git", *command], cwd=clone.folder, check=True)
+    with pytest.raises(UserError, match="git cannot say"):
+        Tree.open(clone.folder)
+    assert not clone.started.exists()
+
+
+def test_nothing_is_written_where_links_lead(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(clone.metatree)
+    clone.metatree.symlink_to(clone.secret.parent)
+    before = _state(clone.secret.parent)
+    for command in (["build", "."], ["ask", "Where is the harbour?"], ["agents", "list"], ["users", "list"]):
+        assert run(command) == 2
+    assert _state(clone.secret.parent) == before
+    clone.metatree.unlink()
+    build_tree(clone.folder).close()
+    (clone.metatree / "memory.db.images").symlink_to(clone.secret.parent)
+    with pytest.raises(UserError, match="is a link"):
+        Blackboard(clone.folder)
+    assert _state(clone.secret.parent) == before
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def names_sources_that_are_no_text(clone: Clone) -> str:
+    return "INSERT OR REPLACE INTO meta VALUES ('sources', x'fffe')"
+
+
+def names_an_id_of_many_bytes(clone: Clone) -> str:
+    return "INSERT OR REPLACE INTO meta VALUES ('trust:id', hex(zeroblob(6000000)))"
+
+
+def names_a_text_of_no_encoding(clone: Clone) -> str:
+    return "INSERT OR REPLACE INTO meta VALUES ('sources', CAST(x'ff41' AS TEXT))"
+
+
+def changes_the_sources_when_it_is_signed(clone: Clone) -> str:
+    record = {"type": "mcp", "location": clone.command, "options": {}, "mount": "tools"}
+    text = json.dumps([record]).replace("'", "''")
+    return (
+        "DELETE FROM meta WHERE key LIKE 'trust:%'; CREATE TRIGGER t AFTER INSERT ON meta WHEN new.key = 'trust:id'"
+        f" BEGIN UPDATE meta SET value = '{text}' WHERE key = 'sources'; END"
+    )
+
+
+def computes_a_column(clone: Clone) -> str:
+    return "DROP TABLE run; CREATE TABLE run(id, slow AS (hex(zeroblob(4000000))))"
+
+
+def defines_more_than_memory_holds(clone: Clone) -> str:
+    inner = ",".join("1" * 1_000_000)
+    return f"CREATE VIEW many AS SELECT 1 IN ({inner})"
+
+
+def defines_a_trigger_that_says_it_is_a_table(clone: Clone) -> str:
+    return (
+        "CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM meta; END; PRAGMA writable_schema = ON;"
+        "UPDATE sqlite_master SET type = 'table' WHERE name = 't'"
+    )
+
+
+DAMAGES = (
+    names_sources_that_are_no_text,
+    names_an_id_of_many_bytes,
+    names_a_text_of_no_encoding,
+    changes_the_sources_when_it_is_signed,
+    computes_a_column,
+    defines_more_than_memory_holds,
+    defines_a_trigger_that_says_it_is_a_table,
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_no_store_that_is_none_of_ours_can_be_accepted(
+    clone: Clone, damage: Callable[[Clone], str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(clone.metatree / "index.db")) as made:
+        made.executescript(damage(clone) + ";")
+    before = (clone.metatree / "index.db").read_bytes()
+    for command in (["trust", "--show"], ["trust", "--yes"], ["trust", "--revoke"], ["show"]):
+        code = run(command)
+        said = capfd.readouterr()
+        assert code in ((0, 1) if "--show" in command or "--revoke" in command else (2,)), said.err
+        assert "Error" not in said.err
+        if "--show" in command:
+            assert "cannot be accepted" in said.out
+    assert (clone.metatree / "index.db").read_bytes() == before
+    damaged = damage in (names_a_text_of_no_encoding, defines_a_trigger_that_says_it_is_a_table)
+    assert run(["ask", "Where is the harbour?"]) == (2 if damaged else 0)
+    assert run(["build", "."]) == 0
+    assert run(["ask", "Where is the harbour?"]) == 0
+    assert not clone.started.exists()
+
+
+@pytest.mark.parametrize("application", [0, APPLICATION_ID])
+def test_a_list_of_tables_without_an_end_is_given_up(
+    clone: Clone, application: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("index.db", "memory.db", "service.db", "agents.db"):
+        (clone.metatree / name).write_bytes(_endless(clone.metatree / "made.db", application))
+    for command in (["show"], ["users", "list"], ["agents", "list"], ["trust", "--show"], ["remember", "x"]):
+        assert run(command) == (0 if application and command[0] == "trust" else 2), command
+    assert "Error" not in capfd.readouterr().err
+
+
+def _endless(scratch: Path, application: int) -> bytes:
+    """Return a SQLite file whose list of tables has the same page below itself again and again."""
+    with closing(sqlite3.connect(scratch)) as made:
+        made.executescript(f"PRAGMA application_id = {application}; CREATE TABLE t(a UNIQUE);")
+    data = scratch.read_bytes()
+    scratch.unlink()
+    size = 4096
+    pages = [bytearray(data[at : at + size]) for at in range(0, len(data), size)]
+
+    def inner(children: list[int], head: bytes = b"") -> bytearray:
+        page = bytearray(size)
+        page[: len(head)] = head
+        at, end = len(head), size
+        page[at], page[at + 3 : at + 5] = 5, (len(children) - 1).to_bytes(2, "big")
+        page[at + 8 : at + 12] = children[-1].to_bytes(4, "big")
+        for number, child in enumerate(children[:-1]):
+            end -= 5
+            page[end : end + 5] = child.to_bytes(4, "big") + b"\2"
+            page[at + 12 + 2 * number : at + 14 + 2 * number] = end.to_bytes(2, "big")
+        page[at + 5 : at + 7] = end.to_bytes(2, "big")
+        return page
+
+    first, where = pages[0], int.from_bytes(pages[0][110:112], "big")
+    row = first[where : where + first[where] + 2]
+    assert b"sqlite_autoindex" in row
+    leaf = bytearray(size)
+    leaf[0], leaf[3:5], leaf[5:7] = 13, (1).to_bytes(2, "big"), (size - len(row)).to_bytes(2, "big")
+    leaf[8:10], leaf[size - len(row) :] = (size - len(row)).to_bytes(2, "big"), row
+    real = bytearray(first)
+    real[:12] = first[100:112]  # what is behind the head of the file in the first page
+    pages += [real, leaf]
+    for _ in range(9):
+        pages.append(inner([len(pages)] * 300))
+    pages[0] = inner([len(data) // size + 1, *[len(pages)] * 100], bytes(first[:100]))
+    pages[0][28:32] = len(pages).to_bytes(4, "big")
+    return b"".join(pages)
+
+
+def test_pages_that_a_new_store_would_give_out_twice_are_not_used(clone: Clone) -> None:
+    memory = clone.metatree / "memory.db"
+    memory.unlink()
+    with closing(sqlite3.connect(memory)) as made:
+        made.executescript(
+            f"PRAGMA application_id = {APPLICATION_ID}; CREATE TABLE t(a); INSERT INTO t VALUES (hex(zeroblob(9000)));"
+            "DROP TABLE t;"
+        )
+    build_tree(clone.folder).close()
+    with Tree.open(clone.folder) as tree, pytest.raises(UserError, match="metatree trust"):
+        remember(tree, "Mine", who="victim")
+
+
+def test_nothing_that_is_accepted_is_hidden(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
+    """One record that is none hides no other, and what there is too much of to list is counted."""
+    brings_memories_permissions_and_runs(clone)
+    brings_a_service_with_an_administrator(clone)
+    before = survey(clone.metatree / "memory.db").held["other nodes"]
+    with closing(sqlite3.connect(clone.metatree / "memory.db")) as made:
+        made.executescript(
+            "INSERT INTO meta VALUES ('permission:aa', '{}'), ('permission:bb', '{');"
+            "UPDATE node SET provenance = '{' WHERE id = '.';"
+            "INSERT INTO node(seq, id, position, kind, title, description, provenance, digest, kept)"
+            " VALUES (900, 'x', 1, 'memory', '', '', '{', '', 0);"
+            "INSERT INTO board VALUES (1, 'main', NULL, 0);"
+        )
+    with closing(sqlite3.connect(clone.metatree / "service.db")) as made, made:
+        made.executemany(
+            "INSERT INTO service_user VALUES (?, 'a', 's')", [(f"u{number}",) for number in range(150)]
+        )
+    assert run(["trust", "--show"]) == 0
+    said = capfd.readouterr().out
+    assert "lets send_mail (" in said
+    assert said.count("lets a tool without a name change things") == 2
+    assert "1 remembered text of victim" in said
+    assert f"holds other nodes: {before + 1}\n" in said
+    assert "lets 51 others log in" in said
+
+
+def test_a_command_is_shown_as_it_is(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
+    command = "sh -c 'true https://a:b;touch x;@ ?token=c;touch y' \x9b2J\u202e"
+    clone.name_sources({"type": "mcp", "location": command, "options": {"cwd": "/"}, "mount": "tools"})
+    assert run(["trust", "--show"]) == 0
+    escaped = command.replace("\x9b", "\\x9b").replace("\u202e", "\\u202e")
+    assert f'  starts {escaped} with {{"cwd": "/"}}\n' in capfd.readouterr().out
+    assert run(["trust", "--show", "--json"]) == 0
+    said = capfd.readouterr().out
+    assert not {"\x9b", "\u202e"} & set(said)
+    assert json.loads(said)["stores"][0]["sources"] == [f'starts {command} with {{"cwd": "/"}}']
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        {"type": "mcp", "location": "sh", "options": {}},
+        ["sh"],
+        [{"type": "mcp", "location": "sh", "place": None, "options": {}, "mount": "tools"}],
+        [{"type": "mcp", "location": ["sh"], "options": {}, "mount": "tools"}],
+        [{"type": "mcp", "location": "sh", "options": [], "mount": "tools"}],
+        [{"location": "sh", "options": {}, "mount": "tools", "more": "x"}],
+    ],
+)
+def test_sources_that_cannot_be_shown_are_not_accepted(
+    clone: Clone, sources: object, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(clone.metatree / "index.db")) as made, made:
+        made.execute("UPDATE meta SET value = ? WHERE key = 'sources'", (json.dumps(sources),))
+    assert run(["trust", "--yes"]) == 2
+    assert "its list of sources" in capfd.readouterr().err
+    with pytest.raises(UserError, match="its list of sources"):
+        accept(clone.metatree / "index.db")
+    assert not survey(clone.metatree / "index.db").trusted
+
+
+def test_only_what_was_shown_is_accepted(clone: Clone) -> None:
+    starts_a_command(clone)
+    index = clone.metatree / "index.db"
+    with closing(sqlite3.connect(index)) as made, made:
+        made.execute("INSERT INTO meta VALUES ('offered_sources', '[]')")
+    seen = survey(index)
+    assert [record["type"] for record in seen.sources] == ["mcp"]
+    with closing(sqlite3.connect(index)) as made, made:
+        made.execute("UPDATE meta SET value = replace(value, 'touch', 'rm') WHERE key = 'sources'")
+    with pytest.raises(UserError, match="changed meanwhile"):
+        accept(index, seen)
+    assert not survey(index).trusted
+
+
+def test_sources_that_another_is_said_to_have_offered_hide_none(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    starts_a_command(clone)
+    with closing(sqlite3.connect(clone.metatree / "index.db")) as made, made:
+        record = {"type": "folder", "place": "..", "options": {}}
+        made.execute("INSERT INTO meta VALUES ('offered_sources', ?)", (json.dumps([record]),))
+    assert run(["trust", "--show"]) == 0
+    assert f"starts {clone.command}" in capfd.readouterr().out
+    accept(clone.metatree / "index.db")
+    assert not survey(clone.metatree / "index.db").offered

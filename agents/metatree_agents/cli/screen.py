@@ -75,7 +75,9 @@ def drop_output() -> None:
 def write_json(shape: Mapping[str, Any]) -> None:
     """Write one JSON object to standard output, in UTF-8 where the terminal has it."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    write([json.dumps(shape, indent=2, ensure_ascii=not utf8)])
+    text = json.dumps(shape, indent=2, ensure_ascii=not utf8)
+    # JSON leaves what turns the writing of a terminal, and more, as it is in a text.
+    write(["".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)])
 
 
 def note(text: str) -> None:

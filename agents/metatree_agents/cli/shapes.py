@@ -400,16 +400,22 @@ def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class StoreShape(TypedDict):
-    """A file of a tree, and what it would be trusted with; `sources` says what each source does."""
+    """A file of a tree, and what it would be trusted with; `sources` says what each source does.
+
+    `problem` says why it cannot be accepted, "" where it can; `unnamed` how many there are besides those listed.
+    """
 
     path: str
     trusted: bool
+    problem: str
     sources: list[str]
     permissions: list[str]
     memories: int
     authors: list[str]
     runs: int
     users: list[str]
+    held: dict[str, int]
+    unnamed: dict[str, int]
 
 
 class TrustShape(TypedDict):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json as json_text
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -19,6 +20,8 @@ from metatree_agents.cli.trees import FOLDER
 
 if TYPE_CHECKING:
     from metatree.acceptance import Survey
+
+_ADDRESS: Final = re.compile(r"\s*(mcp:)?\s*https?://\S*\s*$", re.IGNORECASE)
 
 
 def trust(
@@ -54,7 +57,7 @@ def trust(
     found = _place(place or Path())
     surveys = [survey(file) for file in stores_in(found)]
     if revoke:
-        gone = [each for each in surveys if take_back(each.file)]
+        gone = [each for each in surveys if not each.problem and take_back(each.file)]
         return _told(
             found, surveys, json, f"{screen.counted(len(gone), 'store')} not trusted any more", bool(gone)
         )
@@ -63,6 +66,11 @@ def trust(
         return _told(found, surveys, json, "trusted: you made or accepted all of it", True)
     if show:
         return _told(found, surveys, json, "", True)
+    for each in open_:
+        if each.problem:
+            raise UserError(
+                f"{str(each.file)!r} cannot be accepted: {each.problem}; delete it, or name the others one by one"
+            )
     if not json or not yes:
         for line in _lines(surveys):
             screen.note(line)
@@ -71,7 +79,7 @@ def trust(
         return WRONG_USE
     for each in open_:
         if not each.trusted:
-            accept(each.file)
+            accept(each.file, each)
     _build_offered(found, surveys)
     return _told(found, [survey(file) for file in stores_in(found)], json, "accepted", True)
 
@@ -112,8 +120,8 @@ def _build_offered(place: Path, surveys: list[Survey]) -> None:
     from metatree.sources import source_from_record
 
     for each in surveys:
-        if each.offered:
-            build_tree(*(source_from_record(record, place) for record in each.sources), out=place).close()
+        if each.trusted and each.offered:
+            build_tree(*(source_from_record(record, place) for record in each.offered), out=place).close()
             drop_offer(each.file)
 
 
@@ -129,40 +137,67 @@ def _shape(survey: Survey) -> StoreShape:
     return StoreShape(
         path=str(survey.file),
         trusted=survey.trusted,
-        sources=[_source(record) for record in survey.sources],
+        problem=survey.problem,
+        sources=[_source(record, survey.file.parent) for record in _sources(survey)],
         permissions=survey.permissions,
         memories=survey.memories,
         authors=survey.authors,
         runs=survey.runs,
         users=[f"{name} ({role})" for name, role in survey.users],
+        held=survey.held,
+        unnamed=survey.unnamed,
     )
+
+
+def _sources(survey: Survey) -> list[dict[str, Any]]:
+    """Return the sources that would be read; those that start something come last, where they are seen."""
+    records = survey.offered if survey.trusted and survey.offered else survey.sources
+    return sorted(records, key=lambda record: record["type"] not in FILES)
 
 
 def _lines(surveys: list[Survey]) -> Iterator[str]:
     for survey in surveys:
         state = "yours" if survey.trusted else "not yours"
-        yield f"{screen.visible(str(survey.file))}: {state}"
-        for record in survey.sources:
-            yield f"  {screen.visible(_source(record))}"
+        problem = f", and cannot be accepted: {survey.problem}" if survey.problem else ""
+        yield f"{screen.visible(str(survey.file))}: {state}{screen.visible(problem)}"
+        for word, number in survey.held.items():
+            yield f"  holds {word}: {number:,}"
         if survey.memories:
-            named = screen.visible(", ".join(survey.authors)) or "nobody"
-            yield f"  holds {screen.counted(survey.memories, 'remembered text')} of {named}"
-        for tool in survey.permissions:
-            yield f"  lets {screen.visible(tool)} change things without asking"
+            more = _more(survey, "authors", " and {:,} others")
+            yield (
+                f"  holds {screen.counted(survey.memories, 'remembered text')} of"
+                f" {screen.visible(', '.join(survey.authors))}{more}"
+            )
         if survey.runs:
             yield f"  holds {screen.counted(survey.runs, 'run')} that could be resumed"
         for name, role in survey.users:
             yield f"  lets {screen.visible(name)} log in, as {screen.visible(role)}"
+        yield from filter(None, [_more(survey, "users", "  lets {:,} others log in")])
+        for tool in survey.permissions:
+            yield f"  lets {screen.visible(tool)} change things without asking"
+        yield from filter(
+            None, [_more(survey, "permissions", "  lets {:,} other tools change things without asking")]
+        )
+        for record in _sources(survey):
+            yield f"  {screen.visible(_source(record, survey.file.parent))}"
 
 
-def _source(record: dict[str, Any]) -> str:
+def _more(survey: Survey, what: str, text: str) -> str:
+    number = survey.unnamed.get(what, 0)
+    return text.format(number) if number else ""
+
+
+def _source(record: dict[str, Any], place: Path) -> str:
     """Say what a source of a tree would do."""
-    kind = str(record.get("type"))
-    where = public_location(str(record.get("place", record.get("location"))))
-    options_ = record.get("options")
-    with_ = f" with {json_text.dumps(options_, ensure_ascii=False)}" if options_ else ""
-    if kind in FILES:
-        return f"reads {where}{with_}"
-    if kind == "mcp" and "://" not in where:
-        return f"starts {where}{with_}"
-    return f"reads {kind}:{where}{with_}"
+    from metatree.sources import source_from_record
+
+    source = source_from_record(record, place)
+    said = json_text.dumps(dict(source.options), ensure_ascii=False)
+    with_ = f" with {said}" if source.options else ""
+    if source.type in FILES:
+        return f"reads {source.location}{with_}"
+    if source.type == "mcp" and not _ADDRESS.match(source.location):
+        return (
+            f"starts {source.location}{with_}"  # as it is: what hides passwords would hide parts of a command
+        )
+    return f"reads {source.type}:{public_location(source.location)}{with_}"
