@@ -9,7 +9,7 @@ from typing import Any
 
 from metatree.secret_text import masked
 
-MOST_CHARS = 50_000_000
+MOST_CHARS = 20_000_000
 """Text beyond this is left out, with a note."""
 
 _UNSAYABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]")

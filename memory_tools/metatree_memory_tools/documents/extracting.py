@@ -118,7 +118,7 @@ class Extractor:
             if late.is_set():
                 return Extracted(problem=f"not read: it takes more than {limit_s:.0f} seconds"), False
             if began and ended != 0:
-                return Extracted(problem="damaged: it ended the process that read it"), False
+                return Extracted(problem="damaged, or too much: it ended the process that read it"), False
             # The process had nothing to do for a while and ended as it was asked.
         return Extracted(problem="not read: no process to read it can be started"), False
 

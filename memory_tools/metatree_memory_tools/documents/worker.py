@@ -12,12 +12,18 @@ import json
 import os
 import sys
 import threading
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from metatree_memory_tools.documents.extracted import Extracted
 
-MEMORY_BYTES = 2_000_000_000
-"""How much memory may be addressed, where the system can limit it; libraries loaded are part of it."""
+MEMORY_BYTES = 420_000_000
+"""How much memory may be taken, where the system can limit it; with the libraries it stays below 500 MB.
+
+A document of the largest size, 200 MB, is part of it.
+"""
+
+_ADDRESS_BYTES = 2_000_000_000
+"""How much may be addressed: of use where the other limit is not kept."""
 
 IDLE_S = 30.0
 """The process ends when it was asked nothing for so long."""
@@ -47,22 +53,28 @@ def extract(kind: str, data: bytes, limit_s: float) -> Extracted:
     raise ValueError(f"no reader of documents is called {kind!r}")
 
 
-def _answer(kind: str, data: bytes, limit_s: float) -> dict[str, Any]:
+def _answer(kind: str, data: bytes, limit_s: float) -> bytes:
     try:
-        return extract(kind, data, limit_s).as_json()
+        return _line(extract(kind, data, limit_s))
     except MemoryError:
-        return Extracted(problem="not read: it takes too much memory").as_json()
+        problem = "not read: it takes too much memory"
     except RecursionError:
-        return Extracted(problem="not read: it is nested too deeply").as_json()
+        problem = "not read: it is nested too deeply"
     except Exception as exc:  # whatever a file does to a reader, it is one file
-        return Extracted(problem=f"damaged: {type(exc).__name__} while it was read").as_json()
+        problem = f"damaged: {type(exc).__name__} while it was read"
+    return _line(Extracted(problem=problem))
+
+
+def _line(found: Extracted) -> bytes:
+    return json.dumps(found.as_json()).encode("ascii") + b"\n"
 
 
 def _limit_memory() -> None:
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_BYTES, _ADDRESS_BYTES))
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -76,8 +88,7 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
         if not line:
             return
         kind, limit_s, size = json.loads(line)
-        answer = json.dumps(_answer(kind, requests.read(size), limit_s))
-        answers.write(answer.encode("ascii") + b"\n")
+        answers.write(_answer(kind, requests.read(size), limit_s))
         answers.flush()
 
 

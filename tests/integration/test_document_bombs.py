@@ -1,0 +1,200 @@
+"""Documents that are small as files and huge as what they say: the process that reads them stays below 500 MB."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.documents.extracting import Extractor
+
+from tests.documents import assembled, make_docx, make_pdf
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="reads the peak of memory where Linux says it, and limits it there"
+    ),
+]
+
+MOST_MB = 500
+TEXT = b"BT /F1 10 Tf 60 700 Td (hello) Tj ET\n"
+FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+
+
+def stream(data: bytes, extra: bytes = b"", times: int = 1) -> bytes:
+    for _ in range(times):
+        data = zlib.compress(data, 9)
+    filters = b"[" + b"/FlateDecode " * times + b"]"
+    return b"<< /Length %d /Filter %s %s >>\nstream\n%s\nendstream" % (len(data), filters, extra, data)
+
+
+def page(contents: bytes, *more: bytes, resources: bytes = b"", font: bytes = FONT) -> bytes:
+    return assembled(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents 4 0 R"
+            b" /Resources << /Font << /F1 5 0 R >> %s >> >>" % resources,
+            contents,
+            font,
+            *more,
+        ]
+    )
+
+
+def forms() -> bytes:
+    """Eight forms, each of which shows the next one twenty times."""
+    inner = [
+        b"<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /A %d 0 R >> >>"
+        b" /Length 120 >>\nstream\n%s\nendstream" % (number, b"/A Do " * 20)
+        for number in range(7, 15)
+    ]
+    last = (
+        b"<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /Font << /F1 5 0 R >> >>"
+        b" /Length %d >>\nstream\n%s\nendstream" % (len(TEXT), TEXT)
+    )
+    return page(
+        b"<< /Length 5 >>\nstream\n/X Do\nendstream", *inner, last, resources=b"/XObject << /X 6 0 R >>"
+    )
+
+
+def deep_tree(depth: int = 20_000) -> bytes:
+    tree = [b"<< /Type /Pages /Kids [%d 0 R] /Count 1 >>" % (number + 3) for number in range(depth)]
+    return assembled(
+        [b"<< /Type /Catalog /Pages 2 0 R >>", *tree, b"<< /Type /Page /MediaBox [0 0 600 800] >>"]
+    )
+
+
+def objects() -> bytes:
+    numbers = b" ".join(b"%d %d" % (number + 100, number * 5) for number in range(300_000))
+    entry = b"/Type /ObjStm /N 300000 /First %d" % (len(numbers) + 1)
+    return page(stream(TEXT), stream(numbers + b" " + b"[[[] " * 300_000, entry))
+
+
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "a stream of blanks": lambda: page(stream(b" " * 1_000_000_000 + TEXT)),
+    "a stream packed twice": lambda: page(stream(b" " * 1_500_000_000, times=2)),
+    "a predictor": lambda: page(
+        stream(bytes(900_000_000), b"/DecodeParms << /Predictor 12 /Columns 100000000 >>")
+    ),
+    "texts": lambda: page(stream(TEXT * 8_000_000)),
+    "operators": lambda: page(stream(b"q " * 100_000_000)),
+    "paths": lambda: page(stream(b"0 0 m 1 1 l S\n" * 20_000_000)),
+    "an array": lambda: page(stream(b"BT /F1 10 Tf [" + b"(a) 1 " * 30_000_000 + b"] TJ ET")),
+    "a string": lambda: page(stream(b"BT /F1 10 Tf (" + b"a" * 300_000_000 + b") Tj ET")),
+    "forms in forms": forms,
+    "an image": lambda: page(
+        stream(b"/I Do " + TEXT),
+        stream(
+            bytes(1_000_000_000),
+            b"/Type /XObject /Subtype /Image /Width 100000 /Height 10000 /ColorSpace /DeviceGray /BitsPerComponent 8",
+        ),
+        resources=b"/XObject << /I 6 0 R >>",
+    ),
+    "a font": lambda: page(
+        stream(TEXT),
+        b"<< /Type /FontDescriptor /FontName /X /FontFile2 7 0 R /Flags 4 >>",
+        stream(bytes(1_000_000_000)),
+        font=b"<< /Type /Font /Subtype /TrueType /BaseFont /X /FontDescriptor 6 0 R /FirstChar 0 /LastChar 255 >>",
+    ),
+    "a table of characters": lambda: page(
+        stream(TEXT),
+        stream(b"begincmap\n" + b"100 beginbfrange\n<0000> <ffff> <0000>\nendbfrange\n" * 6_000_000),
+        font=b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>",
+    ),
+    "an object stream": objects,
+    "a count of pages": lambda: assembled(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            b"<< /Type /Pages /Kids [3 0 R] /Count 2000000000 >>",
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] >>",
+        ]
+    ),
+    "many pages": lambda: make_pdf([[(10.0, "x")]] * 25_000),
+    "a deep tree of pages": deep_tree,
+    "brackets": lambda: page(stream(TEXT), b"[" * 5_000_000),
+}
+
+
+def _packed(member: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", member)
+    return out.getvalue()
+
+
+OTHERS: dict[str, Callable[[], bytes]] = {
+    "zeros.docx": lambda: _packed(bytes(1_000_000_000)),
+    "a tag.docx": lambda: _packed(b'<w:document xmlns:w="x" a="' + b"a" * 40_000_000 + b'"/>'),
+    "tags.docx": lambda: _packed(b"<a>" + b"<b/>" * 8_000_000 + b"</a>"),
+    "text.docx": lambda: make_docx("<w:p><w:r><w:t>" + "wörter " * 6_000_000 + "</w:t></w:r></w:p>"),
+    "deep.html": lambda: b"<div>" * 3_900_000 + b"text",
+    "mixed.html": lambda: b"<table><a><b><tr><i>" * 900_000,
+}
+
+
+def peak_mb(kind: str, data: bytes, place: Path) -> tuple[int, str]:
+    """Read a document in a process whose only child is the one that reads it; return its peak and what it said."""
+    place.write_bytes(data)
+    code = (
+        "import resource, sys\n"
+        "from metatree_memory_tools.documents.extracting import Extractor\n"
+        "reader = Extractor(None, 20.0, 10.0)\n"
+        "found = reader.extracted(sys.argv[1], '1', open(sys.argv[2], 'rb').read())\n"
+        "reader.close()\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)\n"
+        "print(len(found.lines), found.problem)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, kind, str(place)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ,
+    )
+    peak, said = done.stdout.strip().split("\n")
+    return int(peak), said
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_pdf_bomb_stays_below_the_limit(name: str, tmp_path: Path) -> None:
+    peak, said = peak_mb("pdf", BOMBS[name](), tmp_path / "a.pdf")
+    assert peak < MOST_MB, said
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_documents_do_too(name: str, tmp_path: Path) -> None:
+    peak, said = peak_mb(name.rpartition(".")[2], OTHERS[name](), tmp_path / name)
+    assert peak < MOST_MB, said
+
+
+def test_a_build_marks_a_bomb_and_goes_on(tmp_path: Path) -> None:
+    source = tmp_path / "app"
+    source.mkdir()
+    for number, name in enumerate(("a stream of blanks", "an array")):
+        (source / f"{number}.pdf").write_bytes(BOMBS[name]())
+    (source / "9.pdf").write_bytes(make_pdf([[(10.0, "Green tea is steamed.")]]))
+    with build_tree(source, out=tmp_path / "tree") as tree:
+        omitted = dict(tree.omissions())
+        assert omitted.keys() == {"0.pdf", "1.pdf"}
+        assert all("too much" in reason for reason in omitted.values())
+        assert "too much" in tree.get("0.pdf").attributes["note"]
+        assert "Green tea" in tree.content("9.pdf")
+
+
+def test_a_large_document_is_read(tmp_path: Path) -> None:
+    """The limit leaves room for what is large and honest: 60 MB of file, 2,000 pages."""
+    lines = [(10.0, f"line {number} of a page about tea and other things") for number in range(40)]
+    data = make_pdf([lines] * 2_000).replace(b"%%EOF", b"%" + b"x" * 60_000_000 + b"\n%%EOF")
+    reader = Extractor(None)
+    found = reader.extracted("pdf", "1", data)
+    reader.close()
+    assert len(found.pages) == 2_000 and not found.problem
