@@ -811,3 +811,40 @@ def test_sources_that_another_is_said_to_have_offered_hide_none(
     assert f"starts {clone.command}" in capfd.readouterr().out
     accept(clone.metatree / "index.db")
     assert not survey(clone.metatree / "index.db").offered
+
+
+@pytest.mark.parametrize("named", ["docs", "docs/guide.md", "tree:docs"])
+def test_a_link_that_was_put_in_the_place_of_a_source_is_not_followed(
+    clone: Clone, named: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What was built is the victim's own; then git brings a link where a folder was."""
+    shutil.rmtree(clone.metatree)
+    for folder in (clone.folder / "docs", clone.folder / "src", clone.secret.parent):
+        folder.mkdir(exist_ok=True)
+        (folder / "guide.md").write_text(f"# The harbour\n\nA guide of {folder.name} to the PASSPHRASE.\n")
+    (clone.folder / "docs" / "guide.md").write_text("# The harbour\n\nA guide.\n")
+    build_tree(clone.folder / "docs").close()
+    build_tree(clone.secret.parent).close()
+    assert run(["build", named, "src"]) == 0
+    (clone.folder / "docs").rename(clone.folder / "before")
+    (clone.folder / "docs").symlink_to(clone.secret.parent)
+    capfd.readouterr()
+    for command in (["ask", "Where is the harbour in the guide of elsewhere?"], ["files", "harbour"]):
+        for options in ([], ["--no-refresh"]):
+            assert run([*command, *options]) in (0, 1)
+            said = capfd.readouterr()
+            assert "elsewhere to" not in said.out + said.err
+            assert "diary" not in said.out
+    with Tree.open(clone.folder) as tree:
+        tree.refresh()
+        notes = [str(node.attributes.get("note")) for node in tree.children()]
+        assert any("leads to" in note for note in notes)
+        for _, node in tree.walk():
+            assert "elsewhere to" not in (_content(tree, node))
+
+
+def _content(tree: Tree, node: Node) -> str:
+    try:
+        return tree.content(node)
+    except UserError:
+        return ""
