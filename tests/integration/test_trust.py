@@ -848,3 +848,41 @@ def _content(tree: Tree, node: Node) -> str:
         return tree.content(node)
     except UserError:
         return ""
+
+
+def test_backups_and_exports_write_through_no_link_and_take_no_memory_of_another(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(clone.metatree)
+    assert run(["build", "."]) == 0
+    assert run(["remember", "The harbour lies in the north"]) == 0
+    assert run(["users", "add", "ann"]) == 0
+    before = _state(clone.secret.parent)
+    for name in (
+        *("monday.backup.part", "monday.backup.part-memory", "monday.backup.part-memory-journal"),
+        f".shop.metatree.{os.getpid()}.part",
+    ):
+        (clone.folder / name).symlink_to(clone.secret)
+    capfd.readouterr()
+    assert run(["export", "shop.metatree"]) == 0
+    assert run(["backup", "monday.backup"]) == 2
+    assert "is a link" in capfd.readouterr().err
+    (clone.folder / "monday.backup.part-memory-journal").unlink()
+    (clone.folder / "monday.backup.part").symlink_to(clone.secret)
+    assert run(["backup", "monday.backup"]) == 0
+    assert _state(clone.secret.parent) == before
+    # What came in the place of the memory is neither read nor written.
+    memory = clone.metatree / "memory.db"
+    memory.rename(clone.metatree / "mine.db")
+    memory.symlink_to(clone.secret.parent / "new.db")
+    assert run(["restore", "monday.backup", "--force"]) == 2
+    assert run(["backup", "tuesday.backup"]) in (0, 2)
+    memory.unlink()
+    with as_user(clone.attacker), Store.open(memory) as store:
+        Permissions(store).grant(_send_mail(), who="victim")
+    assert run(["backup", "wednesday.backup"]) == 2
+    assert "was not made by you" in capfd.readouterr().err
+    assert run(["restore", "monday.backup", "--force"]) == 0
+    assert run(["memories"]) == 0
+    assert "in the north" in capfd.readouterr().out
+    assert _state(clone.secret.parent) == before
