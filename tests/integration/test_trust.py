@@ -27,7 +27,7 @@ from metatree.permissions import Permissions
 from metatree.remembering import remember
 from metatree.store import APPLICATION_ID, Store
 from metatree.tool import Tool, tool
-from metatree.trust import sign, user_key
+from metatree.trust import _process_key, sign, user_key
 
 pytestmark = pytest.mark.integration
 COMMANDS = (
@@ -886,3 +886,53 @@ def test_backups_and_exports_write_through_no_link_and_take_no_memory_of_another
     assert run(["memories"]) == 0
     assert "in the north" in capfd.readouterr().out
     assert _state(clone.secret.parent) == before
+
+
+def test_looking_at_a_tree_that_cannot_be_written_leaves_no_file_beside_it(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A file of another user beside a log keeps its owner out; the disk may have no room for one at all."""
+    brings_memories_permissions_and_runs(clone)
+    before = _state(clone.metatree)
+    for module in ("store", "acceptance", "tree"):
+        monkeypatch.setattr(f"metatree.{module}.writable", lambda file: False)
+    monkeypatch.setattr("metatree_agents.cli.trees.writable", lambda file: False)
+    assert run(["ask", "Where is the harbour?"]) == 2
+    assert "metatree trust" in capfd.readouterr().err
+    assert run(["trust", "--yes"]) == 0
+    assert run(["memories"]) == 0
+    assert "PASSPHRASE" in capfd.readouterr().out
+    assert run(["trust", "--revoke"]) == 0
+    assert run(["memories"]) == 2
+    assert _state(clone.metatree) == before
+
+
+def test_a_user_without_a_home_can_work(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+    for name in ("METATREE_CONFIG_DIR", "METATREE_CACHE_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    _process_key.cache_clear()
+    shutil.rmtree(clone.metatree)
+    assert run(["ask", "Where is the harbour?"]) == 0
+    said = capfd.readouterr()
+    assert "in the south" in said.out
+    assert "METATREE_CONFIG_DIR" in said.err
+    assert run(["remember", "The harbour lies in the north"]) == 0
+
+
+def test_a_key_is_kept_where_files_have_one_name_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setenv("METATREE_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setattr(os, "link", link)
+    key = user_key()
+    assert (tmp_path / "config" / "trust.key").read_bytes() == key
+    assert [path.name for path in (tmp_path / "config").iterdir()] == ["trust.key"]
