@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from metatree.errors import MetatreeError, UserError
-from metatree.store import APPLICATION_ID, Store
+from metatree.store import APPLICATION_ID, Store, reading_only, writable
 from metatree.trust import (
     FACTS,
     LONGEST_VALUE,
@@ -177,7 +177,8 @@ def _is_store(file: Path) -> bool:
 
 def _reading(file: Path) -> sqlite3.Connection:
     check_files(file)
-    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
+    uri = f"{file.absolute().as_uri()}?mode=ro" if writable(file) else reading_only(file)
+    connection = sqlite3.connect(uri, uri=True, timeout=5.0)
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
     return connection

@@ -16,7 +16,7 @@ from metatree.memory_type import SourceFile, SourceRef, load_memory_type, load_s
 from metatree.node import Node, Source
 from metatree.secret_text import masked
 from metatree.source import FileState, read_source, stamp
-from metatree.sources import FILES, disk_root, inner_path, source_of
+from metatree.sources import FILES, check_place, disk_root, inner_path, source_of
 from metatree.store import Store
 from metatree.text import as_text, cut_lines, decode, lines_of
 
@@ -92,6 +92,7 @@ class Contents:
             raise UserError(f"node {node.id!r} has a source, but the tree does not know in which folder")
         if source.type not in FILES:
             inner = replace(node.source, path=inner_path(source, node.source.path))
+            check_place(source)
             text = _asked(source.type, node.id, load_source_type(source.type).content, source, inner)
             return text if shows_secrets(source) else masked(text)[0]
         if node.source.type == HISTORY:
@@ -113,11 +114,11 @@ class Contents:
         kept = self._file
         if kept is not None and kept.path == ref.path and self._steady:
             return kept
-        root = self._root(source)
         if self._files is not None:
             if kept is None or kept.path != ref.path:
                 kept = self._file = self._given(self._files, source, node_id, ref)
             return kept
+        root = self._root(source)
         if kept is None or kept.path != ref.path or not self._is_same(root, kept):
             inner = inner_path(source, ref.path)
             known = self._states.get(ref.path) or file_state(self._index, ref.path)
@@ -200,7 +201,10 @@ def _state(
 
 def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:
     """Return the file or folder on this machine that a node came from, None when there is none in the source."""
-    root, path = disk_root(source), node.path
+    try:
+        root, path = disk_root(source), node.path
+    except UserError:
+        return None
     if root is None:
         find = getattr(load_source_type(source.type), "file_of", None)
         if find is not None:

@@ -34,8 +34,7 @@ def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:
     mount = {"mount": source.mount} if source.mount else {}
     if not is_path(source):
         return {"type": source.type, "location": source.location, "options": options, **mount}
-    place = Path(source.location)
-    place = place.absolute() if source.type == "file" else place.resolve()
+    place = Path(source.location).absolute()  # not to follow what was put there since it was named
     kept = str(place)
     if folder is not None:
         folder = folder.resolve()
@@ -53,7 +52,7 @@ def sources_of(layer: Layer, folder: Path) -> list[SourceRef]:
 def source_from_record(record: dict[str, Any], folder: Path) -> SourceRef:
     """Return a source as it was kept; `folder` is where its tree is kept."""
     place = record.get("place")
-    location = record["location"] if place is None else os.path.normpath(folder.absolute() / place)
+    location = record["location"] if place is None else os.path.normpath(folder.resolve() / place)
     return SourceRef(location, record["options"], record.get("mount", ""), record["type"])
 
 
@@ -73,6 +72,27 @@ def public_location(location: str) -> str:
 def is_path(source: SourceRef) -> bool:
     """Whether a source is a file or folder of this machine; its location is then a path of the system."""
     return source.type in FILES or Path(source.location).is_absolute()
+
+
+def real_place(source: SourceRef) -> Path:
+    """Return where a source on this machine is, without links; a file that is a source by itself may be one."""
+    place = Path(source.location)
+    return place.parent.resolve() / place.name if source.type == "file" else place.resolve()
+
+
+def check_place(source: SourceRef) -> None:
+    """Refuse a source that was put in the place of the one which the tree was built from, by a link to another folder.
+
+    Sources are kept without links, so one that is met now came later: with what git brought, for example.
+
+    Raises:
+        UserError: the message says where it leads.
+    """
+    if is_path(source) and (place := real_place(source)) != Path(source.location):
+        raise UserError(
+            f"{source.location!r} leads to {str(place)!r} now, and did not when the tree was built: it is not read;"
+            " build the tree again if that is meant"
+        )
 
 
 def source_of(sources: Sequence[SourceRef], node_id: str) -> SourceRef | None:
@@ -99,9 +119,14 @@ def tree_path(source: SourceRef, inner: str) -> str:
 
 
 def disk_root(source: SourceRef) -> Path | None:
-    """Return the folder that a source's files are read from, and nothing outside of it; None when it has no files."""
+    """Return the folder that a source's files are read from, and nothing outside of it; None when it has no files.
+
+    Raises:
+        UserError: something else was put in its place; see `check_place`.
+    """
     if source.type not in FILES:
         return None
+    check_place(source)
     place = Path(source.location)
     return place.parent if source.type == "file" else place
 

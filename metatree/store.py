@@ -101,7 +101,7 @@ class Store:
         read_only = file is not None and not writable(file)
         try:
             connection = sqlite3.connect(
-                path if file is None or not read_only else _reading_only(file),
+                path if file is None or not read_only else reading_only(file),
                 uri=read_only,
                 timeout=busy_timeout_s,
                 isolation_level=None,
@@ -414,7 +414,8 @@ def _sync(path: Path) -> None:
         os.close(opened)
 
 
-def _reading_only(file: Path) -> str:
+def reading_only(file: Path) -> str:
+    """Return the URI to open a file that cannot be written, without a file beside it that would keep its owner out."""
     wal = file.with_name(file.name + "-wal")
     # Without a log there is nothing to share with a writer; SQLite would want to make one nevertheless.
     quiet = not wal.exists() or wal.stat().st_size == 0

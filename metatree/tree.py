@@ -106,7 +106,7 @@ class Tree:
         layer = Layer(store)
         plant(layer, Node(ROOT, title, description, kind="folder"))
         if source_root is not None:
-            source = SourceRef(str(Path(source_root).expanduser()))
+            source = SourceRef(str(Path(source_root).expanduser().resolve()))
             with store.transaction():
                 layer.set_fact("sources", [source_record(source, None)])
                 sign(store)

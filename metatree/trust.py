@@ -102,6 +102,11 @@ def user_key() -> bytes:
 
 @lru_cache(maxsize=1)
 def _process_key() -> bytes:
+    if config_folder() is None:
+        _log.warning(
+            "this user has no home to keep a key in, so trees that are made now are not known again: set"
+            " METATREE_CONFIG_DIR to a folder, or name theirs in METATREE_TRUST"
+        )
     return secrets.token_bytes(KEY_BYTES)
 
 

@@ -23,6 +23,7 @@ from metatree.source import digest_bytes, read_inside
 from metatree.sources import (
     FILES,
     FOLDER,
+    check_place,
     check_source,
     disk_root,
     is_path,
@@ -157,6 +158,10 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
     failed = bool(state.get("note"))
     if state.get("building") and not failed:
         return True
+    try:
+        check_place(source)
+    except UserError:
+        return True  # and reading it says why not
     if source.type not in FILES:
         try:
             kind = load_source_type(source.type)
@@ -290,6 +295,7 @@ def _is_unread(source: SourceRef, layer: Layer) -> bool:
 
 def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | None, position: int) -> None:
     state = SourceState(layer, source.mount)
+    check_place(source)
     if source.type in FILES:
         found = _scan(source, place, progress)
         FilesBuild(source, layer, found, progress, position=position, state=state).run()

@@ -11,7 +11,7 @@ from metatree.masking import masked_file
 from metatree.memory_type import SourceFile, load_memory_type
 from metatree.node import Node
 from metatree.source import read_inside
-from metatree.sources import disk_root, inner_path
+from metatree.sources import FILES, disk_root, inner_path
 from metatree.text import decode, is_binary, lines_of
 from metatree.tree import Tree
 
@@ -66,9 +66,8 @@ def text_of(tree: Tree, path: str) -> FileText:
         UserError: it is no file of the tree, or cannot be read.
     """
     source = tree.source_of(path)
-    root = None if source is None else disk_root(source)
     row = tree.index.row("SELECT reader FROM file WHERE path = ?", (path,))
-    if source is None or root is None or row is None:
+    if source is None or source.type not in FILES or row is None:
         raise UserError(f"{path!r} is no file of this tree: give the path of one")
     inner = inner_path(source, path)
     known = file_state(tree.index, path)
@@ -77,6 +76,8 @@ def text_of(tree: Tree, path: str) -> FileText:
             data = tree.files(known.digest)[:MAX_BYTES]
         else:
             raw = inner if known is None or known.raw is None else known.raw
+            root = disk_root(source)
+            assert root is not None
             data, _ = read_inside(root, raw, limit=MAX_BYTES)
     except OSError as exc:
         raise UserError(f"{path!r} cannot be read: {exc.strerror}") from exc

@@ -16,7 +16,7 @@ from metatree.history_text import commit_line, day
 from metatree.memory_type import SourceRef
 from metatree.node import Node
 from metatree.secret_text import masked
-from metatree.sources import inner_path
+from metatree.sources import check_place, inner_path
 from metatree.tool import ToolGroup, tool
 from metatree.tree import Tree
 from metatree_memory_tools.git_show import CommitText, blame_text, changes_of_text, commit_text
@@ -157,6 +157,7 @@ def _place(tree: Tree, node: Node) -> tuple[Path, SourceRef, str]:
     inner = inner_path(source, (path or ".").removesuffix(SUFFIX)) or "."
     if inner.startswith("/") or ".." in inner.split("/"):
         raise UserError(f"{inner!r} lies outside of the source")
+    check_place(source)
     return Path(source.location), source, inner
 
 

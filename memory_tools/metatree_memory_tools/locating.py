@@ -145,7 +145,7 @@ def _typed(given: Given) -> SourceRef:
             if _recognises(kind, where):
                 return replace(source, type=kind.name, location=where)
     if there:
-        return replace(source, type="file", location=str(place.absolute()))
+        return replace(source, type="file", location=str(place.parent.resolve() / place.name))
     if "://" in location:
         known = ", ".join(kind.name for kind in source_types()) or "none"
         raise UserError(
@@ -162,9 +162,8 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
     if kind in ("folder", "file"):
         if not (place.is_dir() if kind == "folder" else place.is_file()):
             raise UserError(f"{location!r} is no {kind}: give the path of one")
-        return replace(
-            source, type=kind, location=str(place.resolve() if kind == "folder" else place.absolute())
-        )
+        real = place.resolve() if kind == "folder" else place.parent.resolve() / place.name
+        return replace(source, type=kind, location=str(real))
     if kind not in plugins.names(plugins.SOURCES):
         known = ", ".join(plugins.names(plugins.SOURCES)) or "none"
         raise UserError(f"no type of sources {kind!r} is installed (installed: {known})")

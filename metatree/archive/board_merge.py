@@ -102,8 +102,8 @@ class BoardMerge(Merge):
 
 
 def _put(folder: Path, name: str, content: bytes) -> None:
-    """Write a file whole; one that is there is the same, since its name is its hash."""
-    if (folder / name).exists():
+    """Write a file whole; one that is there is the same, since its name is its hash, unless it is a link."""
+    if (folder / name).exists() and not (folder / name).is_symlink():
         return
     private_folder(folder)
     number, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)

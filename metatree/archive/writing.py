@@ -68,9 +68,10 @@ def export_memory(tree: Tree, path: str | Path, *, progress: Progress | None = N
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     _sweep(file)
     try:
+        part.unlink(missing_ok=True)  # never through a link
         with (
             _snapshot(tree) as store,
-            os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out,
+            os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out,
         ):
             with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
                 _write(tree, store, archive, done, progress)

@@ -27,7 +27,7 @@ from metatree.permissions import Permissions
 from metatree.remembering import remember
 from metatree.store import APPLICATION_ID, Store
 from metatree.tool import Tool, tool
-from metatree.trust import sign, user_key
+from metatree.trust import _process_key, sign, user_key
 
 pytestmark = pytest.mark.integration
 COMMANDS = (
@@ -811,3 +811,128 @@ def test_sources_that_another_is_said_to_have_offered_hide_none(
     assert f"starts {clone.command}" in capfd.readouterr().out
     accept(clone.metatree / "index.db")
     assert not survey(clone.metatree / "index.db").offered
+
+
+@pytest.mark.parametrize("named", ["docs", "docs/guide.md", "tree:docs"])
+def test_a_link_that_was_put_in_the_place_of_a_source_is_not_followed(
+    clone: Clone, named: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What was built is the victim's own; then git brings a link where a folder was."""
+    shutil.rmtree(clone.metatree)
+    for folder in (clone.folder / "docs", clone.folder / "src", clone.secret.parent):
+        folder.mkdir(exist_ok=True)
+        (folder / "guide.md").write_text(f"# The harbour\n\nA guide of {folder.name} to the PASSPHRASE.\n")
+    (clone.folder / "docs" / "guide.md").write_text("# The harbour\n\nA guide.\n")
+    build_tree(clone.folder / "docs").close()
+    build_tree(clone.secret.parent).close()
+    assert run(["build", named, "src"]) == 0
+    (clone.folder / "docs").rename(clone.folder / "before")
+    (clone.folder / "docs").symlink_to(clone.secret.parent)
+    capfd.readouterr()
+    for command in (["ask", "Where is the harbour in the guide of elsewhere?"], ["files", "harbour"]):
+        for options in ([], ["--no-refresh"]):
+            assert run([*command, *options]) in (0, 1)
+            said = capfd.readouterr()
+            assert "elsewhere to" not in said.out + said.err
+            assert "diary" not in said.out
+    with Tree.open(clone.folder) as tree:
+        tree.refresh()
+        notes = [str(node.attributes.get("note")) for node in tree.children()]
+        assert any("leads to" in note for note in notes)
+        for _, node in tree.walk():
+            assert "elsewhere to" not in (_content(tree, node))
+
+
+def _content(tree: Tree, node: Node) -> str:
+    try:
+        return tree.content(node)
+    except UserError:
+        return ""
+
+
+def test_backups_and_exports_write_through_no_link_and_take_no_memory_of_another(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(clone.metatree)
+    assert run(["build", "."]) == 0
+    assert run(["remember", "The harbour lies in the north"]) == 0
+    assert run(["users", "add", "ann"]) == 0
+    before = _state(clone.secret.parent)
+    for name in (
+        *("monday.backup.part", "monday.backup.part-memory", "monday.backup.part-memory-journal"),
+        f".shop.metatree.{os.getpid()}.part",
+    ):
+        (clone.folder / name).symlink_to(clone.secret)
+    capfd.readouterr()
+    assert run(["export", "shop.metatree"]) == 0
+    assert run(["backup", "monday.backup"]) == 2
+    assert "is a link" in capfd.readouterr().err
+    (clone.folder / "monday.backup.part-memory-journal").unlink()
+    (clone.folder / "monday.backup.part").symlink_to(clone.secret)
+    assert run(["backup", "monday.backup"]) == 0
+    assert _state(clone.secret.parent) == before
+    # What came in the place of the memory is neither read nor written.
+    memory = clone.metatree / "memory.db"
+    memory.rename(clone.metatree / "mine.db")
+    memory.symlink_to(clone.secret.parent / "new.db")
+    assert run(["restore", "monday.backup", "--force"]) == 2
+    assert run(["backup", "tuesday.backup"]) in (0, 2)
+    memory.unlink()
+    with as_user(clone.attacker), Store.open(memory) as store:
+        Permissions(store).grant(_send_mail(), who="victim")
+    assert run(["backup", "wednesday.backup"]) == 2
+    assert "was not made by you" in capfd.readouterr().err
+    assert run(["restore", "monday.backup", "--force"]) == 0
+    assert run(["memories"]) == 0
+    assert "in the north" in capfd.readouterr().out
+    assert _state(clone.secret.parent) == before
+
+
+def test_looking_at_a_tree_that_cannot_be_written_leaves_no_file_beside_it(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A file of another user beside a log keeps its owner out; the disk may have no room for one at all."""
+    brings_memories_permissions_and_runs(clone)
+    before = _state(clone.metatree)
+    for module in ("store", "acceptance", "tree"):
+        monkeypatch.setattr(f"metatree.{module}.writable", lambda file: False)
+    monkeypatch.setattr("metatree_agents.cli.trees.writable", lambda file: False)
+    assert run(["ask", "Where is the harbour?"]) == 2
+    assert "metatree trust" in capfd.readouterr().err
+    assert run(["trust", "--yes"]) == 0
+    assert run(["memories"]) == 0
+    assert "PASSPHRASE" in capfd.readouterr().out
+    assert run(["trust", "--revoke"]) == 0
+    assert run(["memories"]) == 2
+    assert _state(clone.metatree) == before
+
+
+def test_a_user_without_a_home_can_work(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+    for name in ("METATREE_CONFIG_DIR", "METATREE_CACHE_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    _process_key.cache_clear()
+    shutil.rmtree(clone.metatree)
+    assert run(["ask", "Where is the harbour?"]) == 0
+    said = capfd.readouterr()
+    assert "in the south" in said.out
+    assert "METATREE_CONFIG_DIR" in said.err
+    assert run(["remember", "The harbour lies in the north"]) == 0
+
+
+def test_a_key_is_kept_where_files_have_one_name_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setenv("METATREE_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setattr(os, "link", link)
+    key = user_key()
+    assert (tmp_path / "config" / "trust.key").read_bytes() == key
+    assert [path.name for path in (tmp_path / "config").iterdir()] == ["trust.key"]

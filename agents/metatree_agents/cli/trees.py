@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from errno import EACCES, EDQUOT, ENOSPC, EROFS
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from metatree.errors import UntrustedStore, UserError
 from metatree.private import private_folder
 from metatree.sources import public_location
 from metatree.storage_errors import file_error, is_mounted_read_only, unwritable
+from metatree.store import writable
 from metatree_agents.cli.exits import Cancelled
 from metatree_agents.cli.progress import build_bar
 from metatree_agents.cli.screen import counted, note, visible
@@ -51,7 +52,7 @@ def ready_tree(sources: Sequence[str] | None, tree: Path | None, *, refresh: boo
     try:
         opened = _open(place, sources)
     except UntrustedStore:
-        if tree is not None:
+        if tree is not None or not writable(place / "index.db"):
             raise
         return build(sources or ["."], tree)  # says so, and takes nothing from it
     if sources and _others(opened, sources):
@@ -134,7 +135,7 @@ def build(
             known = before.sources()
     place = place_of(sources, tree)
     for source in sources:
-        if Path(source).expanduser().resolve() in (Path.home(), Path(Path.home().anchor)):
+        if _is_whole_disk(Path(source).expanduser().resolve()):
             note(
                 f"warning: {visible(source)} is a whole home folder or disk: Ctrl-C, and name a folder, to stop"
             )
@@ -277,11 +278,19 @@ def _is_folder(sources: Sequence[str]) -> bool:
 def _refuse_whole_disk(source: Path) -> None:
     """A forgotten `cd` must not start to read a whole home folder or disk."""
     folder = source.expanduser().resolve()
-    if folder in (Path(folder.anchor), Path.home()):
+    if _is_whole_disk(folder):
         raise UserError(
             f"{str(folder)!r} is a whole {'disk' if folder == Path(folder.anchor) else 'home folder'}: "
             f"name a folder with --source, or build its tree first with `metatree build {source}`"
         )
+
+
+def _is_whole_disk(folder: Path) -> bool:
+    """Whether a folder is a disk, or the home of this user, who may have none."""
+    with suppress(RuntimeError):
+        if folder == Path.home():
+            return True
+    return folder == Path(folder.anchor)
 
 
 def _seconds(began: float) -> str:

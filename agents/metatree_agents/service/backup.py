@@ -26,10 +26,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, Final
 
-from metatree.acceptance import accept
+from metatree.acceptance import accept, survey
 from metatree.errors import BrokenStore, TransientError, UserError
 from metatree.storage_errors import is_busy, is_damage, store_error
-from metatree.store import APPLICATION_ID
+from metatree.store import APPLICATION_ID, Store
+from metatree.trust import check_files
 from metatree_agents.service.bodies import stamp
 from metatree_agents.service.database import LEAVE_LOG, Database, Transaction
 from metatree_agents.service.identity import rename
@@ -100,13 +101,15 @@ async def back_up(
 
     Raises:
         UserError: there is such a file, or none can be written there.
+        UntrustedStore: somebody else made the memory; see `metatree.trust`.
     """
     if file.exists() and not force:
         raise UserError(f"{str(file)!r} is there already: name another file, or replace it with --force")
     part = file.with_name(file.name + ".part")
     try:
+        part.unlink(missing_ok=True)  # never through a link
         # Secrets are in it.
-        with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+        with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
             with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
                 await _write(archive, database, memory, part)
             stream.flush()
@@ -132,7 +135,10 @@ async def _write(archive: zipfile.ZipFile, database: Database, memory: Path | No
     if memory is not None:
         copy = part.with_name(part.name + "-memory")
         try:
-            os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
+            Store.open(memory, create=False).close()  # not one that somebody else made
+            copy.unlink(missing_ok=True)
+            check_files(copy)
+            os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             copy_sqlite(memory, copy)
             with copy.open("rb") as stream:
                 digest, size = _copied(stream, archive, MEMORY)
@@ -252,6 +258,8 @@ async def restore(
     """
     found = verified(file)
     target = memory if found.memory_bytes is not None else None
+    if target is not None:
+        check_files(target)
     if await database.in_use():
         raise UserError(
             f"a server or another process is at work on {database.place}: stop it (`metatree serve`), then restore;"
@@ -274,6 +282,8 @@ async def restore(
     with zipfile.ZipFile(file) as archive:
         said = _manifest(archive, file)
         with _unpacked(archive, target) as unpacked:
+            if unpacked is not None and (problem := survey(unpacked).problem):
+                raise _broken(file, f"of its memory, {problem}")
             async with database.transaction() as do:
                 for table in (*TABLES, *LEFT_OUT):
                     await do.execute(f"DELETE FROM {table}")
@@ -337,6 +347,7 @@ def _unpacked(archive: zipfile.ZipFile, target: Path | None) -> Iterator[Path | 
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             part.unlink(missing_ok=True)
+            check_files(part)
             with (
                 archive.open(MEMORY) as stream,
                 os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out,

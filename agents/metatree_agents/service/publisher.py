@@ -286,11 +286,11 @@ def _packed(file: Path, page: list[str], places: dict[str, int]) -> dict[str, by
 def _read(tree: Tree, path: str, sources: Sequence[SourceRef]) -> bytes | None:
     """Return the bytes of a file of the tree's sources, None when it cannot be read."""
     source = source_of(sources, path)
-    root = None if source is None else disk_root(source)
-    if source is None or root is None:
-        return None
     known = file_state(tree.index, path)
     try:
+        root = None if source is None else disk_root(source)
+        if source is None or root is None:
+            return None
         return read_inside(root, known.raw if known and known.raw else inner_path(source, path))[0]
     except (OSError, UserError):
         return None
