@@ -158,4 +158,10 @@ def _is_same(source: SourceRef, other: SourceRef) -> bool:
 
 
 def _listed(sources: Sequence[SourceRef]) -> str:
-    return ", ".join(repr(public_location(source.location)) for source in sources)
+    return ", ".join(repr(_called(source)) for source in sources)
+
+
+def _called(source: SourceRef) -> str:
+    """Return a source as it is given: with its type where its location does not say it."""
+    plain = is_path(source) or "://" in source.location
+    return public_location(source.location) if plain else f"{source.type}:{source.location}"

@@ -114,10 +114,12 @@ def build_tree(
 def ignore_all(folder: Path) -> None:
     """Have git pass over a folder; an empty file is of a disk that was full, and a link is not followed."""
     file = folder / ".gitignore"
+    with suppress(FileNotFoundError):
+        if file.lstat().st_size:
+            return
     flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    with suppress(FileExistsError), os.fdopen(os.open(file, flags, 0o644), "w") as stream:
-        if not os.fstat(stream.fileno()).st_size:
-            stream.write("*\n")
+    with os.fdopen(os.open(file, flags, 0o644), "w") as stream:
+        stream.write("*\n")
 
 
 def place_of(sources: Sequence[SourceRef]) -> Path:

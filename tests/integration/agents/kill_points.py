@@ -15,6 +15,7 @@ from typing import Any
 
 from metatree_agents.planner import Agents, Domain, Done, TaskContext
 
+from metatree.acceptance import accept
 from metatree.store import Store
 
 
@@ -64,6 +65,7 @@ def main(folder: Path) -> None:
         place, ledger = folder / f"{point}.db", folder / f"{point}.txt"
         domain = make_domain(ledger)
         shutil.copy(begun, place)
+        accept(place)
         killed = _forked(place, domain, point)
         for _ in range(10):
             if _forked(place, domain, 0):
