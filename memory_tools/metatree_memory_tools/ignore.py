@@ -40,6 +40,7 @@ _SECRET = re.compile(
 )
 
 
+_MAX_BYTES = 1 << 20
 _SECRET_FOLDERS = frozenset([".ssh", ".aws", ".gnupg"])
 _SECRET_PLACES = frozenset(
     [("gh", "hosts.yml"), ("gh", "hosts.yaml"), (".kube", "config"), (".docker", "config.json")]
@@ -190,6 +191,9 @@ def _git_folder(top: Path, *, own: bool = False) -> Path:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8", "replace") if path.is_file() else ""
+        if not path.is_file():
+            return ""
+        with path.open("rb") as stream:
+            return stream.read(_MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
