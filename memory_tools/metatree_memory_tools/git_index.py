@@ -1,7 +1,7 @@
 """Which files git tracks, read from its index: they belong to a tree although a rule may ignore them.
 
-Source: Documentation/gitformat-index of git; versions 2 to 4, names only. An index that is split or that this does
-not understand gives no names.
+Source: Documentation/gitformat-index of git; versions 2 to 4, names only. An index that is split, larger than 256 MB
+(two million files), no regular file, or that this does not understand gives no names.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 _HEADER = 12
+_MAX_BYTES = 1 << 28
 _STAT = 40
 _EXTENDED = 0x4000
 _NAME = 0x0FFF
@@ -28,7 +29,8 @@ def tracked_below(git: Path, base: str) -> frozenset[bytes]:
     index = git / "index"
     try:
         state = index.stat()
-        if not stat.S_ISREG(state.st_mode):  # to open a pipe is to wait for a writer
+        # To open a pipe is to wait for a writer.
+        if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_BYTES:
             return frozenset()
         names = _names(index, state.st_mtime_ns, state.st_size)
     except OSError:

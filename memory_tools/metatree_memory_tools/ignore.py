@@ -45,6 +45,7 @@ _SECRET = re.compile(
 )
 
 
+_MAX_BYTES = 1 << 20
 _SECRET_FOLDERS = frozenset([".ssh", ".aws", ".gnupg"])
 _SECRET_PLACES = frozenset(
     [("gh", "hosts.yml"), ("gh", "hosts.yaml"), (".kube", "config"), (".docker", "config.json")]

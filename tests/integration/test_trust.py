@@ -936,3 +936,18 @@ def test_a_key_is_kept_where_files_have_one_name_only(
     key = user_key()
     assert (tmp_path / "config" / "trust.key").read_bytes() == key
     assert [path.name for path in (tmp_path / "config").iterdir()] == ["trust.key"]
+
+
+def test_a_repository_of_pipes_and_devices_holds_nothing_up(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    (clone.folder / ".git" / "info").mkdir(parents=True)
+    (clone.folder / ".gitignore").write_text("*.log\n")
+    (clone.folder / "b.log").write_text("b")
+    for name in ("index", "config", "HEAD", "info/exclude"):
+        os.mkfifo(clone.folder / ".git" / name)
+    for link in (None, "/dev/zero"):
+        if link is not None:
+            (clone.folder / ".git" / "index").unlink()
+            (clone.folder / ".git" / "index").symlink_to(link)
+        code = f"from metatree_memory_tools import build_tree; build_tree({str(clone.folder)!r}).close()"
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
