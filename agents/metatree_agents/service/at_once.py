@@ -40,11 +40,13 @@ SELECT $1, last_seq, $5, $2, $6, $7, $3, 'Open', 0, $8 FROM made RETURNING seq
 # no query, and the topic has to be handed back.
 CLAIM: Final = f"""
 WITH {LINE}, first AS MATERIALIZED (
-    SELECT next.id FROM ({NEXT_FREE}) next WHERE (SELECT min(ready_at) FROM topic WHERE {{ended}}) IS NULL
+    SELECT next.* FROM ({NEXT_FREE}) next WHERE (SELECT min(ready_at) FROM topic WHERE {{ended}}) IS NULL
 ), taken AS (
     UPDATE topic SET engine = $2, lease = $3, lease_until = $4, ready_at = $4, claimed_at = $1
-    WHERE topic.id = (SELECT id FROM first) RETURNING topic.id, topic.asker
-), {END_AT_ONCE}, given AS (
+    WHERE topic.id = (SELECT id FROM first) RETURNING topic.id
+), moved AS (
+    {END_AT_ONCE}
+), given AS (
     UPDATE query SET status = 'Pending', attempts = attempts + 1, engine = $2
     FROM taken, LATERAL (
         SELECT seq FROM query AS open WHERE open.topic = taken.id AND open.status || '' = 'Open'
@@ -58,28 +60,26 @@ SELECT taken.id, given.* FROM taken LEFT JOIN given ON true
 # Only for a query that is being answered, in a topic whose row is free and as the snapshot has it (`xmin` is the
 # transaction that wrote a row): so what else is open or being answered there, which the snapshot says, is still so, and
 # nobody changes it before the end, for which the topic's row is needed. The time is read before the
-# statement is sent, so those of two answers that come at the same moment may be the other way round.
-ANSWER: Final = f"""
+# statement is sent, so those of two answers that come at the same moment may be the other way round. Not for a topic
+# in which more is open, which its asker has to stand in the line for.
+ANSWER: Final = """
 WITH held AS MATERIALIZED (
     SELECT id FROM topic WHERE id = $1 AND xmin = (SELECT xmin FROM topic WHERE id = $1)
     FOR NO KEY UPDATE SKIP LOCKED
+), others AS MATERIALIZED (
+    SELECT count(*) FILTER (WHERE status = 'Pending') > 0 AS pending,
+        count(*) FILTER (WHERE status = 'Open') > 0 AS open
+    FROM query WHERE topic = $1 AND seq <> $2 AND status || '' IN ('Open', 'Pending')
 ), done AS (
     UPDATE query SET status = 'Done', answer = $4, think = $5, sources = $6, engine = $7, answered_at = $8
-    FROM held WHERE query.topic = $1 AND query.seq = $2 AND query.text = $3 AND query.status || '' = 'Pending'
-    RETURNING query.topic
-), others AS (
-    SELECT count(*) FILTER (WHERE status = 'Pending') > 0 AS pending, min(at) FILTER (WHERE status = 'Open') AS open_at,
-        (array_agg(asked_by ORDER BY at, seq) FILTER (WHERE status = 'Open'))[1] AS open_of
-    FROM query WHERE topic = $1 AND seq <> $2 AND status || '' IN ('Open', 'Pending')
-), freed AS (UPDATE topic SET
+    FROM held, others WHERE query.topic = $1 AND query.seq = $2 AND query.text = $3 AND query.status || '' = 'Pending'
+        AND (others.pending OR NOT others.open)
+    RETURNING query.topic, others.pending
+)
+UPDATE topic SET
     engine = CASE WHEN pending THEN engine END,
     lease = CASE WHEN pending THEN lease END,
     lease_until = CASE WHEN pending THEN $9 END,
-    ready_at = CASE WHEN pending THEN $9 ELSE open_at END,
-    asker = CASE WHEN pending THEN asker ELSE coalesce(open_of, asker) END
-FROM done, others WHERE topic.id = done.topic RETURNING asker, topic.lease, ready_at
-), joined AS (
-    {JOIN.format(topic="freed WHERE true")}
-)
-SELECT 1 FROM freed
+    ready_at = CASE WHEN pending THEN $9 END
+FROM done WHERE topic.id = done.topic
 """

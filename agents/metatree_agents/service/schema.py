@@ -195,8 +195,8 @@ CREATE INDEX topic_until ON topic(ready_at) WHERE engine IS NOT NULL;
 
 -- The line of those who have a topic that can be claimed; who had a turn goes to its end. `asked` counts what they
 -- opened.
-CREATE TABLE turn(asker TEXT PRIMARY KEY, number BIGINT NOT NULL, asked BIGINT NOT NULL);
-CREATE INDEX turn_number ON turn(number, asker);
+CREATE TABLE turn(asker TEXT PRIMARY KEY, number BIGINT, asked BIGINT NOT NULL);
+CREATE INDEX turn_number ON turn(number, asker) WHERE number IS NOT NULL;
 INSERT INTO turn(asker, number, asked) SELECT asker, 1, 1 FROM topic
     WHERE lease IS NULL AND ready_at IS NOT NULL GROUP BY asker;
 """

@@ -9,9 +9,9 @@ A claim so looks at no more than `FIRST_IN_LINE` askers, however many there are 
 look at all of them (a loose index scan: 190 ms with 10,000); one order of all topics (start-time fair queueing, Goyal
 1996: gives who keeps engines busy for long as much as who does not).
 
-A place in the line is given up only by who knows that nothing of its asker is open. Transactions that run at the same
-time on PostgreSQL may not see what the others open, so whoever opens a topic writes the asker's row (`asked`), and
-whoever deletes it has locked it before looking, or compares `asked`.
+A place in the line (`number`) is given up only by who knows that nothing of its asker is open. Transactions that run at
+the same time on PostgreSQL may not see what the others open, so whoever opens a topic writes the asker's row (`asked`),
+and whoever gives up the place has locked the row before looking, or compares `asked`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ _SINCE: Final = f"(SELECT min(ready_at) FROM topic WHERE {OPEN} AND topic.asker 
 _HELD: Final = "(SELECT count(*) FROM topic WHERE engine IS NOT NULL AND topic.asker = first.asker)"
 LINE: Final = f"""
 line AS MATERIALIZED (
-    SELECT first.asker FROM (
-        SELECT asker, number FROM turn WHERE {_SINCE} IS NOT NULL ORDER BY number, asker LIMIT {FIRST_IN_LINE}
+    SELECT first.asker, first.asked FROM (
+        SELECT asker, asked, number FROM turn WHERE number IS NOT NULL AND {_SINCE} IS NOT NULL
+        ORDER BY number, asker LIMIT {FIRST_IN_LINE}
     ) AS first ORDER BY {_HELD}, number, asker
 )
 """
@@ -45,15 +46,15 @@ _OLDEST: Final = f"SELECT id, asker FROM topic WHERE {OPEN} AND asker = %s ORDER
 NEXT: Final = f"WITH {LINE} {_OLDEST % '(SELECT asker FROM line LIMIT 1)'}"
 """The topic whose turn it is."""
 NEXT_FREE: Final = (
-    "SELECT free.id, free.asker FROM line, LATERAL"
+    "SELECT free.id, free.asker, line.asked FROM line, LATERAL"
     f" ({_OLDEST % 'line.asker'} FOR NO KEY UPDATE SKIP LOCKED) AS free LIMIT 1"
 )
 """The same on PostgreSQL, after `LINE`, passing over topics whose rows others have taken."""
 
-_LAST: Final = "(SELECT coalesce(max(number), 0) + 1 FROM turn)"
+_LAST: Final = "(SELECT coalesce(max(number), 0) + 1 FROM turn WHERE number IS NOT NULL)"
 JOIN: Final = f"""
 INSERT INTO turn(asker, number, asked) SELECT asker, {_LAST}, 1 FROM {{topic}} AND {OPEN}
-ON CONFLICT(asker) DO UPDATE SET asked = turn.asked + 1
+ON CONFLICT(asker) DO UPDATE SET asked = turn.asked + 1, number = coalesce(turn.number, excluded.number)
 """
 """Let the asker of a topic stand in the line, if it can be claimed."""
 OPENED: Final = (
@@ -102,18 +103,12 @@ async def leave(do: Transaction, asker: str) -> None:
 
 
 async def _leave(do: Transaction, asker: str) -> None:
-    await do.execute(f"DELETE FROM turn WHERE asker = ? AND {_SINCE} IS NULL", asker)
+    await do.execute(f"UPDATE turn SET number = NULL WHERE asker = ? AND {_SINCE} IS NULL", asker)
 
 
 END_AT_ONCE: Final = f"""
-more AS (
-    SELECT taken.asker, seen.asked, (
-        SELECT min(ready_at) FROM topic WHERE {OPEN} AND topic.asker = taken.asker AND topic.id <> taken.id
-    ) IS NOT NULL AS is_open FROM taken JOIN turn AS seen ON seen.asker = taken.asker
-), moved AS (
-    UPDATE turn SET number = {_LAST} FROM more WHERE turn.asker = more.asker AND more.is_open
-), left_line AS (
-    DELETE FROM turn USING more WHERE turn.asker = more.asker AND turn.asked = more.asked AND NOT more.is_open
-)
+UPDATE turn SET number = CASE WHEN turn.asked <> first.asked OR (
+    SELECT min(ready_at) FROM topic WHERE {OPEN} AND topic.asker = first.asker AND topic.id <> first.id
+) IS NOT NULL THEN {_LAST} END FROM first WHERE turn.asker = first.asker
 """
-"""What `end_turn` does, in the statement of PostgreSQL that has `taken` a topic."""
+"""What `end_turn` does, in the statement of PostgreSQL whose `first` has the topic that it takes."""

@@ -36,9 +36,11 @@ class QueueMachine(RuleBasedStateMachine):
         self.tries: dict[tuple[str, int], int] = {}
         self.askers: dict[tuple[str, int], str] = {}
         self.line: list[str] = []
-        """Who has something that can be claimed, the first first."""
+        """Who has something that can be claimed, the first first; who has nothing any more since others answered late
+        keeps the place."""
         self.ready: dict[str, tuple[float, str, str]] = {}
         """topic -> (its time, topic, its asker), while it can be claimed."""
+        self.last_asker: dict[str, str] = {}
         self.worked_for: dict[str, str] = {}
         """topic -> for whom it was claimed, while an engine has it."""
         self.held: dict[str, tuple[str, float]] = {}
@@ -111,27 +113,22 @@ class QueueMachine(RuleBasedStateMachine):
         """Let the asker of the oldest open query of a topic stand in the line, if no engine has the topic."""
         left = [query for query in self.thread(topic) if query.status == "Open"]
         left = [query for query in left if self.tries.get((topic, query.seq), 0) < ATTEMPTS]
-        if not left:
-            self.closed(topic)
-        elif topic not in self.held:
+        if left and topic not in self.held and topic not in self.ready:
             oldest = min(left, key=lambda query: (query.at, query.seq))
             asker = self.askers[topic, oldest.seq]
             self.ready[topic] = oldest.at, topic, asker
+            self.last_asker[topic] = asker
             if asker not in self.line:
                 self.line.append(asker)
 
-    def closed(self, topic: str) -> None:
-        """Take a topic with nothing open out, and its asker out of the line if that was all."""
-        _, _, asker = self.ready.pop(topic, (0.0, "", ""))
-        if asker and all(each[2] != asker for each in self.ready.values()):
-            self.line.remove(asker)
-
     def next_turn(self) -> tuple[str, str] | None:
         """Take the next turn; return whose it is, and with which topic."""
-        if not self.line:
+        have = {each[2] for each in self.ready.values()}
+        line = [asker for asker in self.line if asker in have]
+        if not line:
             return None
         at_work = list(self.worked_for.values())
-        asker = min(self.line, key=lambda each: (at_work.count(each), self.line.index(each)))
+        asker = min(line, key=lambda each: (at_work.count(each), line.index(each)))
         _, topic, _ = min(each for each in self.ready.values() if each[2] == asker)
         del self.ready[topic]
         self.line.remove(asker)
@@ -221,7 +218,10 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.do(self.queue.remove(topic, OWNERS[topic])) is (topic in self.texts)
         for of_topic in (self.texts, self.held, self.worked_for, self.waiting):
             of_topic.pop(topic, None)
-        self.closed(topic)
+        self.ready.pop(topic, None)
+        asker = self.last_asker.pop(topic, "")
+        if asker in self.line and all(each[2] != asker for each in self.ready.values()):
+            self.line.remove(asker)
         for of_query in (self.answers, self.tries, self.askers):
             for key in [key for key in of_query if key[0] == topic]:
                 del of_query[key]
@@ -263,6 +263,7 @@ class QueueMachine(RuleBasedStateMachine):
         else:
             self.held.pop(topic, None)
             self.worked_for.pop(topic, None)
+            self.ready.pop(topic, None)  # what was handed back may be answered late
             self.opened(topic)
 
 
