@@ -15,13 +15,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import httpx2
-from metatree_agents.service.app import create_app
-from metatree_agents.service.client import ServiceClient
-from metatree_agents.service.copies import TreeCopy
-from metatree_agents.service.database import SqliteDatabase
-from metatree_agents.service.publisher import Published
-from metatree_agents.service.trees import Trees
-from metatree_agents.service.users import Users
+from metatree_agents.service._app import create_app
+from metatree_agents.service.accounts.users import Users
+from metatree_agents.service.database.database import SqliteDatabase
+from metatree_agents.service.engine.client import ServiceClient
+from metatree_agents.service.replication.copies import TreeCopy
+from metatree_agents.service.replication.publisher import Published
+from metatree_agents.service.replication.trees import Trees
 from metatree_memory_tools import build_tree
 
 PACKAGES = ("networkx", "mypy")

@@ -18,13 +18,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from metatree_memory_tools import build_tree
+from metatree_memory_tools.build.history_nodes import SUFFIX
 from metatree_memory_tools.conversations import ConversationLog, Turn
-from metatree_memory_tools.git_log import history_stale, read_history
-from metatree_memory_tools.history_nodes import SUFFIX
+from metatree_memory_tools.git.log import history_stale, read_history
 
-from metatree.history import history_state
-from metatree.store import Store
-from metatree.tree import Tree
+from metatree.storage.store import Store
+from metatree.trees.history import history_state
+from metatree.trees.tree import Tree
 
 TURNS = 10_000
 SENTENCE = (

@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 
 import aiohttp
 from metatree_routers import LLMRouter, describe_tree, text_evidence
-from metatree_routers.disk_cache import MemoryCache
-from metatree_routers.llm.tokens import counter_for
+from metatree_routers.llm._tokens import counter_for
+from metatree_routers.wrappers.disk_cache import MemoryCache
 
 from metatree import Node, Option, RouteRequest, Tree, asearch, search
-from metatree.testing_server import ModelRequest, ModelServer
+from metatree.testing._model_server import ModelRequest, ModelServer
 
 BRANCHING = 10
 _WORDS = (

@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import Any
 
 from metatree_agents.planner import Agents, Domain, plan
-from metatree_agents.planner.facts import Facts
-from metatree_agents.planner.machine import MACHINE
-from metatree_agents.planner.network import TOP, Intent
+from metatree_agents.planner.agents._machine import MACHINE
+from metatree_agents.planner.domain.facts import Facts
+from metatree_agents.planner.domain.network import TOP, Intent
 
-from metatree.kernel import Record
-from metatree.kernel.sqlite_journal import SqliteJournal
-from metatree.store import Store
+from metatree.durable import Record
+from metatree.durable.sqlite_journal import SqliteJournal
+from metatree.storage.store import Store
 
 LEASE_S = 2.0
 

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from metatree_agents.service.keys import Keys
+from metatree_agents.service.accounts.keys import Keys
 
 from benchmarks.service.caller import SECRETS, Caller
 from benchmarks.service.costs import claim_and_answer, right

@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import Path
 
 from metatree import Answer, Limits, Node, Reading, ReadRequest, RouteDecision, RouteRequest, Tree, search
-from metatree.kernel import MemoryJournal
+from metatree.durable import MemoryJournal
 
 SEARCHES = 300
 

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from metatree import Limits, Node, Reading, ReadRequest, RouteDecision, RouteRequest, Tree, search
-from metatree.kernel import Attempt, Effect, Journal, MemoryJournal, Policy, Runner, first_record, fold
-from metatree.kernel.sqlite_journal import SqliteJournal
-from metatree.searching.machine import SearchMachine
-from metatree.searching.session import limits_json
-from metatree.store import Store
-from metatree.testing import FunctionRouter
+from metatree.durable import Attempt, Effect, Journal, MemoryJournal, Policy, Runner, first_record, fold
+from metatree.durable.sqlite_journal import SqliteJournal
+from metatree.searches._machine import SearchMachine
+from metatree.searches._run import limits_json
+from metatree.storage.store import Store
+from metatree.testing.parts import FunctionRouter
 
 BRANCHING = 10
 NO_LIMITS = Limits(router_calls=None, reads=None, model_calls=None)

@@ -456,7 +456,7 @@ def measured(job: str, engine: str, size: int) -> dict[str, float] | str:
 def restored_s(count: int) -> float:
     """Return the CPU seconds that a kept working memory takes to come back, with the tokens of a production."""
     from metatree.rules import open_memory
-    from metatree.store import Store
+    from metatree.storage.store import Store
 
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "facts.db") as store:
         open_memory(store).add_all((f"a{n}", "species", f"s{n % 20}") for n in range(count))

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import typer
-from metatree_agents.cli import exits, memory_shapes, planner_shapes, service_shapes, shapes
-from metatree_agents.cli.app import app
+from metatree_agents.cli import _exit_codes as exit_codes
+from metatree_agents.cli._main import app
+from metatree_agents.cli.schemas import memory, planner, search, service
 
 HERE = Path(__file__).parent
 NAMES: Mapping[Any, str] = {
@@ -26,38 +27,38 @@ NAMES: Mapping[Any, str] = {
     type(None): "null",
 }
 SHAPES: tuple[type, ...] = (
-    shapes.AskShape,
-    shapes.FindShape,
-    shapes.FilesShape,
-    shapes.BuildShape,
-    shapes.NodeShape,
-    shapes.OmittedShape,
-    shapes.TraceShape,
-    shapes.RunsShape,
-    shapes.QuestionsShape,
-    memory_shapes.RememberShape,
-    memory_shapes.MemoriesShape,
-    memory_shapes.FlagsShape,
-    memory_shapes.ForgetShape,
-    memory_shapes.ExportShape,
-    memory_shapes.ImportShape,
-    shapes.PluginsShape,
-    shapes.PermissionsShape,
-    shapes.DoctorShape,
-    shapes.TrustShape,
-    service_shapes.UserAddedShape,
-    service_shapes.UserLoginShape,
-    service_shapes.UsersShape,
-    service_shapes.KeyAddedShape,
-    service_shapes.KeysShape,
-    service_shapes.ServiceShape,
-    service_shapes.BackupShape,
-    shapes.RulesShape,
-    planner_shapes.PlanShape,
-    planner_shapes.AgentShape,
-    planner_shapes.AgentsShape,
-    planner_shapes.ExplainShape,
-    shapes.UsageShape,
+    search.AskShape,
+    search.FindShape,
+    search.FilesShape,
+    search.BuildShape,
+    search.NodeShape,
+    search.OmittedShape,
+    search.TraceShape,
+    search.RunsShape,
+    search.QuestionsShape,
+    memory.RememberShape,
+    memory.MemoriesShape,
+    memory.FlagsShape,
+    memory.ForgetShape,
+    memory.ExportShape,
+    memory.ImportShape,
+    search.PluginsShape,
+    search.PermissionsShape,
+    search.DoctorShape,
+    search.TrustShape,
+    service.UserAddedShape,
+    service.UserLoginShape,
+    service.UsersShape,
+    service.KeyAddedShape,
+    service.KeysShape,
+    service.ServiceShape,
+    service.BackupShape,
+    search.RulesShape,
+    planner.PlanShape,
+    planner.AgentShape,
+    planner.AgentsShape,
+    planner.ExplainShape,
+    search.UsageShape,
 )
 
 
@@ -77,13 +78,14 @@ def cli_page() -> str:
             "",
             "| exit code | meaning |",
             "|---|---|",
-            f"| {exits.FOUND} | found; when only some of several questions are answered, the others are listed as still"
-            " open (`open_questions` in JSON) |",
-            f"| {exits.NOTHING} | nothing found |",
-            f"| {exits.WRONG_USE} | wrong use: one line on standard error says what to do |",
-            f"| {exits.LIMIT} | a limit was reached; what was found so far is printed, `metatree resume` goes on |",
-            f"| {exits.WAITING} | waiting for a person; `metatree answer` answers, and the run goes on |",
-            f"| {exits.FAILED} | failed or cancelled (Ctrl-C); what was found and paid for is kept |",
+            f"| {exit_codes.FOUND} | found; when only some of several questions are answered, the others are listed as"
+            " still open (`open_questions` in JSON) |",
+            f"| {exit_codes.NOTHING} | nothing found |",
+            f"| {exit_codes.WRONG_USE} | wrong use: one line on standard error says what to do |",
+            f"| {exit_codes.LIMIT} | a limit was reached; what was found so far is printed, `metatree resume` goes on"
+            " |",
+            f"| {exit_codes.WAITING} | waiting for a person; `metatree answer` answers, and the run goes on |",
+            f"| {exit_codes.FAILED} | failed or cancelled (Ctrl-C); what was found and paid for is kept |",
             "",
             "JSON is printed when a search was made, whatever its end; with exit code 2, and when something failed,",
             "standard output is empty. Its shapes are in [json.md](json.md).",

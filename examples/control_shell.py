@@ -14,11 +14,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from metatree_agents.knowledge import ModelAnswerer, RequestSplitter, TreeSearcher, suite_named
+from metatree_agents.rules.sources import ModelAnswerer, RequestSplitter, TreeSearcher, suite_named
 
 from metatree import Node, Tree
 from metatree.rules import ControlShell, Firing, First, KnowledgeSource, ShellReport, StopWhen
-from metatree.rules.control import closing_lines, narrated
+from metatree.rules.shell.control import closing_lines, narrated
 
 HANDBOOK = {
     "Sessions": "A session ends after 30 minutes without a request. Its token is renewed with every request.",

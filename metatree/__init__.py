@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from metatree.errors import MetatreeError, UserError
-from metatree.fallback import FallbackRequest, FallbackResult, ask_person
 from metatree.node import Node, Source
 from metatree.protocols import (
     Answer,
@@ -27,13 +26,14 @@ from metatree.protocols import (
     ToolSpec,
 )
 from metatree.result import Limits, NodeRef, QuestionAnswer, Quote, SearchResult, TraceEntry, Usage
-from metatree.tool import Tool, ToolGroup, tool
-from metatree.tree import Tree
+from metatree.searches.fallback import FallbackRequest, FallbackResult, ask_person
+from metatree.tools.tool import Tool, ToolGroup, tool
+from metatree.trees.tree import Tree
 
 if TYPE_CHECKING:
     from metatree.blackboard import Blackboard
-    from metatree.remembering import forget, memories, remember
-    from metatree.searching.api import aresume, asearch, astream, cancel, load_run, resume, runs, search
+    from metatree.notes.notes import forget, memories, remember
+    from metatree.searches.api import aresume, asearch, astream, cancel, load_run, resume, runs, search
     from metatree.settings import Settings
 
 __all__ = [
@@ -89,8 +89,8 @@ __all__ = [
     "tool",
 ]
 
-_REMEMBERING = "metatree.remembering"
-_SEARCHING = "metatree.searching.api"
+_REMEMBERING = "metatree.notes.notes"
+_SEARCHING = "metatree.searches.api"
 _LATER = {
     "Blackboard": "metatree.blackboard",
     "Settings": "metatree.settings",

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from metatree import plugins
 from metatree.errors import UserError
-from metatree.tool import Tool, ToolGroup
+from metatree.tools.tool import Tool, ToolGroup
 
 GROUPS: Final = (
     plugins.MEMORY_TYPES,

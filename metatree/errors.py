@@ -74,7 +74,7 @@ class BrokenStore(UserError):
 
 
 class UntrustedStore(UserError):
-    """A store was made by somebody else, or elsewhere, and was not accepted; see `metatree.trust`."""
+    """A store was made by somebody else, or elsewhere, and was not accepted; see `metatree.storage.trust`."""
 
     path: str
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
-from metatree.calls import Calls
-from metatree.kernel import Journal
-from metatree.kernel.postgres_journal import LEASE_S, PostgresJournal
-from metatree.postgres_calls import PostgresCalls
+from metatree.durable import Journal
+from metatree.durable.postgres_journal import LEASE_S, PostgresJournal
+from metatree.tools.call_log import Calls
+from metatree.tools.postgres_call_log import PostgresCalls
 
 if TYPE_CHECKING:
-    from metatree.store import Store
+    from metatree.storage.store import Store
 
 SPACE: Final = "metatree_runs"
 PATIENCE_S: Final = 30.0
@@ -72,7 +72,7 @@ class Shared:
     @cached_property
     def boards(self) -> Store:
         """The store of the blackboards."""
-        from metatree.postgres_store import PostgresStore
+        from metatree.storage.postgres_store import PostgresStore
 
         return PostgresStore(self._address, space=self._space, patience_s=PATIENCE_S)
 

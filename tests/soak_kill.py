@@ -38,12 +38,12 @@ from metatree import (
     search,
     tool,
 )
+from metatree.durable import Attempt, Effect, Handler, Runner
+from metatree.durable.sqlite_journal import SqliteJournal
 from metatree.errors import UnknownRun, UserError
-from metatree.kernel import Attempt, Effect, Handler, Runner
-from metatree.kernel.sqlite_journal import SqliteJournal
-from metatree.searching import session
-from metatree.store import Store
-from metatree.testing import PlainComposer, PlainDescriber, tree_of
+from metatree.searches import _run as run
+from metatree.storage.store import Store
+from metatree.testing.parts import PlainComposer, PlainDescriber, tree_of
 
 RUN = "r"
 QUESTIONS = ["What is alpha?", "What is bravo?", "What is charlie?"]
@@ -68,7 +68,7 @@ def count_effects(log: int) -> None:
             wrapped = {kind: counted(kind, handler, log) for kind, handler in handlers.items()}
             super().__init__(*args, handlers=wrapped, **options)
 
-    vars(session)["Runner"] = Counting
+    vars(run)["Runner"] = Counting
 
 
 async def nap() -> None:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from metatree_agents.code import Definition, FileToEdit, files_to_edit
-    from metatree_agents.functions import FunctionTool, function_tools
+    from metatree_agents.tools.functions import FunctionTool, function_tools
 
 __all__ = ["Definition", "FileToEdit", "FunctionTool", "files_to_edit", "function_tools"]
 
 _MODULES = {
     "Definition": "metatree_agents.code",
     "FileToEdit": "metatree_agents.code",
-    "FunctionTool": "metatree_agents.functions",
+    "FunctionTool": "metatree_agents.tools.functions",
     "files_to_edit": "metatree_agents.code",
-    "function_tools": "metatree_agents.functions",
+    "function_tools": "metatree_agents.tools.functions",
 }
 
 

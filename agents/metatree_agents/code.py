@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metatree.errors import UserError
-from metatree.sources import inner_path
+from metatree.trees.sources import inner_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,7 +97,7 @@ def locate(
 ) -> tuple[list[FileToEdit], SearchResult]:
     """List the files to edit as `files_to_edit` does, with the search that found them: its trace and its cost."""
     from metatree import Tree, search
-    from metatree.searching.parts import find_evidence
+    from metatree.searches.parts import find_evidence
 
     if not isinstance(tree, Tree):
         raise UserError(f"tree={tree!r}: give a Tree, from Tree.open(path) or build_tree(path)")
@@ -129,7 +129,7 @@ def relocate(
 ) -> tuple[list[FileToEdit], SearchResult]:
     """Go on with a run that `locate` began on a tree, and list the files as it does."""
     from metatree import resume, runs
-    from metatree.searching.parts import find_evidence
+    from metatree.searches.parts import find_evidence
 
     evidence = find_evidence(tree, required=True)
     scored_by = _scored_by(evidence, tree, router)

@@ -77,7 +77,7 @@ def entries(made: MadeTree, stub: Stub, folder: Path) -> Iterator[Entry]:
 
 def with_text(tree: Tree, stub: Stub) -> System:
     """Return metatree with its text index for evidence; it is built here, not in the first search."""
-    from metatree_routers.evidence import text_evidence
+    from metatree_routers.evidence.evidence import text_evidence
 
     evidence = text_evidence(tree)
     evidence.refresh()

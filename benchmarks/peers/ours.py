@@ -9,7 +9,7 @@ from benchmarks.peers.made_tree import Code, MadeTree, written
 from benchmarks.peers.prompts import StubReader, StubRouter, decide, read
 from benchmarks.peers.stub import Stub
 from metatree import Evidence, Node, Option, ReadRequest, RouteRequest, Tree, search
-from metatree.testing import PlainComposer, PlainDescriber, ScriptedToolCaller
+from metatree.testing.parts import PlainComposer, PlainDescriber, ScriptedToolCaller
 
 
 def make_tree(made: MadeTree, path: Path | None) -> Tree:

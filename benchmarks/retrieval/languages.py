@@ -44,7 +44,7 @@ REPOSITORIES = {
 }
 """Suffixes of the source of each; the last is the one in Python, for comparison."""
 
-# Said apart from `metatree_routers.roles`, so that a fault there is seen here.
+# Said apart from `metatree_routers.index.roles`, so that a fault there is seen here.
 _TEST = re.compile(
     r"(^|/)(tests?|testing|__tests__|specs?|testdata|fixtures|e2e|cypress|features|test-[^/]*|[^/]*-tests?)/"
     r"|[._-](test|spec|tests)\.[a-z]+$|(^|/)test[_-][^/]*$|Tests?\.(java|php)$|(^|/)test\.[a-z]+$",

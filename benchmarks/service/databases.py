@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from metatree_agents.service.database import Database, SqliteDatabase
-from metatree_agents.service.postgres import PostgresDatabase
-from metatree_agents.service.postgres_address import address_of
+from metatree_agents.service.database.database import Database, SqliteDatabase
+from metatree_agents.service.database.postgres import PostgresDatabase
+from metatree_agents.service.database.postgres_address import address_of
 
 from tests.real.postgres import PLACES, serving
 

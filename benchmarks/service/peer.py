@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from metatree_agents.service.queue import Queue
+from metatree_agents.service.queue.queue import Queue
 
 from benchmarks.service.caller import Caller
 from benchmarks.service.costs import add, claim_and_answer

@@ -10,12 +10,12 @@ import resource
 import sys
 
 from fastapi import FastAPI, Request
-from metatree_agents.service.app import create_app
-from metatree_agents.service.calls import caller, parameters_of
-from metatree_agents.service.limits import Rates
+from metatree_agents.service._app import create_app
+from metatree_agents.service.accounts.limits import Rates
+from metatree_agents.service.accounts.users import Users
+from metatree_agents.service.http.calls import caller, parameters_of
 from metatree_agents.service.serving import listen, server_of
-from metatree_agents.service.state import Service, Settings
-from metatree_agents.service.users import Users
+from metatree_agents.service.settings import Service, Settings
 
 from benchmarks.service.caller import SECRETS
 from benchmarks.service.databases import opened

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from metatree import Node, Source, Tree, UserError, tool
-from metatree.memory_type import Progress, SourceRef
+from metatree.trees.source_types import Progress, SourceRef
 
 
 @tool(kind="exploratory", kinds=["mailbox", "thread"], reuse="run")

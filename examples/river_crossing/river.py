@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from metatree.rules import ControlShell, Firing, KnowledgeSource, OverridingSelfTransition, ShellReport
-from metatree.rules.control import closing_lines, narrated
+from metatree.rules.shell.control import closing_lines, narrated
 
 FACTS = """
 (animal a1 -) (a1 species rabbit) (a1 gender male)
@@ -150,7 +150,7 @@ def expert_of_choice() -> Expert:
     """Return the model that METATREE_MODEL names, or the table."""
     if not os.environ.get("METATREE_MODEL"):
         return TableExpert()
-    from metatree_agents.knowledge import ModelExpert
+    from metatree_agents.rules.sources import ModelExpert
 
     return ModelExpert(
         "openai"

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from metatree_memory_tools.build import build_tree
+from metatree_memory_tools.build.build import build_tree
 
 __all__ = ["build_tree"]

@@ -11,7 +11,7 @@ from typing import Any
 from metatree.errors import BadModelAnswer, MissingExtra
 from metatree.node import Node
 from metatree.protocols import ToolSpec
-from metatree.tool import Tool
+from metatree.tools.tool import Tool
 
 MAX_SCHEMA_CHARS = 50_000
 """A longer schema is replaced by one that takes any object: the server checks its arguments itself."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypedDict, Unpack
 
-from metatree.blackboard.finding import Triple, all_triples, find
-from metatree.blackboard.images import Images
-from metatree.blackboard.item import SECTIONS, Item, as_dict, encoded, estimate
-from metatree.blackboard.rows import Draft, Filter, Rows
+from metatree.blackboard._find import Triple, all_triples, find
+from metatree.blackboard._images import Images
+from metatree.blackboard._item import SECTIONS, Item, as_dict, encoded, estimate
+from metatree.blackboard._rows import Draft, Filter, Rows
 from metatree.errors import BadItem, Conflict, UnknownItem, UserError
 from metatree.settings import Settings
-from metatree.store import Store
+from metatree.storage.store import Store
 
 _ANY: Final[Any] = object()
 _LARGEST: Final = 2**63 - 1

@@ -8,15 +8,17 @@ last committed. `ControlShell` fires knowledge sources by them: a `Schedule` say
 resolver picks one, and each firing is an effect of a durable machine.
 """
 
-from metatree.rules.board import BoardBridge
-from metatree.rules.conditions import Production
-from metatree.rules.control import ControlShell, ShellLimits, ShellReport
-from metatree.rules.explain import Explanation, why_not
-from metatree.rules.kept import open_memory
-from metatree.rules.knowledge import Firing, KnowledgeSource, commit_all, commit_one
-from metatree.rules.memory import Change, RulesDoNotRest, WorkingMemory
-from metatree.rules.program import Program
-from metatree.rules.resolvers import (
+from metatree.rules._stored_memory import open_memory
+from metatree.rules._working_memory import Change, RulesDoNotRest, WorkingMemory
+from metatree.rules.language.conditions import Production
+from metatree.rules.language.text import RuleSyntaxError, parse_facts, parse_productions
+from metatree.rules.matcher.explain import Explanation, why_not
+from metatree.rules.matcher.tokens import Agenda, Token
+from metatree.rules.shell.control import ControlShell, ShellLimits, ShellReport
+from metatree.rules.shell.knowledge import Firing, KnowledgeSource, commit_all, commit_one
+from metatree.rules.shell.on_blackboard import BoardBridge
+from metatree.rules.shell.program import Program
+from metatree.rules.shell.resolvers import (
     STOP,
     AskRouter,
     First,
@@ -28,9 +30,7 @@ from metatree.rules.resolvers import (
     StopWhen,
     Trivial,
 )
-from metatree.rules.schedule import Schedule, ScheduleError
-from metatree.rules.text import RuleSyntaxError, parse_facts, parse_productions
-from metatree.rules.tokens import Agenda, Token
+from metatree.rules.shell.schedule import Schedule, ScheduleError
 
 __all__ = [
     "STOP",

@@ -10,45 +10,45 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from metatree.testing import ScriptedRouter
-    from metatree_routers.cached import CachedRouter
-    from metatree_routers.composer import EmbeddedComposer
-    from metatree_routers.describer import EmbeddedDescriber
-    from metatree_routers.embedded import embedded_suite
-    from metatree_routers.evidence import TextEvidence, text_evidence
-    from metatree_routers.fallback import FallbackRouter
-    from metatree_routers.files import FileEvidence, FoundDefinition, FoundFile, rank_files
+    from metatree.testing.parts import ScriptedRouter
+    from metatree_routers.embedded.composer import EmbeddedComposer
+    from metatree_routers.embedded.describer import EmbeddedDescriber
+    from metatree_routers.embedded.reader import EmbeddedReader
+    from metatree_routers.embedded.router import EmbeddedRouter
+    from metatree_routers.embedded.suite import embedded_suite
+    from metatree_routers.embedded.tool_caller import EmbeddedToolCaller
+    from metatree_routers.evidence.evidence import TextEvidence, text_evidence
+    from metatree_routers.evidence.report import FileEvidence, FoundDefinition, FoundFile, rank_files
     from metatree_routers.human import HumanRouter
-    from metatree_routers.limited import LimitedRouter
-    from metatree_routers.llm.descriptions import describe_tree
+    from metatree_routers.llm.describe_tree import describe_tree
     from metatree_routers.llm.router import LLMRouter
-    from metatree_routers.reader import EmbeddedReader
-    from metatree_routers.recorded import RecordedRouter, ReplayedRouter
-    from metatree_routers.router import EmbeddedRouter
-    from metatree_routers.tool_caller import EmbeddedToolCaller
+    from metatree_routers.wrappers.cached import CachedRouter
+    from metatree_routers.wrappers.fallback import FallbackRouter
+    from metatree_routers.wrappers.limited import LimitedRouter
+    from metatree_routers.wrappers.recorded import RecordedRouter, ReplayedRouter
 
 _MODULES = {
-    "CachedRouter": "metatree_routers.cached",
-    "EmbeddedComposer": "metatree_routers.composer",
-    "EmbeddedDescriber": "metatree_routers.describer",
-    "EmbeddedReader": "metatree_routers.reader",
-    "EmbeddedRouter": "metatree_routers.router",
-    "EmbeddedToolCaller": "metatree_routers.tool_caller",
-    "FallbackRouter": "metatree_routers.fallback",
-    "FileEvidence": "metatree_routers.files",
-    "FoundDefinition": "metatree_routers.files",
-    "FoundFile": "metatree_routers.files",
+    "CachedRouter": "metatree_routers.wrappers.cached",
+    "EmbeddedComposer": "metatree_routers.embedded.composer",
+    "EmbeddedDescriber": "metatree_routers.embedded.describer",
+    "EmbeddedReader": "metatree_routers.embedded.reader",
+    "EmbeddedRouter": "metatree_routers.embedded.router",
+    "EmbeddedToolCaller": "metatree_routers.embedded.tool_caller",
+    "FallbackRouter": "metatree_routers.wrappers.fallback",
+    "FileEvidence": "metatree_routers.evidence.report",
+    "FoundDefinition": "metatree_routers.evidence.report",
+    "FoundFile": "metatree_routers.evidence.report",
     "HumanRouter": "metatree_routers.human",
     "LLMRouter": "metatree_routers.llm.router",
-    "LimitedRouter": "metatree_routers.limited",
-    "RecordedRouter": "metatree_routers.recorded",
-    "ReplayedRouter": "metatree_routers.recorded",
-    "ScriptedRouter": "metatree.testing",
-    "TextEvidence": "metatree_routers.evidence",
-    "describe_tree": "metatree_routers.llm.descriptions",
-    "embedded_suite": "metatree_routers.embedded",
-    "rank_files": "metatree_routers.files",
-    "text_evidence": "metatree_routers.evidence",
+    "LimitedRouter": "metatree_routers.wrappers.limited",
+    "RecordedRouter": "metatree_routers.wrappers.recorded",
+    "ReplayedRouter": "metatree_routers.wrappers.recorded",
+    "ScriptedRouter": "metatree.testing.parts",
+    "TextEvidence": "metatree_routers.evidence.evidence",
+    "describe_tree": "metatree_routers.llm.describe_tree",
+    "embedded_suite": "metatree_routers.embedded.suite",
+    "rank_files": "metatree_routers.evidence.report",
+    "text_evidence": "metatree_routers.evidence.evidence",
 }
 
 __all__ = [

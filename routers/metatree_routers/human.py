@@ -13,7 +13,7 @@ from typing import TextIO
 from metatree.errors import BadModelAnswer, UserError
 from metatree.protocols import RouteDecision, RouteRequest, Suite
 from metatree_routers.llm.labels import labels, offered
-from metatree_routers.wrapped import parts_of
+from metatree_routers.wrappers.wrapper import parts_of
 
 HELP = "A letter chooses; - A C rules out; n: none of these; q: stop."
 

@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli import memory_shapes
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
+from metatree_agents.cli.schemas import memory as memory_shapes
 from metatree_memory_tools import build_tree
 
 from metatree import Blackboard, Node, Tree, ask_person, load_run, memories, remember, resume, search
-from metatree.archive import export_memory, import_memory
-from metatree.archive.form import EXPORTED_TABLES, LEFT_OUT_TABLES, MEMBERS
+from metatree.durable.sqlite_journal import SqliteJournal
 from metatree.errors import BrokenStore, UserError
-from metatree.kernel.sqlite_journal import SqliteJournal
-from metatree.layer import Layer
-from metatree.remembering import sayings
+from metatree.notes.archive import export_memory, import_memory
+from metatree.notes.archive.format import EXPORTED_TABLES, LEFT_OUT_TABLES, MEMBERS
+from metatree.notes.notes import sayings
 from metatree.rules import open_memory
-from metatree.store import Store
+from metatree.storage.store import Store
+from metatree.trees.layer import Layer
 
 pytestmark = pytest.mark.integration
 
@@ -400,7 +400,7 @@ def test_a_file_made_to_do_harm_is_refused(exported: bytes, elsewhere: Tree, tmp
 KILLED = """
 import os, signal, sys
 from metatree import Tree
-from metatree.archive import export_memory, import_memory
+from metatree.notes.archive import export_memory, import_memory
 
 def die(name, number):
     if name == "journal":
@@ -409,7 +409,7 @@ def die(name, number):
 if sys.argv[1] == "export":
     export_memory(Tree.open(sys.argv[2]), sys.argv[3], progress=die)
 else:
-    from metatree.archive.board_merge import BoardMerge
+    from metatree.notes.archive._board_merge import BoardMerge
     BoardMerge.all = lambda self: die("journal", 0)
     import_memory(Tree.open(sys.argv[2]), sys.argv[3])
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.git_index import names_in
+from metatree_memory_tools.git.index import names_in
 
 pytestmark = [
     pytest.mark.integration,

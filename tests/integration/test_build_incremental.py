@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_memory_tools import build, build_tree, files_build, reading
-from metatree_memory_tools.scan import Found
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.build import _files as files_build
+from metatree_memory_tools.build import build
+from metatree_memory_tools.build import read_file as reading
+from metatree_memory_tools.build.scan import Found
 
 from metatree.errors import StaleSource, TransientError, UserError
-from metatree.layer import Layer
 from metatree.node import Node
-from metatree.tree import Tree
+from metatree.trees.layer import Layer
+from metatree.trees.tree import Tree
 
 pytestmark = pytest.mark.integration
 
@@ -289,7 +292,8 @@ def test_stale_sees_what_came_went_and_changed(source: Path) -> None:
 
 CHILD = """
 import sys, time
-from metatree_memory_tools import build_tree, files_build
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.build import _files as files_build
 files_build._BATCH_FILES = 5
 def progress(done, total, path):
     print(done, flush=True)
@@ -380,7 +384,7 @@ def test_the_folder_of_the_tree_keeps_itself_out_of_git(source: Path) -> None:
 def test_a_reader_of_another_version_reads_again(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with build_tree(source) as tree:
         assert Layer(tree.index).fact("building") is False
-        monkeypatch.setattr("metatree_memory_tools.python_code.PythonCode.version", "other")
+        monkeypatch.setattr("metatree_memory_tools.code.python.PythonCode.version", "other")
         assert tree.stale()
         tree.refresh()
         assert not tree.stale()

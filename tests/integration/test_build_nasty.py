@@ -13,8 +13,8 @@ from metatree_memory_tools import build_tree
 
 from metatree.errors import StaleSource, UserError
 from metatree.node import Node, Source
-from metatree.source import read_inside
-from metatree.tree import Tree
+from metatree.trees.source_files import read_inside
+from metatree.trees.tree import Tree
 
 pytestmark = pytest.mark.integration
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.file_text import text_of
-from metatree_memory_tools.git_tools import blame, find_change, show_commit
+from metatree_memory_tools.git.tools import blame, find_change, show_commit
+from metatree_memory_tools.text.lines import text_of
 
 from metatree import Tree, search
-from metatree.secret_text import masked
+from metatree._util.secret_text import masked
 from tests.integration.git_repository import Repository
 
 pytestmark = pytest.mark.integration

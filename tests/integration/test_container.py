@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 import yaml
-from metatree_agents.cli.app import app
+from metatree_agents.cli._main import app
 
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from metatree_memory_tools import build_tree
 from metatree_memory_tools.conversations import ConversationLog, Turn
 
 from metatree import search
-from metatree.tree import Tree
+from metatree.trees.tree import Tree
 
 pytestmark = pytest.mark.integration
 

@@ -7,13 +7,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
 from metatree_memory_tools import build_tree
 
 from metatree.errors import BrokenStore, UserError
 from metatree.node import Node
-from metatree.store import Store
-from metatree.tree import Tree
+from metatree.storage.store import Store
+from metatree.trees.tree import Tree
 
 pytestmark = pytest.mark.integration
 

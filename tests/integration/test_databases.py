@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.databases.sqlite import SQLite
-from metatree_memory_tools.databases.tools import find_rows, query_database, save_query
+from metatree_memory_tools.databases._sqlite import SQLite
+from metatree_memory_tools.databases._tools import find_rows, query_database, save_query
 
 from metatree import search
 from metatree.errors import UserError
-from metatree.tree import Tree
+from metatree.trees.tree import Tree
 
 pytestmark = pytest.mark.integration
 
@@ -168,7 +168,7 @@ def test_secrets_do_not_come_out_by_any_name(shop: Path, sql: str) -> None:
 def test_a_query_that_takes_too_long_or_too_much_is_stopped(
     shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metatree_memory_tools.databases.sqlite.QUERY_S", 0.05)
+    monkeypatch.setattr("metatree_memory_tools.databases._sqlite.QUERY_S", 0.05)
     endless = "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a)"
     with closing(SQLite.open_file(shop)) as database:
         with pytest.raises(UserError, match="took longer"):

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
 from metatree_memory_tools import build_tree
 
 from metatree import Tree, search
 from metatree.errors import MetatreeError, StorageFull, StoreReplaced, UserError
-from metatree.remembering import memories, remember
+from metatree.notes.notes import memories, remember
 
 pytestmark = pytest.mark.integration
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
-from metatree_agents.service import bodies
+from metatree_agents.service.http import bodies
 
 pytestmark = pytest.mark.integration
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.documents.extracting import Extractor
+from metatree_memory_tools.documents._extract import Extractor
 
 from tests.documents import assembled, make_docx, make_pdf
 
@@ -146,7 +146,7 @@ def peak_mb(kind: str, data: bytes, place: Path) -> tuple[int, str]:
     place.write_bytes(data)
     code = (
         "import resource, sys\n"
-        "from metatree_memory_tools.documents.extracting import Extractor\n"
+        "from metatree_memory_tools.documents._extract import Extractor\n"
         "reader = Extractor(None, 20.0, 10.0)\n"
         "found = reader.extracted(sys.argv[1], '1', open(sys.argv[2], 'rb').read())\n"
         "reader.close()\n"

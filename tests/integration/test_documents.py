@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from metatree_memory_tools import build_tree, files_build
-from metatree_memory_tools.documents.extracted import Extracted
-from metatree_memory_tools.documents.extracting import Extractor
-from metatree_memory_tools.documents.kept import KeptTexts
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.build import _files as files_build
+from metatree_memory_tools.documents._document_text import Extracted
+from metatree_memory_tools.documents._extract import Extractor
+from metatree_memory_tools.documents._text_cache import KeptTexts
 from pypdf import PdfReader, PdfWriter
 
 pytestmark = pytest.mark.integration
@@ -110,7 +111,9 @@ def test_a_text_is_taken_out_of_a_document_once(
 def test_a_process_that_ended_for_want_of_work_is_started_again(
     pdf: Make, extractor: Extractor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hasty = "from metatree_memory_tools.documents import worker; worker.IDLE_S = 0.01; worker.main()"
+    hasty = (
+        "from metatree_memory_tools.documents import _worker as worker; worker.IDLE_S = 0.01; worker.main()"
+    )
     monkeypatch.setattr(Extractor, "_main", hasty)
     extractor._start().wait(30)
     monkeypatch.undo()

@@ -12,11 +12,11 @@ import pytest
 from metatree_memory_tools import build_tree
 
 from metatree import Blackboard, Tree, search
-from metatree.archive import export_memory, import_memory
-from metatree.flags import flag, take_back
-from metatree.permissions import Permissions
-from metatree.remembering import forget, remember
-from metatree.tool import tool
+from metatree.notes.archive import export_memory, import_memory
+from metatree.notes.feedback import flag, take_back
+from metatree.notes.notes import forget, remember
+from metatree.notes.permissions import Permissions
+from metatree.tools.tool import tool
 
 pytestmark = pytest.mark.integration
 
@@ -103,7 +103,7 @@ def _synced(project: Path, code: str) -> list[str]:
     if shutil.which("strace") is None:
         pytest.skip("there is no strace here")
     log = project.parent / "strace.txt"
-    program = f"from metatree import Tree, search\nfrom metatree.remembering import remember\n{code}"
+    program = f"from metatree import Tree, search\nfrom metatree.notes.notes import remember\n{code}"
     done = subprocess.run(
         [
             "strace",

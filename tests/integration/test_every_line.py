@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from metatree_memory_tools import build_tree
 
-from metatree.tree import Tree
+from metatree.trees.tree import Tree
 
 pytestmark = pytest.mark.integration
 

@@ -8,8 +8,8 @@ import pytest
 from metatree_agents import files_to_edit
 from metatree_memory_tools import build_tree
 from metatree_routers import TextEvidence
-from metatree_routers.index import Reader
-from metatree_routers.roles import Role
+from metatree_routers.index.index import Reader
+from metatree_routers.index.roles import Role
 
 from metatree import search
 

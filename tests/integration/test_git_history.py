@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.git import GitFailed, checked_revision, git_text
-from metatree_memory_tools.git_log import read_history
+from metatree_memory_tools.git._command import GitFailed, checked_revision, git_text
+from metatree_memory_tools.git.log import read_history
 
 from metatree.errors import UserError
-from metatree.history import (
+from metatree.storage.store import Store
+from metatree.trees.history import (
     all_touches,
     commits,
     commits_below,
@@ -21,7 +22,6 @@ from metatree.history import (
     names_of,
     touches,
 )
-from metatree.store import Store
 from tests.integration.git_repository import Repository
 
 pytestmark = pytest.mark.integration

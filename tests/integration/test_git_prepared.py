@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.git_log import read_history
-from metatree_memory_tools.git_show import blame_text, changes_of_text, commit_text
+from metatree_memory_tools.git._show import blame_text, changes_of_text, commit_text
+from metatree_memory_tools.git.log import read_history
 
 from metatree.errors import MetatreeError
-from metatree.store import Store
+from metatree.storage.store import Store
 from tests.integration.git_repository import Repository
 
 pytestmark = pytest.mark.integration

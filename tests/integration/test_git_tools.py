@@ -5,21 +5,21 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.git_tools import (
+from metatree_memory_tools.build.plugins import history_tools
+from metatree_memory_tools.git.tools import (
     blame,
     find_change,
     git_log,
     open_commit,
     show_commit,
 )
-from metatree_memory_tools.offers import history_tools
 
 from metatree import search
 from metatree.errors import MetatreeError, UserError
 from metatree.node import Node
-from metatree.testing import FunctionRouter, ScriptedReader
-from metatree.tool import Tool
-from metatree.tree import Tree
+from metatree.testing.parts import FunctionRouter, ScriptedReader
+from metatree.tools.tool import Tool
+from metatree.trees.tree import Tree
 from tests.integration.git_repository import Repository
 
 pytestmark = pytest.mark.integration

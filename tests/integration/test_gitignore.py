@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.gitignore import Patterns
-from metatree_memory_tools.ignore import MOST_RULES_BYTES
+from metatree_memory_tools.build._gitignore import Patterns
+from metatree_memory_tools.build.ignore import MOST_RULES_BYTES
 
 pytestmark = [
     pytest.mark.integration,

@@ -12,7 +12,7 @@ from metatree_memory_tools import build_tree
 
 from metatree.errors import BrokenStore, UserError
 from metatree.node import Node
-from metatree.tree import Tree
+from metatree.trees.tree import Tree
 
 pytestmark = pytest.mark.integration
 

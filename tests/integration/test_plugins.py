@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli import shapes
+from metatree_agents.cli.schemas import search
 
 pytestmark = pytest.mark.integration
 
@@ -132,7 +132,7 @@ def test_each_broken_plugin_says_what_is_wrong_with_it(
     done = plugged("plugins", "--json")
     assert done.returncode == 5, done.stderr
     told = json.loads(done.stdout)
-    conforms(told, shapes.PluginsShape)
+    conforms(told, search.PluginsShape)
     found = {(p["group"].partition(".")[2], p["name"]): p for p in told["plugins"]}
     assert all(found[key]["package"] == "broken-bits" for key in found if key[1] in MODULES)
     for key, message in {

@@ -11,8 +11,8 @@ import pytest
 from metatree_memory_tools import build_tree
 
 from metatree import Blackboard, Node, Tree, search
-from metatree.copying.blocks import snapshot
-from metatree.testing import ScriptedReader, ScriptedRouter
+from metatree.notes.replication.blocks import snapshot
+from metatree.testing.parts import ScriptedReader, ScriptedRouter
 
 pytestmark = [
     pytest.mark.integration,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from metatree.testing_web import WebServer
+from metatree.testing._web_server import WebServer
 
 pytestmark = pytest.mark.integration
 

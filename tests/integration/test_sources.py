@@ -12,7 +12,7 @@ from metatree_memory_tools import build_tree
 
 from metatree import Node, Source, Tree, UserError, plugins, search, tool
 from metatree.errors import MetatreeError, TransientError
-from metatree.memory_type import Progress, SourceRef, load_source_type, register_type
+from metatree.trees.source_types import Progress, SourceRef, load_source_type, register_type
 
 pytestmark = pytest.mark.integration
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from metatree import schema, store
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
-from metatree.store import Store
+from metatree.storage import schema, store
+from metatree.storage.store import Store
 
 pytestmark = pytest.mark.integration
 
@@ -107,7 +107,7 @@ def test_a_writer_that_waits_too_long_may_try_again(tmp_path: Path) -> None:
 
 def test_many_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     code = (
-        "import sys; from metatree.store import Store\n"
+        "import sys; from metatree.storage.store import Store\n"
         "with Store.open(sys.argv[1]) as s:\n"
         "    s.execute('INSERT INTO meta VALUES (?, ?)', (sys.argv[2], '1'))\n"
     )

@@ -9,7 +9,7 @@ import pytest
 from metatree_memory_tools import build_tree
 
 from metatree import SearchResult, search
-from metatree.tree import Tree
+from metatree.trees.tree import Tree
 from tests.integration.git_repository import Repository
 
 pytestmark = pytest.mark.integration

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.tree_source import TreeSource
+from metatree_memory_tools.trees.source import TreeSource
 
 from metatree import Node, Tree, UserError, search
 from metatree.errors import StaleSource

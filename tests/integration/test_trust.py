@@ -15,19 +15,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
 from metatree_memory_tools import build_tree
 
 from metatree import Blackboard, Node, Source, Tree, search
-from metatree.acceptance import accept, survey
-from metatree.editing import ready
 from metatree.errors import UntrustedStore, UserError
-from metatree.layer import ROOT, Layer
-from metatree.permissions import Permissions
-from metatree.remembering import remember
-from metatree.store import APPLICATION_ID, Store
-from metatree.tool import Tool, tool
-from metatree.trust import _process_key, sign, user_key
+from metatree.notes.notes import remember
+from metatree.notes.permissions import Permissions
+from metatree.storage.acceptance import accept, survey
+from metatree.storage.store import APPLICATION_ID, Store
+from metatree.storage.trust import _process_key, sign, user_key
+from metatree.tools.tool import Tool, tool
+from metatree.trees.edits import ready
+from metatree.trees.layer import ROOT, Layer
 
 pytestmark = pytest.mark.integration
 COMMANDS = (
@@ -499,7 +499,7 @@ def test_processes_that_begin_at_the_same_time_make_one_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("METATREE_CONFIG_DIR", str(tmp_path / "config"))
-    code = "from metatree.trust import user_key; print(user_key().hex())"
+    code = "from metatree.storage.trust import user_key; print(user_key().hex())"
     running = [
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(6)
     ]
@@ -894,9 +894,9 @@ def test_looking_at_a_tree_that_cannot_be_written_leaves_no_file_beside_it(
     """A file of another user beside a log keeps its owner out; the disk may have no room for one at all."""
     brings_memories_permissions_and_runs(clone)
     before = _state(clone.metatree)
-    for module in ("store", "acceptance", "tree"):
+    for module in ("storage.store", "storage.acceptance", "trees.tree"):
         monkeypatch.setattr(f"metatree.{module}.writable", lambda file: False)
-    monkeypatch.setattr("metatree_agents.cli.trees.writable", lambda file: False)
+    monkeypatch.setattr("metatree_agents.cli._trees.writable", lambda file: False)
     assert run(["ask", "Where is the harbour?"]) == 2
     assert "metatree trust" in capfd.readouterr().err
     assert run(["trust", "--yes"]) == 0

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_memory_tools import build_tree, outline_check
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.build import _outline_check as outline_check
 
 from metatree import plugins
-from metatree.memory_type import Outline, Part, SourceFile, register_type
 from metatree.node import Source
+from metatree.trees.source_types import Outline, Part, SourceFile, register_type
 
 pytestmark = pytest.mark.integration
 

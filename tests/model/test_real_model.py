@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 from metatree_routers import LLMRouter, describe_tree
-from metatree_routers.llm.modes import Mode
+from metatree_routers.llm._capabilities import Mode
 
 from metatree import (
     Answer,
@@ -130,17 +130,19 @@ def test_the_modes_that_the_schema_stands_before_work_too() -> None:
 
 
 def test_counted_tokens_are_never_fewer_than_the_model_says() -> None:
-    from metatree_routers.llm import forms
+    from metatree_routers.llm import _response_models as response_models
 
     connection = router().connection
     text = (Path(__file__).parents[2] / "metatree" / "searching" / "menu.py").read_text()[:4_000]
     messages = [{"role": "system", "content": "Answer in JSON."}, {"role": "user", "content": text}]
     reported: dict[str, float] = {}
-    from metatree.kernel import run as kernel
+    from metatree.durable import _runner as kernel
 
     token = kernel._meter.set(reported)
     try:
-        asyncio.run(connection.ask(forms.DescriptionForm, messages, max_tokens=200, task="describe"))
+        asyncio.run(
+            connection.ask(response_models.DescriptionForm, messages, max_tokens=200, task="describe")
+        )
     except BadModelAnswer:
         pass
     finally:

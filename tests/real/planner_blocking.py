@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from metatree_agents.planner import Agents, Domain
-from metatree_agents.planner.postgres import work
+from metatree_agents.planner.agents.postgres import work
 
 LEASES = 4
 """For how many leases the body blocks."""

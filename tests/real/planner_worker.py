@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from metatree_agents.planner import Agents, Domain, Done, TaskContext
-from metatree_agents.planner.postgres import work
+from metatree_agents.planner.agents.postgres import work
 
 from metatree import Blackboard
 

@@ -10,12 +10,12 @@ import os
 import sys
 from pathlib import Path
 
-from metatree_agents.service.client import ServiceClient
-from metatree_agents.service.copies import TreeCopy
-from metatree_agents.service.engine import Engine
-from metatree_agents.service.sharing import shared_at
+from metatree_agents.service.engine.client import ServiceClient
+from metatree_agents.service.engine.engine import Engine
+from metatree_agents.service.replication.copies import TreeCopy
+from metatree_agents.service.replication.sharing import shared_at
 
-from metatree.process import this_process
+from metatree._util.process import this_process
 from tests.real.sharing_worker import parts
 
 LEASE_S = 2.0

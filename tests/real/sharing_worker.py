@@ -27,7 +27,7 @@ from metatree import (
 )
 from metatree.errors import LeaseLost, RunExists, UnknownRun
 from metatree.shared import Shared
-from metatree.testing import PlainComposer, PlainDescriber, ScriptedToolCaller
+from metatree.testing.parts import PlainComposer, PlainDescriber, ScriptedToolCaller
 
 PAGES = 6
 ENDED = ("answered", "exhausted", "waiting")

@@ -15,8 +15,8 @@ from metatree_memory_tools.web.chromium import find_chromium, take_screenshot
 
 from metatree import Blackboard, search
 from metatree.errors import FetchFailed, RefusedAddress, UserError
-from metatree.memory_type import SourceRef
-from metatree.testing_web import Asked, Reply, WebServer
+from metatree.testing._web_server import Asked, Reply, WebServer
+from metatree.trees.source_types import SourceRef
 
 pytestmark = pytest.mark.real
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.documents.extracted import Extracted
+from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents.types import Html, Pdf
 
 from metatree import Node, Tree, search
-from metatree.memory_type import SourceFile
+from metatree.trees.source_types import SourceFile
 
 pytestmark = pytest.mark.real
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from metatree_routers import minilm, rank_files
-from metatree_routers.embedding import Vectors
-from metatree_routers.evidence import TextEvidence
+from metatree_routers import rank_files
+from metatree_routers.embeddings import _minilm as minilm
+from metatree_routers.embeddings.static import Vectors
+from metatree_routers.evidence.evidence import TextEvidence
 
 from metatree import Node, Tree
 

@@ -19,8 +19,8 @@ from pydantic import BaseModel, Field
 
 from metatree import Tool, Tree, search
 from metatree.errors import BadModelAnswer, FetchFailed
-from metatree.memory_type import SourceRef
-from metatree.tool import ToolGroup
+from metatree.tools.tool import ToolGroup
+from metatree.trees.source_types import SourceRef
 
 pytestmark = pytest.mark.real
 

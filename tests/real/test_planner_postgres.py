@@ -15,12 +15,12 @@ from typing import Any
 import psycopg
 import pytest
 from metatree_agents.planner import Agents, Domain
-from metatree_agents.planner.machine import MACHINE
+from metatree_agents.planner.agents._machine import MACHINE
 
 from metatree import Blackboard, Tree, tool
+from metatree.durable import Record
+from metatree.durable.postgres_journal import PostgresJournal
 from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
-from metatree.kernel import Record
-from metatree.kernel.postgres_journal import PostgresJournal
 from tests.real.planner_blocking import make_domain as make_blocking
 from tests.real.planner_worker import make_domain
 from tests.real.postgres import serving

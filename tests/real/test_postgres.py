@@ -7,9 +7,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.databases.dsn import address_of
-from metatree_memory_tools.databases.postgres import Postgres
-from metatree_memory_tools.databases.tools import find_rows, query_database, save_query
+from metatree_memory_tools.databases._dsn import address_of
+from metatree_memory_tools.databases._postgres import Postgres
+from metatree_memory_tools.databases._tools import find_rows, query_database, save_query
 
 from metatree import search
 from metatree.errors import MetatreeError, TransientError, UserError
@@ -158,7 +158,7 @@ def test_secrets_do_not_come_out_by_another_name(database: Postgres, sql: str) -
 def test_a_query_that_takes_too_long_is_stopped_by_the_server(
     database: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metatree_memory_tools.databases.postgres.QUERY_S", 0.2)
+    monkeypatch.setattr("metatree_memory_tools.databases._postgres.QUERY_S", 0.2)
     for sql in ("SELECT slow()", "SELECT count(*) FROM generate_series(1, 10000000000)"):
         with pytest.raises(UserError, match="took longer"):
             database.query(sql, 1)

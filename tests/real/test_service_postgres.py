@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 import requests
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
 
 from tests.integration.agents.test_cli_serving import ask, ended, start, until
 from tests.integration.service.conftest import Client, proof

@@ -13,18 +13,18 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 from hypothesis import settings
-from metatree_agents.service import at_once
-from metatree_agents.service.at_once import ANSWER
-from metatree_agents.service.conversations import Conversation, Conversations
-from metatree_agents.service.database import Change, Database, Transaction
-from metatree_agents.service.lookups import Lookups
-from metatree_agents.service.postgres import PostgresDatabase, _Statements
-from metatree_agents.service.postgres_address import address_of
-from metatree_agents.service.progress import Progress
-from metatree_agents.service.queue import _CLAIM as CLAIM
-from metatree_agents.service.queue import Claim, Queue
-from metatree_agents.service.recommendations import Recommendations
-from metatree_agents.service.users import Users, proof
+from metatree_agents.service.accounts.users import Users, proof
+from metatree_agents.service.database.database import Change, Database, Transaction
+from metatree_agents.service.database.postgres import PostgresDatabase, _Statements
+from metatree_agents.service.database.postgres_address import address_of
+from metatree_agents.service.openai.conversations import Conversation, Conversations
+from metatree_agents.service.queue import _postgres_statements as postgres_statements
+from metatree_agents.service.queue._postgres_statements import ANSWER
+from metatree_agents.service.queue.lookups import Lookups
+from metatree_agents.service.queue.progress import Progress
+from metatree_agents.service.queue.queue import _CLAIM as CLAIM
+from metatree_agents.service.queue.queue import Claim, Queue
+from metatree_agents.service.queue.recommendations import Recommendations
 
 from metatree.errors import BrokenStore, TransientError, UserError
 from tests.real.postgres import Server, serving
@@ -173,7 +173,7 @@ def test_a_claim_gives_out_what_came_after_its_snapshot(place: str, monkeypatch:
             await queue.add("T", "ann", "seen")
             gated = CLAIM.replace("ORDER BY ready_at", f"AND {GATE} ORDER BY ready_at")
             with monkeypatch.context() as patch:
-                patch.setattr("metatree_agents.service.queue._CLAIM", gated)
+                patch.setattr("metatree_agents.service.queue.queue._CLAIM", gated)
                 claiming: Awaitable[Claim | None] = queue.claim("late")
                 async with overtaken(database, claiming) as begun:
                     patch.undo()
@@ -202,7 +202,7 @@ def test_a_claim_passes_no_query_over_that_was_opened_again_after_its_snapshot(
             now[0] += queue.lease_s
             gated = CLAIM.replace("ready_at <= $1", f"ready_at <= $1 AND {GATE}")
             with monkeypatch.context() as patch:
-                patch.setattr("metatree_agents.service.queue._CLAIM", gated)
+                patch.setattr("metatree_agents.service.queue.queue._CLAIM", gated)
                 claiming: Awaitable[Claim | None] = queue.claim("e")
                 async with overtaken(database, claiming) as begun:
                     patch.undo()
@@ -227,7 +227,9 @@ def test_an_answer_sees_what_came_after_its_snapshot(
             assert claim is not None
             with monkeypatch.context() as patch:
                 patch.setattr(
-                    at_once, "ANSWER", ANSWER.replace("WHERE id = $1)", f"WHERE id = $1 AND {GATE})")
+                    postgres_statements,
+                    "ANSWER",
+                    ANSWER.replace("WHERE id = $1)", f"WHERE id = $1 AND {GATE})"),
                 )
                 answering = queue.answer("T", "one", seq=1, answer=["a"], engine="e")
                 async with overtaken(database, answering) as begun:
@@ -491,7 +493,7 @@ def test_times_are_the_servers_and_the_very_same_where_clocks_agree(
 ) -> None:
     async def run(wrong_s: float) -> float:
         with monkeypatch.context() as patch:
-            patch.setattr("metatree_agents.service.postgres.time.time", lambda: time() + wrong_s)
+            patch.setattr("metatree_agents.service.database.postgres.time.time", lambda: time() + wrong_s)
             async with opened(place) as database:
                 return database.clock() - time()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
 
 from tests.integration.agents.test_cli_serving import ended, start, until
 from tests.real.postgres import Server, serving

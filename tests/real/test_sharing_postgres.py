@@ -21,15 +21,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from metatree import Blackboard, Node, load_run, tool
-from metatree.calls import Call, CallRecords, call_of
+from metatree._util.process import this_process
+from metatree.durable import InDoubt, Record
+from metatree.durable.postgres_journal import PostgresJournal
 from metatree.errors import LeaseLost, TransientError
-from metatree.kernel import InDoubt, Record
-from metatree.kernel.postgres_journal import PostgresJournal
-from metatree.postgres_calls import PostgresCalls
-from metatree.process import this_process
 from metatree.shared import Shared
-from metatree.store import Store
-from metatree.tool import Tool
+from metatree.storage.store import Store
+from metatree.tools.call_log import Call, CallRecords, call_of
+from metatree.tools.postgres_call_log import PostgresCalls
+from metatree.tools.tool import Tool
 from tests.real.postgres import Server, serving
 from tests.real.sharing_worker import PAGES, carry_on, make_tree, parts, until
 
@@ -350,8 +350,8 @@ ON_POSTGRES = """
 import os
 import psycopg
 from hypothesis import settings
-from metatree.blackboard import board
-from metatree.postgres_store import PostgresStore
+from metatree.blackboard import _board as board
+from metatree.storage.postgres_store import PostgresStore
 
 real, made = board._opened, []
 
@@ -401,7 +401,7 @@ def test_a_run_waits_on_one_machine_and_goes_on_on_another_with_its_board(
     address: str, tmp_path: Path
 ) -> None:
     from metatree import ask_person, resume, search
-    from metatree.testing import PlainComposer, ScriptedReader, ScriptedRouter
+    from metatree.testing.parts import PlainComposer, ScriptedReader, ScriptedRouter
 
     given: dict[str, Any] = {"router": ScriptedRouter(), "reader": ScriptedReader({}), "evidence": False}
     given |= {"composer": PlainComposer(), "fallbacks": [ask_person]}
@@ -424,8 +424,8 @@ def test_a_run_waits_on_one_machine_and_goes_on_on_another_with_its_board(
 def test_killed_workers_are_seen_at_once_on_their_own_machine(address: str, tmp_path: Path) -> None:
     """A process of the same machine that is gone loses its hold before the lease ends."""
     script = (
-        "import os, sys; from metatree.kernel import Record;"
-        "from metatree.kernel.postgres_journal import PostgresJournal;"
+        "import os, sys; from metatree.durable import Record;"
+        "from metatree.durable.postgres_journal import PostgresJournal;"
         "j = PostgresJournal(sys.argv[1], lease_s=600); j.create('r', 'm', Record('begin', 1.0)); os._exit(1)"
     )
     subprocess.run([sys.executable, "-c", script, address], check=False)

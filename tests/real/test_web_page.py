@@ -17,12 +17,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
-from metatree_agents.service.database import SqliteDatabase
-from metatree_agents.service.users import Users, proof
+from metatree_agents.service.accounts.users import Users, proof
+from metatree_agents.service.database.database import SqliteDatabase
 from metatree_memory_tools.web.chromium import find_chromium
 
 from metatree import Node, Tree
-from metatree.threads import run_apart
+from metatree._util.threads import run_apart
 
 from .conftest import SCREENSHOTS
 

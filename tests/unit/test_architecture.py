@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -128,3 +130,74 @@ def test_every_entry_point_of_the_project_file_can_be_loaded() -> None:
     for group, entries in project["entry-points"].items():
         for name, value in entries.items():
             assert EntryPoint(name, value, group).load() is not None
+
+
+def _modules() -> dict[str, Path]:
+    """Return the modules of all packages, by dotted name."""
+    found = {}
+    for top in (
+        ROOT / "metatree",
+        *(ROOT / each / f"metatree_{each}" for each in ("agents", "memory_tools", "routers")),
+    ):
+        for file in top.rglob("*.py"):
+            found[".".join(file.relative_to(top.parent).with_suffix("").parts)] = file
+    return found
+
+
+def _imported(file: Path) -> set[str]:
+    """Return what a module imports, and what it names in texts that are dotted names, which is imported later."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        match node:
+            case ast.ImportFrom(module=str(module), names=listed):
+                names.update(f"{module}.{each.name}" for each in listed)
+                names.add(module)
+            case ast.Import(names=listed):
+                names.update(each.name for each in listed)
+            case ast.Constant(value=str(text)) if re.fullmatch(r"metatree\w*(\.\w+)+", text):
+                names.add(text)
+            case _:
+                pass
+    return names
+
+
+def test_a_private_module_is_imported_within_its_own_folder_alone() -> None:
+    modules = _modules()
+    for name, file in modules.items():
+        for wanted in _imported(file):
+            if (
+                wanted in modules
+                and wanted.rpartition(".")[2].startswith("_")
+                and not wanted.endswith("__init__")
+            ):
+                folder = wanted.rpartition(".")[0]
+                assert name.startswith(f"{folder}."), f"{name} imports {wanted}"
+
+
+def test_a_module_that_no_other_folder_imports_is_private() -> None:
+    """Those that docs, examples and entry points name are for users."""
+    modules = _modules()
+    texts = [ROOT / "README.md", ROOT / "AGENTS.md", ROOT / "pyproject.toml", *(ROOT / "docs").rglob("*.md")]
+    texts += [file for file in (ROOT / "examples").rglob("*") if file.suffix in (".md", ".py", ".toml")]
+    named = set(
+        re.findall(r"metatree\w*(?:\.\w+)+", "\n".join(file.read_text(encoding="utf-8") for file in texts))
+    )
+    used = {name: _imported(file) for name, file in modules.items()}
+    for name in modules:
+        folder, _, last = name.rpartition(".")
+        if (
+            last.startswith("_")
+            or "." not in folder
+            or any(each == name or each.startswith(f"{name}.") for each in named)
+        ):
+            continue
+        outside = [user for user in modules if not user.startswith(f"{folder}.")]
+        assert any(name in used[user] for user in outside), (
+            f"only its own folder imports {name}: call it _{last}"
+        )
+
+
+def test_each_folder_says_what_lives_there() -> None:
+    for name, file in _modules().items():
+        if name.endswith(".__init__"):
+            assert len(ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "") > 60, name

@@ -7,22 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from metatree_memory_tools.conversations import ConversationLog, Turn
-from metatree_memory_tools.conversations.dates import iso
-from metatree_memory_tools.conversations.exports import of_json, of_json_lines
+from metatree_memory_tools.conversations._dates import iso
+from metatree_memory_tools.conversations._exports import of_json, of_json_lines
+from metatree_memory_tools.conversations._model import Conversations, in_sessions
+from metatree_memory_tools.conversations._transcripts import looks_like_transcript, of_letters, of_transcript
 from metatree_memory_tools.conversations.file_type import ConversationFile, parsed
-from metatree_memory_tools.conversations.model import Conversations, in_sessions
 from metatree_memory_tools.conversations.tools import (
     remember_fact,
     turns_around,
     turns_by_date,
     turns_by_speaker,
 )
-from metatree_memory_tools.conversations.transcripts import looks_like_transcript, of_letters, of_transcript
 
 from metatree.errors import UserError
-from metatree.memory_type import SourceFile
 from metatree.node import Node, Source
-from metatree.tree import Tree
+from metatree.trees.source_types import SourceFile
+from metatree.trees.tree import Tree
 
 
 def turns(found: Conversations) -> list[tuple[str, str, str]]:

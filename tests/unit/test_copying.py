@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from metatree import Node, Source, Tree
-from metatree.copying import Change, apply_changes, changes_since, flag_changes, is_well_formed
-from metatree.editing import plant, ready
 from metatree.errors import UserError
-from metatree.flags import flag, flags, take_back
-from metatree.layer import ROOT, Layer
-from metatree.remembering import forget, memories, remember
-from metatree.store import Store
+from metatree.notes.feedback import flag, flags, take_back
+from metatree.notes.notes import forget, memories, remember
+from metatree.notes.replication import Change, apply_changes, changes_since, flag_changes, is_well_formed
+from metatree.storage.store import Store
+from metatree.trees.edits import plant, ready
+from metatree.trees.layer import ROOT, Layer
 
 BUILT = ["a", "a/one.py", "a/one.py::f", "b", "b/two.py"]
 

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_memory_tools.databases.dsn import address_of, password_of, without_password
-from metatree_memory_tools.databases.model import Rows, is_secret_name, key_of, names_of
-from metatree_memory_tools.databases.show import cell, rows_text
-from metatree_memory_tools.databases.statement import checked, refuse_secrets
+from metatree_memory_tools.databases._dsn import address_of, password_of, without_password
+from metatree_memory_tools.databases._model import Rows, is_secret_name, key_of, names_of
+from metatree_memory_tools.databases._show import cell, rows_text
+from metatree_memory_tools.databases._statement import checked, refuse_secrets
 
 from metatree.errors import UserError
 

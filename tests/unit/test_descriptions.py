@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from metatree_memory_tools.code.languages.code import Code
+from metatree_memory_tools.code.python import PythonCode
 from metatree_memory_tools.conversations.file_type import ConversationFile
-from metatree_memory_tools.documents.docx_text import extract_docx
-from metatree_memory_tools.documents.html_text import extract_html
-from metatree_memory_tools.documents.outline import outline_of
-from metatree_memory_tools.documents.pdf_text import extract_pdf
+from metatree_memory_tools.documents._docx import extract_docx
+from metatree_memory_tools.documents._html import extract_html
+from metatree_memory_tools.documents._outline import outline_of
+from metatree_memory_tools.documents._pdf import extract_pdf
 from metatree_memory_tools.documents.types import ReStructuredText
-from metatree_memory_tools.languages.code import Code
-from metatree_memory_tools.markdown import Markdown
-from metatree_memory_tools.plain_text import PlainText
-from metatree_memory_tools.python_code import PythonCode
+from metatree_memory_tools.text.markdown import Markdown
+from metatree_memory_tools.text.plain import PlainText
 
-from metatree.memory_type import Outline, Part, SourceFile
+from metatree.trees.source_types import Outline, Part, SourceFile
 from tests.documents import make_docx, make_pdf
 
 WORDS = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")

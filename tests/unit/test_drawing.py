@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from metatree import Node
-from metatree.drawing import to_graphviz, to_mermaid, to_networkx
-from metatree.testing import tree_of
+from metatree.testing.parts import tree_of
+from metatree.trees._drawing import to_graphviz, to_mermaid, to_networkx
 
 
 def test_a_graph_has_every_node_once_in_tree_order() -> None:

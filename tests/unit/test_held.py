@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from metatree.held import held, holding
+from metatree.tools.resource_pool import held, holding
 
 
 class Thing:

@@ -1,9 +1,9 @@
 """Files keep their histories through all their names."""
 
-from metatree_memory_tools.history_writer import HistoryWriter, ReadCommit
+from metatree_memory_tools.git._history_writer import HistoryWriter, ReadCommit
 
-from metatree.history import all_touches, commits_of
-from metatree.store import Store
+from metatree.storage.store import Store
+from metatree.trees.history import all_touches, commits_of
 
 Touched = tuple[str, str, str | None]
 

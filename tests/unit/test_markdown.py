@@ -5,9 +5,9 @@ from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from metatree_memory_tools.markdown import Markdown, plain, slug
+from metatree_memory_tools.text.markdown import Markdown, plain, slug
 
-from metatree.memory_type import Outline, Part, SourceFile
+from metatree.trees.source_types import Outline, Part, SourceFile
 
 
 def outline(text: str) -> Outline:

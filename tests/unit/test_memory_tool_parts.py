@@ -5,17 +5,17 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_memory_tools.ignore import IgnoreRules, is_secret
-from metatree_memory_tools.imports import Import, Modules, targets
-from metatree_memory_tools.index_writer import Known, arrange
-from metatree_memory_tools.plain_text import PIECE_LINES, PlainText
-from metatree_memory_tools.renames import Renames
-from metatree_memory_tools.wording import docstring_prose, first_sentence, shorten, with_names
+from metatree_memory_tools.build._index_writer import Known, arrange
+from metatree_memory_tools.build._renames import Renames
+from metatree_memory_tools.build.ignore import IgnoreRules, is_secret
+from metatree_memory_tools.code.imports import Import, Modules, targets
+from metatree_memory_tools.text.descriptions import docstring_prose, first_sentence, shorten, with_names
+from metatree_memory_tools.text.plain import PIECE_LINES, PlainText
 
-from metatree.memory_type import SourceFile
 from metatree.node import Source
-from metatree.overlay import above
-from metatree.text import cut, decode, is_binary, lines_of
+from metatree.trees.overlay import above
+from metatree.trees.source_types import SourceFile
+from metatree.trees.text import cut, decode, is_binary, lines_of
 
 
 @pytest.mark.parametrize(

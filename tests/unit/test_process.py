@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from metatree.process import is_dead, this_process
+from metatree._util.process import is_dead, this_process
 
 
 def test_this_process_is_alive_and_one_that_ended_is_dead() -> None:
     assert not is_dead(this_process())
-    script = "from metatree.process import this_process; print(this_process())"
+    script = "from metatree._util.process import this_process; print(this_process())"
     other = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     ).stdout.strip()

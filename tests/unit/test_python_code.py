@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_memory_tools.python_code import PythonCode
+from metatree_memory_tools.code.python import PythonCode
 
-from metatree.memory_type import Outline, Part, SourceFile
+from metatree.trees.source_types import Outline, Part, SourceFile
 
 
 def outline(text: str, path: str = "pkg/mod.py") -> Outline:

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from metatree.errors import MetatreeError, UserError
-from metatree.schema import MIGRATIONS
-from metatree.store import APPLICATION_ID, Store, _statements
+from metatree.storage.schema import MIGRATIONS
+from metatree.storage.store import APPLICATION_ID, Store, _statements
 
 
 def test_a_fresh_store_has_the_latest_schema() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from metatree.errors import UnknownNode, UserError
 from metatree.node import Node, digest_of
-from metatree.tree import Tree
+from metatree.trees.tree import Tree
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from metatree.editing import plant
 from metatree.errors import UnknownNode, UserError
-from metatree.layer import BUILT_GAP, ROOT, Layer
 from metatree.node import Node
-from metatree.store import Store
-from metatree.tree import Tree
+from metatree.storage.store import Store
+from metatree.trees.edits import plant
+from metatree.trees.layer import BUILT_GAP, ROOT, Layer
+from metatree.trees.tree import Tree
 
 IDS = [f"n{number}" for number in range(12)]
 BUILT = {

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from metatree_agents.planner.domain import Domain, ordered, unordered
-from metatree_agents.planner.model import BadDefinition
+from metatree_agents.planner.domain.domain import Domain, ordered, unordered
+from metatree_agents.planner.domain.model import BadDefinition
 
 if TYPE_CHECKING:
-    from metatree_agents.planner.agents import AgentInfo, Agents
-    from metatree_agents.planner.bodies import Done, TaskContext
-    from metatree_agents.planner.planning import PlanLimits, plan
-    from metatree_agents.planner.state import AgentOptions
+    from metatree_agents.planner.agents.agents import AgentInfo, Agents
+    from metatree_agents.planner.agents.bodies import Done, TaskContext
+    from metatree_agents.planner.agents.state import AgentOptions
+    from metatree_agents.planner.planning.planning import PlanLimits, plan
 
 __all__ = [
     "AgentInfo",
@@ -33,13 +33,13 @@ __all__ = [
 ]
 
 _LATER = {
-    "AgentInfo": "agents",
-    "AgentOptions": "state",
-    "Agents": "agents",
-    "Done": "bodies",
-    "PlanLimits": "planning",
-    "TaskContext": "bodies",
-    "plan": "planning",
+    "AgentInfo": "metatree_agents.planner.agents.agents",
+    "AgentOptions": "metatree_agents.planner.agents.state",
+    "Agents": "metatree_agents.planner.agents.agents",
+    "Done": "metatree_agents.planner.agents.bodies",
+    "PlanLimits": "metatree_agents.planner.planning.planning",
+    "TaskContext": "metatree_agents.planner.agents.bodies",
+    "plan": "metatree_agents.planner.planning.planning",
 }
 
 
@@ -48,5 +48,5 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         from importlib import import_module
 
-        return getattr(import_module(f"metatree_agents.planner.{_LATER[name]}"), name)
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,18 +16,18 @@ from starlette.types import ASGIApp
 
 from metatree import Limits, Tree
 from metatree.errors import UserError
-from metatree_agents.service.admin_routes import metrics_app
-from metatree_agents.service.app import create_app
-from metatree_agents.service.client import ServiceClient
-from metatree_agents.service.database import Database
-from metatree_agents.service.engine import Engine
-from metatree_agents.service.keys import Keys
-from metatree_agents.service.publisher import Published
-from metatree_agents.service.servers import announced
-from metatree_agents.service.sharing import Sharing
-from metatree_agents.service.slow_clients import ImpatientProtocol
-from metatree_agents.service.state import Settings
-from metatree_agents.service.users import INSIDE, Role, Users
+from metatree_agents.service._app import create_app
+from metatree_agents.service.accounts.keys import Keys
+from metatree_agents.service.accounts.users import INSIDE, Role, Users
+from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.servers import announced
+from metatree_agents.service.engine.client import ServiceClient
+from metatree_agents.service.engine.engine import Engine
+from metatree_agents.service.http.admin_routes import metrics_app
+from metatree_agents.service.http.slow_clients import ImpatientProtocol
+from metatree_agents.service.replication.publisher import Published
+from metatree_agents.service.replication.sharing import Sharing
+from metatree_agents.service.settings import Settings
 from metatree_agents.service.web.sessions import Sessions
 
 GRACE_S = 5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metatree_memory_tools.conversations.log import ConversationLog
-from metatree_memory_tools.conversations.model import Turn
+from metatree_memory_tools.conversations._log import ConversationLog
+from metatree_memory_tools.conversations._model import Turn
 
 __all__ = ["ConversationLog", "Turn"]

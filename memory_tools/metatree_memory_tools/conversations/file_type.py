@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
 from metatree.errors import UserError
-from metatree.memory_type import Outline, Part, SourceFile
 from metatree.node import Source
-from metatree.text import cut
-from metatree_memory_tools.conversations.exports import of_json, of_json_lines
-from metatree_memory_tools.conversations.model import (
+from metatree.trees.source_types import Outline, Part, SourceFile
+from metatree.trees.text import cut
+from metatree_memory_tools.conversations._exports import of_json, of_json_lines
+from metatree_memory_tools.conversations._model import (
     Conversation,
     Conversations,
     Session,
@@ -23,9 +23,9 @@ from metatree_memory_tools.conversations.model import (
     session_description,
     session_title,
 )
-from metatree_memory_tools.conversations.transcripts import looks_like_transcript, of_letters, of_transcript
-from metatree_memory_tools.plain_text import PlainText
-from metatree_memory_tools.wording import shorten
+from metatree_memory_tools.conversations._transcripts import looks_like_transcript, of_letters, of_transcript
+from metatree_memory_tools.text.descriptions import shorten
+from metatree_memory_tools.text.plain import PlainText
 
 _TRANSCRIPTS = (".txt", ".chat", ".transcript")
 _IN_JSON = re.compile(

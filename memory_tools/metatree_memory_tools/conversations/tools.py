@@ -11,10 +11,10 @@ from pydantic import Field
 
 from metatree.errors import UserError
 from metatree.node import Node
-from metatree.tool import ToolGroup, tool
-from metatree.tree import Tree
-from metatree_memory_tools.conversations.dates import iso, long_date
-from metatree_memory_tools.wording import shorten
+from metatree.tools.tool import ToolGroup, tool
+from metatree.trees.tree import Tree
+from metatree_memory_tools.conversations._dates import iso, long_date
+from metatree_memory_tools.text.descriptions import shorten
 
 KINDS = ("turn", "session", "conversation")
 _MOST_SEEN = 100_000

@@ -9,15 +9,15 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from metatree.errors import MetatreeError, UserError
-from metatree.memory_type import Outline, Part, SourceFile
 from metatree.node import Source
-from metatree_memory_tools.databases.model import Table, key_of
-from metatree_memory_tools.databases.nodes import ROWS
-from metatree_memory_tools.databases.show import column_text, count_text, rows_text, table_text
-from metatree_memory_tools.databases.sqlite import MAGIC, SQLite
+from metatree.trees.source_types import Outline, Part, SourceFile
+from metatree_memory_tools.databases._model import Table, key_of
+from metatree_memory_tools.databases._nodes import ROWS
+from metatree_memory_tools.databases._show import column_text, count_text, rows_text, table_text
+from metatree_memory_tools.databases._sqlite import MAGIC, SQLite
 
 if TYPE_CHECKING:
-    from metatree.tool import Tool, ToolGroup
+    from metatree.tools.tool import Tool, ToolGroup
 
 
 class SQLiteFile:
@@ -36,7 +36,7 @@ class SQLiteFile:
     @cached_property
     def tools(self) -> Sequence[Tool | ToolGroup]:
         """The tools that work on nodes of databases."""
-        from metatree_memory_tools.databases.tools import DATABASE_TOOLS
+        from metatree_memory_tools.databases._tools import DATABASE_TOOLS
 
         return (DATABASE_TOOLS,)
 

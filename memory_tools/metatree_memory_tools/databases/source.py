@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from metatree.errors import UserError
-from metatree.memory_type import Progress, SourceRef
 from metatree.node import Node, Source
-from metatree_memory_tools.databases.dsn import is_address, without_password
-from metatree_memory_tools.databases.nodes import database_nodes, rows_content
-from metatree_memory_tools.databases.opening import open_database, open_postgres
-from metatree_memory_tools.databases.sqlite import MAGIC
+from metatree.trees.source_types import Progress, SourceRef
+from metatree_memory_tools.databases._dsn import is_address, without_password
+from metatree_memory_tools.databases._nodes import database_nodes, rows_content
+from metatree_memory_tools.databases._open import open_database, open_postgres
+from metatree_memory_tools.databases._sqlite import MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from metatree.tool import Tool, ToolGroup
+    from metatree.tools.tool import Tool, ToolGroup
 
 
 class DatabaseSource:
@@ -36,7 +36,7 @@ class DatabaseSource:
     @cached_property
     def tools(self) -> Sequence[Tool | ToolGroup]:
         """The tools that work on nodes of databases."""
-        from metatree_memory_tools.databases.tools import DATABASE_TOOLS
+        from metatree_memory_tools.databases._tools import DATABASE_TOOLS
 
         return (DATABASE_TOOLS,)
 

@@ -6,15 +6,15 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from metatree.memory_type import Outline, SourceFile
 from metatree.node import Source
-from metatree.text import cut, cut_lines
-from metatree_memory_tools.documents.extracted import Extracted
-from metatree_memory_tools.documents.extracting import extracted
-from metatree_memory_tools.documents.outline import outline_of
+from metatree.trees.source_types import Outline, SourceFile
+from metatree.trees.text import cut, cut_lines
+from metatree_memory_tools.documents._document_text import Extracted
+from metatree_memory_tools.documents._extract import extracted
+from metatree_memory_tools.documents._outline import outline_of
 
 if TYPE_CHECKING:
-    from metatree.tool import ToolGroup
+    from metatree.tools.tool import ToolGroup
 
 _EXTRA = "pip install 'metatree[docs]'"
 
@@ -39,7 +39,7 @@ class _Document:
     @property
     def tools(self) -> tuple[ToolGroup, ...]:
         """The tool tree of its nodes."""
-        from metatree_memory_tools.document_tools import (
+        from metatree_memory_tools.text.tools import (
             DOCUMENT_TOOLS,  # loads pydantic, which no build needs
         )
 
@@ -127,7 +127,7 @@ class ReStructuredText:
     @property
     def tools(self) -> tuple[ToolGroup, ...]:
         """The tool tree of its nodes."""
-        from metatree_memory_tools.document_tools import (
+        from metatree_memory_tools.text.tools import (
             DOCUMENT_TOOLS,  # loads pydantic, which no build needs
         )
 
@@ -139,7 +139,7 @@ class ReStructuredText:
 
     def outline(self, file: SourceFile) -> Outline:
         """Return the sections of a file, each with the lines up to the next one."""
-        from metatree_memory_tools.documents.rst_text import extract_rst, prose
+        from metatree_memory_tools.documents._rst import extract_rst, prose
 
         outline = outline_of(extract_rst(file.lines), file.name, "An empty file.", prose)
         attributes = {"language": "restructuredtext", **outline.attributes}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from metatree.memory_type import SourceRef
-from metatree_memory_tools.mcp_server.address import config_source
+from metatree.trees.source_types import SourceRef
+from metatree_memory_tools.mcp_server._address import config_source
 
 __all__ = ["mcp_source"]
 

@@ -10,17 +10,17 @@ from functools import partial
 from typing import Any
 
 from metatree.errors import UserError
-from metatree.held import held
-from metatree.layer import ROOT
-from metatree.memory_type import Progress, SourceRef
 from metatree.node import Node, Source
-from metatree.tool import Tool, ToolGroup
-from metatree.tree import Tree
-from metatree_memory_tools.mcp_server.address import ServerAddress
-from metatree_memory_tools.mcp_server.connection import Connection
+from metatree.tools.resource_pool import held
+from metatree.tools.tool import Tool, ToolGroup
+from metatree.trees.layer import ROOT
+from metatree.trees.source_types import Progress, SourceRef
+from metatree.trees.tree import Tree
+from metatree_memory_tools.mcp_server._address import ServerAddress
+from metatree_memory_tools.mcp_server._connection import Connection
 from metatree_memory_tools.schema_tool import SchemaTool, only_on, schema_text, usable_schema, with_origin
+from metatree_memory_tools.text.descriptions import first_sentence, shorten, with_names
 from metatree_memory_tools.web.addresses import AddressRules
-from metatree_memory_tools.wording import first_sentence, shorten, with_names
 
 TOOL_S = 60.0
 MAX_CHARS = 20_000

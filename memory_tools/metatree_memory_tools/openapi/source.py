@@ -9,19 +9,19 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from metatree.errors import UserError
-from metatree.layer import ROOT
-from metatree.memory_type import Progress, SourceRef
 from metatree.node import Node, Source
-from metatree.tool import Tool, ToolGroup
-from metatree.tree import Tree
-from metatree_memory_tools.openapi.call import call
-from metatree_memory_tools.openapi.document import MAX_BYTES, Document, text_of
-from metatree_memory_tools.openapi.operation import READS, described, text_about
+from metatree.tools.tool import Tool, ToolGroup
+from metatree.trees.layer import ROOT
+from metatree.trees.source_types import Progress, SourceRef
+from metatree.trees.tree import Tree
+from metatree_memory_tools.openapi._call import call
+from metatree_memory_tools.openapi._document import MAX_BYTES, Document, text_of
+from metatree_memory_tools.openapi._operation import READS, described, text_about
 from metatree_memory_tools.schema_tool import SchemaTool, only_on, with_origin
+from metatree_memory_tools.text.descriptions import first_sentence, shorten, with_names
 from metatree_memory_tools.web.addresses import AddressRules
 from metatree_memory_tools.web.fetch import FetchLimits, fetch
 from metatree_memory_tools.web.freshness import page_fingerprint
-from metatree_memory_tools.wording import first_sentence, shorten, with_names
 
 KIND = "api operation"
 CALL_S = 30.0

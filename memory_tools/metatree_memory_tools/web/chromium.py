@@ -9,12 +9,12 @@ import shutil
 from dataclasses import dataclass
 from typing import Any
 
+from metatree._util.threads import run_apart
 from metatree.errors import FetchFailed, UserError
-from metatree.threads import run_apart
+from metatree_memory_tools.web._browser_process import Pipe, running_browser
+from metatree_memory_tools.web._proxy import GuardedProxy
 from metatree_memory_tools.web.addresses import AddressRules
-from metatree_memory_tools.web.browser_process import Pipe, running_browser
 from metatree_memory_tools.web.fetch import ROBOTS, FetchLimits, RobotsCache, afetch
-from metatree_memory_tools.web.proxy import GuardedProxy
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 VARIABLE = "METATREE_CHROMIUM"

@@ -12,10 +12,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin
 
+from metatree._util.threads import run_apart
 from metatree.errors import FetchFailed, RefusedAddress
-from metatree.threads import run_apart
+from metatree_memory_tools.web._robots import MAX_BYTES, Robots
 from metatree_memory_tools.web.addresses import AddressRules, origin_of
-from metatree_memory_tools.web.robots import MAX_BYTES, Robots
 
 if TYPE_CHECKING:
     import httpx2

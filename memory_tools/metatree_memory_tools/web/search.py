@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
+from metatree._util.threads import in_thread
 from metatree.errors import FetchFailed, MetatreeError, UserError
-from metatree.fallback import FallbackRequest, FallbackResult
 from metatree.node import Node
-from metatree.threads import in_thread
-from metatree.tree import ROOT
+from metatree.searches.fallback import FallbackRequest, FallbackResult
+from metatree.trees.tree import ROOT
+from metatree_memory_tools.text.descriptions import shorten
+from metatree_memory_tools.web._page import page_id, read_page
 from metatree_memory_tools.web.addresses import AddressRules
 from metatree_memory_tools.web.fetch import FetchLimits, fetch
-from metatree_memory_tools.web.page import page_id, read_page
 from metatree_memory_tools.web.tools import page_in
-from metatree_memory_tools.wording import shorten
 
 VARIABLE = "METATREE_SEARCH_URL"
 """Names the SearXNG instance that is asked when nothing else says so."""

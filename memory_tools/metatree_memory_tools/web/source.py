@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from metatree.errors import UserError
-from metatree.memory_type import Progress, SourceRef
 from metatree.node import Node, Source
-from metatree.tool import Tool, ToolGroup
+from metatree.tools.tool import Tool, ToolGroup
+from metatree.trees.source_types import Progress, SourceRef
+from metatree_memory_tools.web._page import read_page
 from metatree_memory_tools.web.addresses import AddressRules
 from metatree_memory_tools.web.fetch import ROBOTS
 from metatree_memory_tools.web.freshness import page_fingerprint
-from metatree_memory_tools.web.page import read_page
 
 
 class WebPage:

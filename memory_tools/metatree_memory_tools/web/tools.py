@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from metatree.blackboard import Blackboard
 from metatree.errors import ToolFailed
 from metatree.node import Node
-from metatree.tool import ToolGroup, tool
-from metatree.tree import Tree
+from metatree.tools.tool import ToolGroup, tool
+from metatree.trees.tree import Tree
+from metatree_memory_tools.text.descriptions import first_sentence, shorten
+from metatree_memory_tools.web._links import Link, best_link, links_said
+from metatree_memory_tools.web._page import PAGE, page_id, read_page
 from metatree_memory_tools.web.addresses import AddressRules
 from metatree_memory_tools.web.chromium import has_chromium, take_screenshot
 from metatree_memory_tools.web.fetch import ROBOTS
-from metatree_memory_tools.web.links import Link, best_link, links_said
-from metatree_memory_tools.web.page import PAGE, page_id, read_page
-from metatree_memory_tools.wording import first_sentence, shorten
 
 KINDS = (PAGE,)
 _AROUND = 1

@@ -10,32 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from metatree.protocols import Suite
-    from metatree_routers.llm.composer import LLMComposer
-    from metatree_routers.llm.connection import Connection
-    from metatree_routers.llm.describer import LLMDescriber
-    from metatree_routers.llm.descriptions import Described, adescribe_tree, describe_tree
-    from metatree_routers.llm.prices import PRICES, Price
+    from metatree_routers.llm._composer import LLMComposer
+    from metatree_routers.llm._connection import Connection
+    from metatree_routers.llm._describer import LLMDescriber
+    from metatree_routers.llm._prices import PRICES, Price
+    from metatree_routers.llm._reader import LLMReader
+    from metatree_routers.llm._replay import Recording, Replay
+    from metatree_routers.llm._tool_caller import LLMToolCaller
+    from metatree_routers.llm.describe_tree import Described, adescribe_tree, describe_tree
     from metatree_routers.llm.prompts import Prompts
-    from metatree_routers.llm.reader import LLMReader
-    from metatree_routers.llm.recording import Recording, Replay
     from metatree_routers.llm.router import LLMRouter
-    from metatree_routers.llm.tool_caller import LLMToolCaller
 
 _HOMES = {
-    "Connection": "connection",
-    "Described": "descriptions",
-    "LLMComposer": "composer",
-    "LLMDescriber": "describer",
-    "LLMReader": "reader",
-    "LLMRouter": "router",
-    "LLMToolCaller": "tool_caller",
-    "PRICES": "prices",
-    "Price": "prices",
-    "Prompts": "prompts",
-    "Recording": "recording",
-    "Replay": "recording",
-    "adescribe_tree": "descriptions",
-    "describe_tree": "descriptions",
+    "Connection": "metatree_routers.llm._connection",
+    "Described": "metatree_routers.llm.describe_tree",
+    "LLMComposer": "metatree_routers.llm._composer",
+    "LLMDescriber": "metatree_routers.llm._describer",
+    "LLMReader": "metatree_routers.llm._reader",
+    "LLMRouter": "metatree_routers.llm.router",
+    "LLMToolCaller": "metatree_routers.llm._tool_caller",
+    "PRICES": "metatree_routers.llm._prices",
+    "Price": "metatree_routers.llm._prices",
+    "Prompts": "metatree_routers.llm.prompts",
+    "Recording": "metatree_routers.llm._replay",
+    "Replay": "metatree_routers.llm._replay",
+    "adescribe_tree": "metatree_routers.llm.describe_tree",
+    "describe_tree": "metatree_routers.llm.describe_tree",
 }
 
 __all__ = [
@@ -61,7 +61,7 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    return getattr(import_module(home), name)
 
 
 def openai_suite(name: str) -> Suite:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 
+from metatree._util.threads import run_apart
 from metatree.errors import BadModelAnswer
 from metatree.node import Node
 from metatree.protocols import Option, RouteRequest
-from metatree.threads import run_apart
-from metatree_routers.llm.connection import Connection
-from metatree_routers.llm.errors import DialectChanged
+from metatree_routers.llm._connection import Connection
+from metatree_routers.llm._errors import DialectChanged
 from metatree_routers.llm.router import LLMRouter
 
 ATTEMPTS = 6

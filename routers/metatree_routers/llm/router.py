@@ -6,9 +6,9 @@ from typing import Any
 
 from metatree.errors import BadModelAnswer
 from metatree.protocols import RouteDecision, RouteRequest, Suite
-from metatree_routers.llm.connection import Connection
-from metatree_routers.llm.errors import PromptTooLong, for_the_model
-from metatree_routers.llm.fit import Menu, at_least, clipped_route, how_many_fit, menu_prompt
+from metatree_routers.llm._budget import Menu, at_least, clipped_route, how_many_fit, menu_prompt
+from metatree_routers.llm._connection import Connection
+from metatree_routers.llm._errors import PromptTooLong, for_the_model
 from metatree_routers.llm.labels import NONE, offered
 from metatree_routers.llm.prompts import Prompts
 
@@ -73,10 +73,10 @@ class LLMRouter:
 
     def suite(self) -> Suite:
         """Return this router with a reader, a tool caller, a composer and a describer over the same connection."""
-        from metatree_routers.llm.composer import LLMComposer
-        from metatree_routers.llm.describer import LLMDescriber
-        from metatree_routers.llm.reader import LLMReader
-        from metatree_routers.llm.tool_caller import LLMToolCaller
+        from metatree_routers.llm._composer import LLMComposer
+        from metatree_routers.llm._describer import LLMDescriber
+        from metatree_routers.llm._reader import LLMReader
+        from metatree_routers.llm._tool_caller import LLMToolCaller
 
         shared: dict[str, Any] = {"connection": self.connection, "prompts": self.prompts}
         reading: dict[str, Any] = {} if self.read_tokens is None else {"prompt_tokens": self.read_tokens}
@@ -116,7 +116,7 @@ class LLMRouter:
             raise PromptTooLong(
                 f"the model server takes prompts of {self._limit()} tokens, too few for these options"
             )
-        from metatree_routers.llm.forms import route_form
+        from metatree_routers.llm._response_models import route_form
 
         cut = sum("cut off" in error for error in request.errors)
         answer = await self.connection.ask(

@@ -15,8 +15,8 @@ from typing import Any
 
 from metatree_agents.planner import Agents, Domain, Done, TaskContext
 
-from metatree.acceptance import accept
-from metatree.store import Store
+from metatree.storage.acceptance import accept
+from metatree.storage.store import Store
 
 
 def make_domain(ledger: Path) -> Domain:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli import shapes
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
+from metatree_agents.cli.schemas import search
 
 pytestmark = pytest.mark.integration
 
@@ -103,7 +103,7 @@ def test_files_lists_the_file_to_edit_with_its_definition(
     (project / "issue.txt").write_text(issue)  # fits itself best of all, and is not to be edited
     assert run(["files", "@issue.txt", "--json", "-k", "2"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    conforms(printed, shapes.FilesShape)
+    conforms(printed, search.FilesShape)
     first = printed["files"][0]
     assert first["path"] == "src/shop/payment.py"
     assert "issue.txt" not in [file["path"] for file in printed["files"]]
@@ -114,15 +114,15 @@ def test_every_command_prints_its_documented_json(
     project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
 ) -> None:
     for arguments, shape in (
-        (["build", "."], shapes.BuildShape),
-        (["ask", QUESTION], shapes.AskShape),
-        (["find", "sum of the prices", "-k", "2"], shapes.FindShape),
-        (["files", "The sum of the prices in the cart is wrong"], shapes.FilesShape),
-        (["show"], shapes.NodeShape),
-        (["show", "src/shop/cart.py", "--depth", "0"], shapes.NodeShape),
-        (["trace"], shapes.TraceShape),
-        (["runs"], shapes.RunsShape),
-        (["doctor"], shapes.DoctorShape),
+        (["build", "."], search.BuildShape),
+        (["ask", QUESTION], search.AskShape),
+        (["find", "sum of the prices", "-k", "2"], search.FindShape),
+        (["files", "The sum of the prices in the cart is wrong"], search.FilesShape),
+        (["show"], search.NodeShape),
+        (["show", "src/shop/cart.py", "--depth", "0"], search.NodeShape),
+        (["trace"], search.TraceShape),
+        (["runs"], search.RunsShape),
+        (["doctor"], search.DoctorShape),
     ):
         assert run([*arguments, "--json"]) == 0, arguments
         conforms(json.loads(capsys.readouterr().out), shape)
@@ -145,7 +145,7 @@ def test_content_of_a_node_as_json(
     capsys.readouterr()
     assert run(["show", "src/shop/payment.py::charge", "--content", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    conforms(shown, shapes.NodeShape)
+    conforms(shown, search.NodeShape)
     assert shown["content"].startswith("def charge(card")
     assert run(["show", "src/shop/payment.py::charge", "--json"]) == 0
     assert "content" not in json.loads(capsys.readouterr().out)
@@ -268,7 +268,7 @@ def test_resume_of_files_prints_what_files_prints(
     capsys.readouterr()
     assert run(["resume", "short", "--max-calls", "200", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    conforms(printed, shapes.FilesShape)
+    conforms(printed, search.FilesShape)
     assert printed["files"] == whole
     assert len(whole) == 2
     assert run(["resume", "short"]) == 0
@@ -307,7 +307,7 @@ def test_what_was_left_out_is_listed_with_the_reason(
     assert capsys.readouterr().out.startswith("logo.bin: ")
     assert run(["show", "--omitted", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    conforms(printed, shapes.OmittedShape)
+    conforms(printed, search.OmittedShape)
     assert [left_out["path"] for left_out in printed["omitted"]] == ["logo.bin"]
 
 
@@ -497,8 +497,8 @@ def test_ctrl_c_is_exit_code_5_and_says_how_to_go_on(project: Path) -> None:
     run(["build", "."])
     program = (
         "import sys, time, metatree_routers\n"
-        "from metatree_agents.cli.app import run\n"
-        "import metatree_routers.embedded as embedded\n"
+        "from metatree_agents.cli._main import run\n"
+        "import metatree_routers.embedded.suite as embedded\n"
         "async def slow(self, request):\n"
         "    print('routing', flush=True)\n"
         "    import asyncio; await asyncio.sleep(60)\n"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
 
 from tests.integration.git_repository import Repository
 

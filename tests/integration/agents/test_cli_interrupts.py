@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
 
 pytestmark = pytest.mark.integration
 
@@ -45,7 +45,7 @@ def test_ctrl_c_outside_of_a_search_is_exit_code_5_too(
     assert "cancelled" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("module", ["metatree_agents.cli.app", "typer", "metatree"])
+@pytest.mark.parametrize("module", ["metatree_agents.cli._main", "typer", "metatree"])
 def test_ctrl_c_while_the_commands_are_loaded(module: str) -> None:
     program = (
         "import sys\n"
@@ -125,7 +125,7 @@ def test_folder_that_may_not_be_read_is_wrong_use(
     def forbidden(self: Path) -> bool:
         raise PermissionError(13, "Permission denied", str(self))
 
-    monkeypatch.setattr("metatree_agents.cli.trees.has_tree", forbidden)
+    monkeypatch.setattr("metatree_agents.cli._trees.has_tree", forbidden)
     assert run(["runs"]) == 2
     assert ".metatree: Permission denied; change its rights, or say with --tree" in capsys.readouterr().err
 
@@ -140,7 +140,7 @@ def test_folder_without_rights_names_the_option_in_every_command(
     def forbidden(self: Path) -> bool:
         raise PermissionError(13, "Permission denied", str(self))
 
-    monkeypatch.setattr("metatree_agents.cli.doctor.has_tree", forbidden)
+    monkeypatch.setattr("metatree_agents.cli.commands.doctor.has_tree", forbidden)
     assert run(["doctor"]) == 5
     assert "FAIL  tree             .metatree: Permission denied; change its rights" in capsys.readouterr().out
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli import memory_shapes
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
+from metatree_agents.cli.schemas import memory as memory_shapes
 from metatree_memory_tools import build_tree
 
 from metatree import Tree, remember
@@ -97,7 +97,7 @@ def test_flags_are_listed_and_taken_back(
     project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
 ) -> None:
     from metatree import Tree
-    from metatree.flags import flag
+    from metatree.notes.feedback import flag
 
     assert run(["build", "."]) == 0
     assert run(["memories", "--flags"]) == 1

@@ -16,10 +16,10 @@ from typing import Any
 import openai
 import pytest
 import requests
-from metatree_agents.cli import service_shapes
-from metatree_agents.cli.app import run
-from metatree_agents.service.database import SqliteDatabase
-from metatree_agents.service.queue import Queue
+from metatree_agents.cli._main import run
+from metatree_agents.cli.schemas import service
+from metatree_agents.service.database.database import SqliteDatabase
+from metatree_agents.service.queue.queue import Queue
 
 pytestmark = pytest.mark.integration
 
@@ -118,10 +118,10 @@ def test_keys_are_made_listed_and_ended(
     capfd.readouterr()
     assert run(["users", "key", "Ann", "--json", *where]) == 0
     made = json.loads(capfd.readouterr().out)
-    conforms(made, service_shapes.KeyAddedShape)
+    conforms(made, service.KeyAddedShape)
     assert run(["users", "keys", "--json", *where]) == 0
     listed = json.loads(capfd.readouterr().out)
-    conforms(listed, service_shapes.KeysShape)
+    conforms(listed, service.KeysShape)
     assert made["key"] not in json.dumps(listed)
     assert run(["users", "keys", *where]) == 0
     line = capfd.readouterr().out
@@ -157,7 +157,7 @@ def test_the_queue_is_shown_and_mended(
     assert "pending by Inference_1, 1 attempt: T\\x1b[2J 1 of Ann, asked 20" in said
     assert "Inference_1 has T\\x1b[2J since 20" in said and "Ann (user): never seen" in said
     assert run(["service", "status", "--json", *where]) == 0
-    conforms(json.loads(capfd.readouterr().out), service_shapes.ServiceShape)
+    conforms(json.loads(capfd.readouterr().out), service.ServiceShape)
     assert run(["service", "release", "T\x1b[2J", *where]) == 0
     assert run(["service", "release", "T\x1b[2J", *where]) == 1
     assert run(["service", "requeue", "T\x1b[2J", *where]) == 1, "other engines may try it: it did not fail"
@@ -186,7 +186,7 @@ def test_a_backup_as_json_and_checked(
     for arguments in (["backup", str(file), *where], ["restore", str(file), "--check"]):
         assert run([*arguments, "--json"]) == 0
         said = json.loads(capfd.readouterr().out)
-        conforms(said, service_shapes.BackupShape)
+        conforms(said, service.BackupShape)
         assert said["tables"]["service_user"] == 1 and said["memory_bytes"] is None
     assert run(["backup", str(file), *where]) == 2
     assert "there already" in capfd.readouterr().err

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli import shapes
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
+from metatree_agents.cli.schemas import search
 
 from metatree import Node, Tree, plugins, tool
-from metatree.permissions import Permissions
-from metatree.tool import Tool
+from metatree.notes.permissions import Permissions
+from metatree.tools.tool import Tool
 
 pytestmark = pytest.mark.integration
 
@@ -157,7 +157,7 @@ def test_permissions_are_listed_and_taken_back(
     capsys.readouterr()
     assert run(["plugins", "--permissions", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    conforms(told, shapes.PermissionsShape)
+    conforms(told, search.PermissionsShape)
     assert [(p["tool"], p["who"]) for p in told["permissions"]] == [("look_up", "ann")]
     assert run(["plugins", "--permissions"]) == 0
     assert "look_up  may be called without asking; ann said so on" in capsys.readouterr().out

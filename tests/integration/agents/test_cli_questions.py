@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli import shapes
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
+from metatree_agents.cli.schemas import search
 
 pytestmark = pytest.mark.integration
 
@@ -34,13 +34,13 @@ def test_answer_takes_a_stopped_run_up(
     told = capsys.readouterr().err
     (question,) = _open(capsys)
     assert f"answer it with: metatree answer {question['id']} TEXT" in told
-    conforms({"questions": [question]}, shapes.QuestionsShape)
+    conforms({"questions": [question]}, search.QuestionsShape)
     assert (question["question"], question["run"]) == (QUESTION, "r1")
     assert run(["questions"]) == 0
     assert capsys.readouterr().out == f"{question['id']}  {QUESTION}\n"
     assert run(["answer", question["id"][:4], "In the zoo", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    conforms(printed, shapes.AskShape)
+    conforms(printed, search.AskShape)
     assert (printed["answer"], printed["ended"]) == ("In the zoo", "answered")
     assert run(["questions"]) == 1
     assert "no question is open" in capsys.readouterr().err

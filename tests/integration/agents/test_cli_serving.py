@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 import requests
-from metatree_agents.cli import service_shapes
-from metatree_agents.cli.app import run
-from metatree_agents.cli.engines import web_parts
-from metatree_agents.service.users import proof
-from metatree_agents.toolkit import Toolkit
+from metatree_agents.cli._engines import web_parts
+from metatree_agents.cli._main import run
+from metatree_agents.cli.schemas import service
+from metatree_agents.service.accounts.users import proof
+from metatree_agents.tools.toolkit import Toolkit
 from metatree_memory_tools import build_tree
 
-from metatree.testing_web import Reply, WebServer
+from metatree.testing._web_server import Reply, WebServer
 
 pytestmark = pytest.mark.integration
 FACTS = "# Lamps\n\nA lamp in the hall has a bulb of nine watts.\n"
@@ -201,10 +201,10 @@ def test_users_as_json(
     run(["build", str(source)])
     capfd.readouterr()
     assert run(["users", "add", "Ann", "--source", str(source), "--json"]) == 0
-    conforms(json.loads(capfd.readouterr().out), service_shapes.UserAddedShape)
+    conforms(json.loads(capfd.readouterr().out), service.UserAddedShape)
     assert run(["users", "list", "--source", str(source), "--json"]) == 0
     listed = json.loads(capfd.readouterr().out)
-    conforms(listed, service_shapes.UsersShape)
+    conforms(listed, service.UsersShape)
     assert listed["users"] == [{"name": "Ann", "role": "user"}]
 
 
@@ -291,7 +291,7 @@ def test_a_link_logs_a_user_in_once(
         assert first[1] == url
         assert run(["users", "login", "admin", "--source", str(source), "--server", f"{url}/", "--json"]) == 0
         made = json.loads(capfd.readouterr().out)
-        conforms(made, service_shapes.UserLoginShape)
+        conforms(made, service.UserLoginShape)
         assert made["link"] == f"{url}/login#code={made['code']}" and made["seconds"] == 900
         for code in (first[2], made["code"]):
             for status in (303, 401):

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
 
-from metatree.testing_web import Reply, WebServer
+from metatree.testing._web_server import Reply, WebServer
 
 pytestmark = pytest.mark.integration
 

@@ -15,7 +15,7 @@ from openai import AsyncOpenAI
 
 from agents import OpenAIChatCompletionsModel, Runner, set_tracing_disabled
 from metatree import Tree, UserError, memories
-from metatree.testing_server import ModelRequest, ModelServer, Reply
+from metatree.testing._model_server import ModelRequest, ModelServer, Reply
 
 pytestmark = pytest.mark.integration
 

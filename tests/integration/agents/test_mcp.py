@@ -18,13 +18,13 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
-from metatree_agents.cli.app import run
-from metatree_agents.mcp_http import address_of, http_app
-from metatree_agents.mcp_server import mcp_server
-from metatree_agents.toolkit import Toolkit
+from metatree_agents.cli._main import run
+from metatree_agents.tools.mcp_http import address_of, http_app
+from metatree_agents.tools.mcp_server import mcp_server
+from metatree_agents.tools.toolkit import Toolkit
 
 from metatree import Tree, UserError, memories, runs
-from metatree.testing_server import ModelServer, hang
+from metatree.testing._model_server import ModelServer, hang
 
 pytestmark = pytest.mark.integration
 
@@ -161,7 +161,7 @@ def test_every_tool_over_every_way(project: Path, transport: str) -> None:
 
 
 def test_it_follows_the_source(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metatree_agents.toolkit.REFRESH_EVERY_S", -1.0)
+    monkeypatch.setattr("metatree_agents.tools.toolkit.REFRESH_EVERY_S", -1.0)
 
     async def main() -> None:
         kit = Toolkit(lambda: _built(project))
@@ -339,7 +339,7 @@ def test_calls_at_once(project: Path) -> None:
 def test_without_the_package_the_extra_is_named(project: Path) -> None:
     program = (
         "import sys; sys.modules['mcp'] = None\n"
-        "from metatree_agents.cli.app import run\n"
+        "from metatree_agents.cli._main import run\n"
         "raise SystemExit(run(['mcp', '--source', '.']))"
     )
     done = subprocess.run(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli import planner_shapes as shapes
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
+from metatree_agents.cli.schemas import planner as shapes
 from metatree_agents.planner.hddl.limits import LimitReached
 
 from benchmarks.planning import transport

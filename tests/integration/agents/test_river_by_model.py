@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from metatree.testing_server import ModelRequest, ModelServer
+from metatree.testing._model_server import ModelRequest, ModelServer
 
 pytestmark = pytest.mark.integration
 

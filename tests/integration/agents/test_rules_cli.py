@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli.app import run
-from metatree_agents.cli.shapes import RulesShape
+from metatree_agents.cli._main import run
+from metatree_agents.cli.schemas.search import RulesShape
 
 from metatree.rules import Program
 
@@ -165,7 +165,7 @@ def test_a_program_out_of_form_is_told_with_file_line_and_column(
 def test_a_program_in_which_something_failed_ends_with_exit_code_5(
     monkeypatch: pytest.MonkeyPatch, rules: Rules
 ) -> None:
-    from metatree.rules import knowledge, program
+    from metatree.rules.shell import knowledge, program
 
     def fails(firing: knowledge.Firing) -> None:
         raise ValueError("no")

@@ -214,7 +214,7 @@ def test_reader_that_cannot_be_reached_looks_by_itself(
     with Blackboard(tmp_path / "board.db") as board, Blackboard(tmp_path / "board.db") as other:
         import threading
 
-        monkeypatch.setattr("metatree.blackboard.bell.Bell.ring", lambda self: None)
+        monkeypatch.setattr("metatree.blackboard._notify.Bell.ring", lambda self: None)
         timer = threading.Timer(0.1, lambda: other.add("log", {}))
         timer.start()
         began = time.monotonic()
@@ -233,7 +233,7 @@ def test_killed_waiter_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         process.communicate()
         board.add("log", {"n": 0})  # rings at a port where nobody is
         later = time.time() + 1_000
-        monkeypatch.setattr("metatree.blackboard.bell.time.time", lambda: later)
+        monkeypatch.setattr("metatree.blackboard._notify.time.time", lambda: later)
         assert board.listeners() == 0
         board.wait(timeout_s=0.01)
         assert board._share.store.rows("SELECT count(*) FROM board_waiter") == [(0,)]
@@ -297,7 +297,7 @@ def test_fifty_identical_screenshots_take_the_room_of_one(tmp_path: Path) -> Non
 ASKING = """
     import json, sys
     from metatree import Blackboard, Tree, ask_person, search
-    from metatree.testing import FunctionRouter, PlainComposer, ScriptedReader
+    from metatree.testing.parts import FunctionRouter, PlainComposer, ScriptedReader
 
     tree = Tree.open(sys.argv[1])
     result = search(
@@ -310,8 +310,8 @@ ASKING = """
 
 
 def test_answer_from_another_process_lets_a_waiting_run_go_on(tmp_path: Path) -> None:
-    from metatree.testing import tree_of
-    from metatree.tree import Tree
+    from metatree.testing.parts import tree_of
+    from metatree.trees.tree import Tree
 
     tree_of({"a": "one", "b": "two"}, Tree.create(tmp_path / "tree.db")).close()
     process = start(ASKING, tmp_path / "tree.db")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from metatree.testing_web import Reply, WebServer
+from metatree.testing._web_server import Reply, WebServer
 
 pytestmark = pytest.mark.integration
 

@@ -18,7 +18,7 @@ from metatree_memory_tools.web.fetch import FetchLimits, RobotsCache, afetch, fe
 from metatree_memory_tools.web.freshness import page_fingerprint
 
 from metatree.errors import FetchFailed, RefusedAddress
-from metatree.testing_web import Reply, WebServer
+from metatree.testing._web_server import Reply, WebServer
 
 pytestmark = pytest.mark.integration
 

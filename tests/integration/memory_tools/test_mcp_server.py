@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.mcp_server.address import ServerAddress, config_source
+from metatree_memory_tools.mcp_server._address import ServerAddress, config_source
 from metatree_memory_tools.mcp_server.source import McpServer
 
 from metatree import Limits, SearchResult, Tool, Tree, search
 from metatree.errors import BadModelAnswer, FetchFailed, UserError
-from metatree.held import holding
-from metatree.memory_type import SourceRef, load_source_type
 from metatree.protocols import RouteRequest
-from metatree.testing import FunctionRouter
-from metatree.tool import ToolGroup
+from metatree.testing.parts import FunctionRouter
+from metatree.tools.resource_pool import holding
+from metatree.tools.tool import ToolGroup
+from metatree.trees.source_types import SourceRef, load_source_type
 
 pytestmark = pytest.mark.integration
 

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.openapi.call import variable_for
-from metatree_memory_tools.openapi.document import Document
+from metatree_memory_tools.openapi._call import variable_for
+from metatree_memory_tools.openapi._document import Document
 from metatree_memory_tools.openapi.source import OpenApi
 
 from metatree import Node, Tool, Tree, search
 from metatree.errors import BadModelAnswer, FetchFailed, RefusedAddress, UserError
-from metatree.memory_type import SourceRef
 from metatree.protocols import RouteRequest
-from metatree.testing import FunctionRouter
-from metatree.testing_web import Asked, Reply, WebServer
-from metatree.tool import ToolGroup
+from metatree.testing._web_server import Asked, Reply, WebServer
+from metatree.testing.parts import FunctionRouter
+from metatree.tools.tool import ToolGroup
+from metatree.trees.source_types import SourceRef
 
 pytestmark = pytest.mark.integration
 

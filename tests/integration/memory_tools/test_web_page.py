@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.web.links import Link, best_link, links_of, links_said
-from metatree_memory_tools.web.page import page_id, read_page
+from metatree_memory_tools.web._links import Link, best_link, links_of, links_said
+from metatree_memory_tools.web._page import page_id, read_page
 from metatree_memory_tools.web.tools import find_in_page, follow_link, links_of_page, page_in
 
 from metatree import SearchResult, Tree, search
 from metatree.errors import ToolFailed
-from metatree.memory_type import SourceRef, load_source_type
-from metatree.testing_web import Reply, WebServer
+from metatree.testing._web_server import Reply, WebServer
+from metatree.trees.source_types import SourceRef, load_source_type
 
 pytestmark = pytest.mark.integration
 

@@ -13,9 +13,9 @@ from metatree_memory_tools.web.search import SearchHit, SearxNG, configured_fall
 from metatree_memory_tools.web.tools import page_tools
 
 from metatree import FallbackRequest, Node, Tree, search
+from metatree._util.threads import run_apart
 from metatree.errors import FetchFailed, RefusedAddress, UserError
-from metatree.testing_web import Asked, Reply, WebServer
-from metatree.threads import run_apart
+from metatree.testing._web_server import Asked, Reply, WebServer
 
 pytestmark = pytest.mark.integration
 

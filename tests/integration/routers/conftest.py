@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_routers.disk_cache import MemoryCache
 from metatree_routers.llm import LLMRouter
+from metatree_routers.wrappers.disk_cache import MemoryCache
 
 from metatree import Node, Option, RouteRequest, Tree
-from metatree.testing_server import ModelRequest, ModelServer
+from metatree.testing._model_server import ModelRequest, ModelServer
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from metatree_agents import files_to_edit
 from metatree_memory_tools import build_tree
-from metatree_routers.cochange import MOST_FILES, touched_with
+from metatree_routers.evidence.signals._cochange import MOST_FILES, touched_with
 
-from metatree.store import Store
+from metatree.storage.store import Store
 
 pytestmark = pytest.mark.integration
 

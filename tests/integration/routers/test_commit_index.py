@@ -9,9 +9,9 @@ import pytest
 from metatree_agents import files_to_edit
 from metatree_memory_tools import build_tree
 from metatree_routers import TextEvidence
-from metatree_routers.commit_index import CommitIndex, SimilarCommit, nearest, votes
+from metatree_routers.index.commits import CommitIndex, SimilarCommit, nearest, votes
 
-from metatree.store import Store
+from metatree.storage.store import Store
 
 pytestmark = pytest.mark.integration
 

@@ -15,7 +15,7 @@ from metatree_routers import LLMRouter, describe_tree
 from metatree import Node, Tree
 from metatree.errors import UserError
 from metatree.protocols import DescribeRequest, Description
-from metatree.testing_server import ModelRequest, ModelServer, status
+from metatree.testing._model_server import ModelRequest, ModelServer, status
 
 pytestmark = pytest.mark.integration
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli.app import run
+from metatree_agents.cli._main import run
 
-from metatree.testing_server import HTML, ModelServer, status
+from metatree.testing._model_server import HTML, ModelServer, status
 
 pytestmark = pytest.mark.integration
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from metatree_routers.disk_cache import MemoryCache
 from metatree_routers.llm import LLMRouter
+from metatree_routers.wrappers.disk_cache import MemoryCache
 
-from metatree.testing_server import ModelServer, Reply
+from metatree.testing._model_server import ModelServer, Reply
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., ModelServer]

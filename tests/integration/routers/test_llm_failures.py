@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from metatree_routers.llm import LLMRouter
-from metatree_routers.llm.errors import (
+from metatree_routers.llm._errors import (
     BadKey,
     EmptyAnswer,
     NotAModelServer,
@@ -24,7 +24,7 @@ from metatree_routers.llm.errors import (
 
 from metatree import Limits, Tree, search
 from metatree.errors import BadModelAnswer, RouterUnavailable, UserError
-from metatree.testing_server import (
+from metatree.testing._model_server import (
     DROP,
     EMPTY,
     HTML,

@@ -18,7 +18,7 @@ from metatree_routers.llm.prompts import data, quoted, unquoted
 
 from metatree import Node, Option, RouteRequest, Tree, search, tool
 from metatree.protocols import ReadRequest, ToolRequest
-from metatree.testing_server import ModelRequest, ModelServer
+from metatree.testing._model_server import ModelRequest, ModelServer
 
 pytestmark = pytest.mark.integration
 

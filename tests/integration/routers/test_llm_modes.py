@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_routers.disk_cache import DiskCache, MemoryCache
 from metatree_routers.llm import LLMRouter
-from metatree_routers.llm.errors import DialectChanged
-from metatree_routers.llm.modes import Dialect, Dialects, Mode
+from metatree_routers.llm._capabilities import Dialect, Dialects, Mode
+from metatree_routers.llm._errors import DialectChanged
+from metatree_routers.wrappers.disk_cache import DiskCache, MemoryCache
 
 from metatree import Tree, search
-from metatree.testing_server import ModelRequest, ModelServer, Reply, status
+from metatree.testing._model_server import ModelRequest, ModelServer, Reply, status
 
 pytestmark = pytest.mark.integration
 FINE = {"reason": "fits", "choice": "B", "ruled_out": []}

@@ -12,7 +12,7 @@ from metatree_routers.llm import LLMRouter
 
 from metatree import RouteRequest
 from metatree.errors import TransientError
-from metatree.testing_server import ModelServer
+from metatree.testing._model_server import ModelServer
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., ModelServer]

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 from metatree_routers import CachedRouter, RecordedRouter, ReplayedRouter
-from metatree_routers.disk_cache import DiskCache, MemoryCache
 from metatree_routers.llm import LLMRouter, Price, Recording, Replay
+from metatree_routers.wrappers.disk_cache import DiskCache, MemoryCache
 
 from metatree import Limits, Tree, asearch, resume, search
 from metatree.errors import UserError
-from metatree.testing_server import DROP, ModelServer, Reply, status
+from metatree.testing._model_server import DROP, ModelServer, Reply, status
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., ModelServer]

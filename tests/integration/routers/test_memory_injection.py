@@ -10,7 +10,7 @@ import pytest
 from metatree_routers.llm import LLMRouter
 
 from metatree import Node, Tree, remember, search, tool
-from metatree.testing_server import ModelRequest, ModelServer
+from metatree.testing._model_server import ModelRequest, ModelServer
 
 pytestmark = pytest.mark.integration
 

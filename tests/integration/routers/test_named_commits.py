@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from metatree_agents import files_to_edit
 from metatree_memory_tools import build_tree
-from metatree_routers.commit_index import CommitIndex
-from metatree_routers.named_commits import MOST_NAMES, Name, named_commits, names_of_commits
-from metatree_routers.sections import sections
+from metatree_routers.evidence.signals.named_commits import MOST_NAMES, Name, named_commits, names_of_commits
+from metatree_routers.index.commits import CommitIndex
+from metatree_routers.query.parse import sections
 
-from metatree.store import Store
+from metatree.storage.store import Store
 
 pytestmark = pytest.mark.integration
 

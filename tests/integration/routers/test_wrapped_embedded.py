@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from metatree_memory_tools import build_tree
 from metatree_routers import CachedRouter, EmbeddedRouter, FallbackRouter, LimitedRouter, RecordedRouter
-from metatree_routers.disk_cache import MemoryCache
-from metatree_routers.embedded import embedded_suite
+from metatree_routers.embedded.suite import embedded_suite
+from metatree_routers.wrappers.disk_cache import MemoryCache
 
 from metatree import SearchResult, Tree, search
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from metatree.rules import open_memory
-from metatree.store import Store
+from metatree.storage.store import Store
 
 pytestmark = pytest.mark.integration
 
@@ -105,7 +105,7 @@ def test_what_a_commit_asserted_comes_back(path: Path, store: Store) -> None:
 CHILD = """
 import sys
 from metatree.rules import open_memory
-from metatree.store import Store
+from metatree.storage.store import Store
 memory = open_memory(Store.open(sys.argv[1]))
 agenda = memory.add_production('((<x> n <y>) -> "seen")')
 for n in range(1_000_000):

@@ -15,19 +15,19 @@ from typing import Any
 import pytest
 
 from metatree import Answer, Reading, ReadRequest, RouteRequest, Tree, cancel, load_run, resume, runs, search
+from metatree.durable.sqlite_journal import SqliteJournal
 from metatree.errors import BrokenStore, LeaseLost
-from metatree.kernel.sqlite_journal import SqliteJournal
-from metatree.store import Store
-from metatree.testing import FunctionRouter, tree_of
+from metatree.storage.store import Store
+from metatree.testing.parts import FunctionRouter, tree_of
 
 pytestmark = pytest.mark.integration
 
 PARTS = """
 import asyncio, json, os, sys, time
 from metatree import *
-from metatree.kernel.sqlite_journal import SqliteJournal
-from metatree.store import Store
-from metatree.testing import *
+from metatree.durable.sqlite_journal import SqliteJournal
+from metatree.storage.store import Store
+from metatree.testing.parts import *
 
 folder = sys.argv[1]
 log = os.open(folder + "/log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)

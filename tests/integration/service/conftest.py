@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 import requests
 import uvicorn
-from metatree_agents.service.app import create_app
-from metatree_agents.service.database import Database, SqliteDatabase
-from metatree_agents.service.keys import Keys
-from metatree_agents.service.postgres import PostgresDatabase
-from metatree_agents.service.postgres_address import address_of
-from metatree_agents.service.slow_clients import ImpatientProtocol
-from metatree_agents.service.state import Settings
-from metatree_agents.service.users import Users
+from metatree_agents.service._app import create_app
+from metatree_agents.service.accounts.keys import Keys
+from metatree_agents.service.accounts.users import Users
+from metatree_agents.service.database.database import Database, SqliteDatabase
+from metatree_agents.service.database.postgres import PostgresDatabase
+from metatree_agents.service.database.postgres_address import address_of
+from metatree_agents.service.http.slow_clients import ImpatientProtocol
+from metatree_agents.service.settings import Settings
 
 from metatree import Tree
 from tests.real.postgres import Server, serving

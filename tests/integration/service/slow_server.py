@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from metatree_agents.service.serving import serve_all
-from metatree_agents.service.state import Settings
+from metatree_agents.service.settings import Settings
 from metatree_memory_tools import build_tree
 from metatree_routers import EmbeddedRouter
 

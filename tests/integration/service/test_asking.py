@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 import requests
-from metatree_agents.service.asking import Ask, forms
-from metatree_agents.service.database import SqliteDatabase
-from metatree_agents.service.users import Users
+from metatree_agents.service.accounts.users import Users
+from metatree_agents.service.database.database import SqliteDatabase
+from metatree_agents.service.queue.human_input import Ask, forms
 from metatree_memory_tools import build_tree
 
 from metatree import Limits, Node, Tree, ask_person, load_run, tool
-from metatree.permissions import Permissions
-from metatree.tool import Tool
+from metatree.notes.permissions import Permissions
+from metatree.tools.tool import Tool
 
 from .conftest import SECRETS, Client, Served, proof
 from .test_engine import working

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.service import backup
-from metatree_agents.service.backup import LEFT_OUT, TABLES, back_up, restore, verified
-from metatree_agents.service.conversations import Conversation
-from metatree_agents.service.database import Database, SqliteDatabase
-from metatree_agents.service.keys import Keys
-from metatree_agents.service.queue import Queue
-from metatree_agents.service.schema import SCRIPTS
-from metatree_agents.service.state import Service
+from metatree_agents.service.accounts.keys import Keys
+from metatree_agents.service.database import backup
+from metatree_agents.service.database.backup import LEFT_OUT, TABLES, back_up, restore, verified
+from metatree_agents.service.database.database import Database, SqliteDatabase
+from metatree_agents.service.database.schema import SCRIPTS
+from metatree_agents.service.openai.conversations import Conversation
+from metatree_agents.service.queue.queue import Queue
+from metatree_agents.service.settings import Service
 
 from metatree.errors import BrokenStore, TransientError, UserError
-from metatree.store import Store
+from metatree.storage.store import Store
 from tests.real.postgres import Server
 
 from .conftest import Served, opened

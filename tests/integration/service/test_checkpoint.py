@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from metatree_agents.service import database as module
-from metatree_agents.service.database import SqliteDatabase
+from metatree_agents.service.database import database as module
+from metatree_agents.service.database.database import SqliteDatabase
 
 pytestmark = pytest.mark.integration
 

@@ -11,25 +11,31 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from metatree_agents.service.client import ServiceClient
-from metatree_agents.service.copies import TreeCopy
-from metatree_agents.service.engine import Engine
-from metatree_agents.service.publisher import Published
+from metatree_agents.service.engine.client import ServiceClient
+from metatree_agents.service.engine.engine import Engine
+from metatree_agents.service.replication.copies import TreeCopy
+from metatree_agents.service.replication.publisher import Published
+from metatree_agents.service.replication.sharing import Sharing
+from metatree_agents.service.replication.trees import Trees
 from metatree_agents.service.serving import serve_all
-from metatree_agents.service.sharing import Sharing
-from metatree_agents.service.state import Settings
-from metatree_agents.service.trees import Trees
+from metatree_agents.service.settings import Settings
 from metatree_memory_tools import build_tree
 from metatree_routers import TextEvidence
 
 from metatree import Node, RouteRequest, Tree, search, tool
-from metatree.calls import CallRecords
+from metatree.durable import MemoryJournal, Record
 from metatree.errors import UserError
-from metatree.flags import flag, flags
-from metatree.kernel import MemoryJournal, Record
-from metatree.remembering import forget, memories, remember
-from metatree.store import Store
-from metatree.testing import FunctionRouter, PlainComposer, PlainDescriber, ScriptedReader, ScriptedToolCaller
+from metatree.notes.feedback import flag, flags
+from metatree.notes.notes import forget, memories, remember
+from metatree.storage.store import Store
+from metatree.testing.parts import (
+    FunctionRouter,
+    PlainComposer,
+    PlainDescriber,
+    ScriptedReader,
+    ScriptedToolCaller,
+)
+from metatree.tools.call_log import CallRecords
 
 from .conftest import SECRETS, Served, opened
 

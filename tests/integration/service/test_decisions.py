@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 import requests
-from metatree_agents.service.database import SqliteDatabase
-from metatree_agents.service.state import Settings
-from metatree_agents.service.users import Proofs, Users
+from metatree_agents.service.accounts.users import Proofs, Users
+from metatree_agents.service.database.database import SqliteDatabase
+from metatree_agents.service.settings import Settings
 from metatree_memory_tools import build_tree
 
 from metatree import Tree
 from metatree.errors import UserError
-from metatree.remembering import remember
+from metatree.notes.notes import remember
 
 from .conftest import SECRETS, Served, proof
 from .test_engine import tree, working  # noqa: F401  # a fixture
@@ -281,7 +281,7 @@ def test_a_region_narrows_the_search_and_an_unknown_model_is_the_default(
 @pytest.mark.parametrize(("count", "threshold"), [(1, 2.0), (3, 2.0), (50, 2.0), (50, 0.8), (50, 0.0)])
 def test_matches_are_as_documented(tmp_path: Path, count: int, threshold: float) -> None:
     """At most `Count`, within `Threshold`, nearest first; lines of metadata, a line of five dots, the text."""
-    from metatree_agents.service.matching import matches_of
+    from metatree_agents.service.engine.nearest import matches_of
 
     place = tmp_path / "contracts"
     place.mkdir()

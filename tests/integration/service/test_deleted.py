@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import requests
-from metatree_agents.service.answering import answer_query, run_id_of
-from metatree_agents.service.said import Asked, Said
+from metatree_agents.service.engine.answering import answer_query, run_id_of
+from metatree_agents.service.queue.models import Asked, Said
 from metatree_memory_tools import build_tree
 
 from metatree import Tree, runs

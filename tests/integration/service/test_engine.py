@@ -13,12 +13,12 @@ from typing import Any, Protocol
 
 import pytest
 import requests
-from metatree_agents.service.answering import CUT_OFF
-from metatree_agents.service.client import ServiceClient
-from metatree_agents.service.engine import TRIES, Engine
-from metatree_agents.service.engine_memory import learn
-from metatree_agents.service.memories import Memory, OwnTree
-from metatree_agents.service.said import Asked
+from metatree_agents.service.engine._memories import Memory, OwnTree
+from metatree_agents.service.engine.answering import CUT_OFF
+from metatree_agents.service.engine.client import ServiceClient
+from metatree_agents.service.engine.engine import TRIES, Engine
+from metatree_agents.service.engine.memory import learn
+from metatree_agents.service.queue.models import Asked
 from metatree_memory_tools import build_tree
 
 from metatree import RouteDecision, RouteRequest, Tree, search
@@ -216,7 +216,7 @@ def test_a_search_that_fails_for_now_is_made_again_and_its_error_is_for_the_log_
     asked: int,
     answer: str,
 ) -> None:
-    monkeypatch.setattr("metatree_agents.service.engine.PAUSE_S", 0.0)
+    monkeypatch.setattr("metatree_agents.service.engine.engine.PAUSE_S", 0.0)
     service = serve(check_wait_s=20.0)
     service.frontend.ask("How are the lines of an invoice added up?")
     failing = Failing(times, error)
@@ -270,7 +270,7 @@ def test_an_engine_outlives_a_store_that_is_locked_for_a_while(
     serve: Serve, tree: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("PAUSE_S", "IDLE_S", "LOOKUP_LEASE_S"):
-        where = "lookups" if name == "LOOKUP_LEASE_S" else "engine"
+        where = "queue.lookups" if name == "LOOKUP_LEASE_S" else "engine.engine"
         monkeypatch.setattr(f"metatree_agents.service.{where}.{name}", 0.01)
     errors: list[Exception] = [TransientError(LOCKED), OSError("disk I/O error")]
     service = serve(check_wait_s=20.0)

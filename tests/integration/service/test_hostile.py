@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import requests
-from metatree_agents.service.slow_clients import ImpatientProtocol
-from metatree_agents.service.state import Settings
+from metatree_agents.service.http.slow_clients import ImpatientProtocol
+from metatree_agents.service.settings import Settings
 
 from tests.integration.service.conftest import SECRETS, Served, proof, served
 

@@ -11,21 +11,22 @@ from typing import Any
 
 import httpx2
 import pytest
-from metatree_agents.service import database, postgres_tables
-from metatree_agents.service.app import create_app
-from metatree_agents.service.backup import back_up, restore
-from metatree_agents.service.client import ServiceClient, ServiceRefused
-from metatree_agents.service.database import Database
-from metatree_agents.service.engine_memory import learn
-from metatree_agents.service.identity import Earlier, Identity, identity_of, rename
-from metatree_agents.service.recommendations import Recommendations
-from metatree_agents.service.schema import ADDRESS, SCRIPTS
-from metatree_agents.service.state import Settings
-from metatree_agents.service.users import Users
+from metatree_agents.service._app import create_app
+from metatree_agents.service.accounts.users import Users
+from metatree_agents.service.database import _postgres_tables as postgres_tables
+from metatree_agents.service.database import database
+from metatree_agents.service.database.backup import back_up, restore
+from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.identity import Earlier, Identity, identity_of, rename
+from metatree_agents.service.database.schema import ADDRESS, SCRIPTS
+from metatree_agents.service.engine.client import ServiceClient, ServiceRefused
+from metatree_agents.service.engine.memory import learn
+from metatree_agents.service.queue.recommendations import Recommendations
+from metatree_agents.service.settings import Settings
 
 from metatree import Tree
-from metatree.layer import Layer
-from metatree.remembering import memories
+from metatree.notes.notes import memories
+from metatree.trees.layer import Layer
 from tests.real.postgres import Server
 
 from .conftest import SECRETS, opened

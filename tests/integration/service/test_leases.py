@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.service.queue import Queue, Status
-from metatree_agents.service.trees import Trees
-from metatree_agents.service.users import Users
+from metatree_agents.service.accounts.users import Users
+from metatree_agents.service.queue.queue import Queue, Status
+from metatree_agents.service.replication.trees import Trees
 
 from metatree import Node, RouteDecision, RouteRequest, Tree
-from metatree.process import this_process
-from metatree.testing import FunctionRouter
+from metatree._util.process import this_process
+from metatree.testing.parts import FunctionRouter
 
 from .conftest import SECRETS, Client, Served, opened
 from .test_engine import working
@@ -126,7 +126,7 @@ def test_engines_are_told_how_long_they_have(serve: Serve) -> None:
 
 def dead_process() -> str:
     """Return the name of a process of this machine that is gone."""
-    code = "from metatree.process import this_process; print(this_process())"
+    code = "from metatree._util.process import this_process; print(this_process())"
     return subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.strip()

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 import requests
-from metatree_agents.service import database as databases
-from metatree_agents.service.app import BUSY
-from metatree_agents.service.database import COMMAND_WAIT_S, SERVER_WAIT_S, SqliteDatabase
-from metatree_agents.service.state import Service
-from metatree_agents.service.trees import Trees
+from metatree_agents.service._app import BUSY
+from metatree_agents.service.database import database as databases
+from metatree_agents.service.database.database import COMMAND_WAIT_S, SERVER_WAIT_S, SqliteDatabase
+from metatree_agents.service.replication.trees import Trees
+from metatree_agents.service.settings import Service
 
 from metatree.errors import TransientError
 

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from metatree_agents.service import database
-from metatree_agents.service.database import Change, SqliteDatabase
-from metatree_agents.service.neighbours import Neighbours
-from metatree_agents.service.queue import Queue
+from metatree_agents.service.database import database
+from metatree_agents.service.database._change_notify import Neighbours
+from metatree_agents.service.database.database import Change, SqliteDatabase
+from metatree_agents.service.queue.queue import Queue
 
 pytestmark = [
     pytest.mark.integration,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import requests
-from metatree_agents.service.client import ServiceClient
-from metatree_agents.service.database import Database
-from metatree_agents.service.nonces import FORGET_S, WINDOW_S, timed_nonce
-from metatree_agents.service.users import Users, proof
+from metatree_agents.service.accounts.nonces import FORGET_S, WINDOW_S, timed_nonce
+from metatree_agents.service.accounts.users import Users, proof
+from metatree_agents.service.database.database import Database
+from metatree_agents.service.engine.client import ServiceClient
 
 from tests.integration.service.conftest import SECRETS, Served, opened
 from tests.integration.service.conftest import proof as seeds_proof

@@ -13,9 +13,9 @@ from typing import Any
 import openai
 import pytest
 import requests
-from metatree_agents.service import waiting
-from metatree_agents.service.openai_routes import owner_of
-from metatree_agents.service.openai_shapes import ASKS_BACK
+from metatree_agents.service.openai.models import ASKS_BACK
+from metatree_agents.service.openai.routes import owner_of
+from metatree_agents.service.queue import waiting
 
 from .conftest import Served
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 import requests
-from metatree_agents.service.limits import Rates
-from metatree_agents.service.logs import logging_to
-from metatree_agents.service.recommendations import Recommendations
+from metatree_agents.service.accounts.limits import Rates
+from metatree_agents.service.http.logs import logging_to
+from metatree_agents.service.queue.recommendations import Recommendations
 
 from .conftest import SECRETS, Client, Served, proof
 

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli.app import run
-from metatree_agents.service.answering import answer_query
-from metatree_agents.service.client import ServiceClient
-from metatree_agents.service.engine_memory import learn
-from metatree_agents.service.recommendations import Recommendations
-from metatree_agents.service.said import Asked, Said
+from metatree_agents.cli._main import run
+from metatree_agents.service.engine.answering import answer_query
+from metatree_agents.service.engine.client import ServiceClient
+from metatree_agents.service.engine.memory import learn
+from metatree_agents.service.queue.models import Asked, Said
+from metatree_agents.service.queue.recommendations import Recommendations
 from metatree_memory_tools import build_tree
 from metatree_routers import text_evidence
 
 from metatree import Tree
-from metatree.flags import flags
-from metatree.remembering import memories
+from metatree.notes.feedback import flags
+from metatree.notes.notes import memories
 
 from .conftest import SECRETS, Served, opened
 
@@ -145,7 +145,7 @@ def test_an_answer_that_says_nothing_of_its_question_answers_it_in_other_words_t
 
 
 def test_a_paragraph_with_something_left_out_is_that_of_its_source_alone(service: Served, tree: Tree) -> None:
-    from metatree_agents.service.engine_memory import named
+    from metatree_agents.service.engine.memory import named
 
     shown = "Each month the desk\n    …\nand Ann approves them."
     nodes = {

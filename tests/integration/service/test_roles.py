@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 import requests
-from metatree_agents.service.database import SqliteDatabase
-from metatree_agents.service.state import Settings
-from metatree_agents.service.users import Users
+from metatree_agents.service.accounts.users import Users
+from metatree_agents.service.database.database import SqliteDatabase
+from metatree_agents.service.settings import Settings
 
 from tests.integration.service.conftest import SECRETS, Client, Served, opened, proof, served
 

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import psycopg
 import pytest
-from metatree_agents.service.database import Database, SqliteDatabase
-from metatree_agents.service.postgres import numbered
-from metatree_agents.service.queue import _CLAIM, Queue
-from metatree_agents.service.turns import QUERIES
+from metatree_agents.service.database.database import Database, SqliteDatabase
+from metatree_agents.service.database.postgres import numbered
+from metatree_agents.service.queue.queue import _CLAIM, Queue
+from metatree_agents.service.queue.turns import QUERIES
 
-from metatree.store import Store
+from metatree.storage.store import Store
 from tests.integration.service.conftest import opened
 from tests.real.postgres import Server
 
@@ -159,7 +159,7 @@ def test_a_claim_takes_as_many_steps_with_ten_thousand_queries(held: int) -> Non
 
 
 def _memory() -> Store:
-    from metatree_agents.service.database import _bring_up_to_date
+    from metatree_agents.service.database.database import _bring_up_to_date
 
     store = Store.open(":memory:")
     _bring_up_to_date(store)

@@ -10,8 +10,8 @@ from threading import Event
 
 import pytest
 import requests
-from metatree_agents.service.database import Database
-from metatree_agents.service.users import Users
+from metatree_agents.service.accounts.users import Users
+from metatree_agents.service.database.database import Database
 
 from tests.integration.service.conftest import SECRETS, Served, opened
 

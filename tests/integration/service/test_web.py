@@ -13,7 +13,7 @@ import requests
 from metatree_agents.service.web.sessions import Sessions
 
 from metatree import Node, Tree
-from metatree.remembering import memories, remember
+from metatree.notes.notes import memories, remember
 
 from .conftest import SECRETS, Served, opened
 

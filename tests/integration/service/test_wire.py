@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import requests
-from metatree_agents.service.limits import Rates
-from metatree_agents.service.users import Proofs, Users
+from metatree_agents.service.accounts.limits import Rates
+from metatree_agents.service.accounts.users import Proofs, Users
 
 from .conftest import SECRETS, Client, Served, opened, proof
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from metatree_agents.cli.inputs import text_of, texts_of
+from metatree_agents.cli._inputs import text_of, texts_of
 
 from metatree.errors import UserError
 

@@ -8,8 +8,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from metatree_agents.cli import screen, shapes
-from metatree_agents.cli.answers import (
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._exit_codes import exit_code
+from metatree_agents.cli._run_search import ended
+from metatree_agents.cli._trace_text import path_lines, trace_lines
+from metatree_agents.cli.answer_text import (
     answer_lines,
     file_lines,
     node_lines,
@@ -17,9 +20,7 @@ from metatree_agents.cli.answers import (
     summary,
     usage_text,
 )
-from metatree_agents.cli.exits import exit_code
-from metatree_agents.cli.searching import ended
-from metatree_agents.cli.traces import path_lines, trace_lines
+from metatree_agents.cli.schemas import search
 from metatree_agents.code import Definition, FileToEdit
 
 from metatree import Node, Tree
@@ -255,18 +256,18 @@ def test_json_has_the_documented_shapes(conforms: Callable[[Any, Any], None]) ->
     result = _answered(nodes=(NodeRef("a", "A", 1 / 3, "r"),), trace=TRACE)
     files = [FileToEdit("src/a.py", 0.9, "names it", (Definition("run", 10, 25),))]
     for shape, value in (
-        (shapes.AskShape, shapes.ask_shape(result)),
-        (shapes.FindShape, shapes.find_shape(result)),
-        (shapes.FilesShape, shapes.files_shape(files, result.usage)),
-        (shapes.TraceShape, shapes.trace_shape(result)),
+        (search.AskShape, search.ask_shape(result)),
+        (search.FindShape, search.find_shape(result)),
+        (search.FilesShape, search.files_shape(files, result.usage)),
+        (search.TraceShape, search.trace_shape(result)),
     ):
         conforms(json.loads(json.dumps(value)), shape)
     with pytest.raises(AssertionError, match=r"\$\.run"):
-        conforms({**shapes.find_shape(result), "run": 1}, shapes.FindShape)
+        conforms({**search.find_shape(result), "run": 1}, search.FindShape)
 
 
 def test_ask_json_is_the_contract() -> None:
-    assert shapes.ask_shape(_answered()) == {
+    assert search.ask_shape(_answered()) == {
         "answer": "30 seconds",
         "answers": [
             {
@@ -277,7 +278,7 @@ def test_ask_json_is_the_contract() -> None:
         ],
         "open_questions": [],
         "ended": "answered",
-        "usage": shapes.usage_shape(Usage(router_calls=2, reads=1, seconds=0.25)),
+        "usage": search.usage_shape(Usage(router_calls=2, reads=1, seconds=0.25)),
         "run": "r1",
     }
 
@@ -287,15 +288,15 @@ def test_ask_json_is_the_contract() -> None:
     [("plain", "plain"), ("a\tb\xa0c", "a b c"), ("\u202etxt", r"\u202etxt"), ("\udcff", r"\udcff")],
 )
 def test_visible_text_drives_no_terminal(text: str, shown: str) -> None:
-    assert screen.visible(text) == shown
+    assert output.visible(text) == shown
 
 
 def test_the_doctor_says_which_extras_would_outline_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    from metatree_agents.cli import doctor
+    from metatree_agents.cli.commands import doctor
 
     assert "pip install" not in doctor._file_types()
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)
-    monkeypatch.setattr("metatree_memory_tools.languages.code.missing", lambda: ["go", "rust"])
+    monkeypatch.setattr("metatree_memory_tools.code.languages.code.missing", lambda: ["go", "rust"])
     said = doctor._file_types()
     assert "`pip install 'metatree[docs]'` to read PDF and HTML" in said
     assert "`pip install 'metatree[languages]'` for outlines of go, rust, now plain text" in said

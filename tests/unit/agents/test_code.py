@@ -9,7 +9,7 @@ from metatree_agents import Definition, FileToEdit, files_to_edit
 from metatree_agents.code import locate
 
 from metatree import Node, Scored, Source, Tree, UserError
-from metatree.testing import FunctionRouter
+from metatree.testing.parts import FunctionRouter
 
 ISSUE = "Payments are charged twice"
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from metatree_agents.knowledge import ModelAnswerer, ModelExpert, RequestSplitter, TreeSearcher, unanswered
+from metatree_agents.rules.sources import (
+    ModelAnswerer,
+    ModelExpert,
+    RequestSplitter,
+    TreeSearcher,
+    unanswered,
+)
 
 from metatree import Node, Tree
-from metatree.kernel import MemoryJournal
+from metatree.durable import MemoryJournal
 from metatree.rules import ControlShell, First, StopWhen, parse_productions
-from metatree.testing import FunctionRouter, ScriptedReader, ScriptedToolCaller
+from metatree.testing.parts import FunctionRouter, ScriptedReader, ScriptedToolCaller
 
 FACTS = {"Where is Bern?": "in Switzerland", "Where is Oslo?": "in Norway"}
 

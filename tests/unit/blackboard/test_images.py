@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from metatree import Blackboard, Settings
-from metatree.blackboard.looks import image_tokens, look_at
-from metatree.blackboard.pixels import perceptual_hash
+from metatree.blackboard._image_header import image_tokens, look_at
+from metatree.blackboard._thumbnails import perceptual_hash
 from metatree.errors import BadItem, MissingExtra
 
 pytestmark = pytest.mark.integration
@@ -184,7 +184,7 @@ def test_thumbnails_are_shown_in_prompts_with_a_limit(shot: Callable[..., Path])
 def test_missing_package_is_named_where_it_is_needed(
     shot: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metatree.blackboard.pixels._pillow", lambda: None)
+    monkeypatch.setattr("metatree.blackboard._thumbnails._pillow", lambda: None)
     Blackboard().add_image(shot(width=900, height=900))  # no thumbnail, no error
     board = Blackboard(settings=Settings(similar_images=4))
     with pytest.raises(MissingExtra, match=r"metatree\[images\]"):

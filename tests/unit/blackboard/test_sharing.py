@@ -243,8 +243,8 @@ def test_place_without_a_network_looks_by_itself(monkeypatch: pytest.MonkeyPatch
     def refuse() -> None:
         raise OSError("no network here")
 
-    monkeypatch.setattr("metatree.blackboard.bell._udp", refuse)
-    monkeypatch.setattr("metatree.blackboard.bell.POLL_S", 0.02)
+    monkeypatch.setattr("metatree.blackboard._notify._udp", refuse)
+    monkeypatch.setattr("metatree.blackboard._notify.POLL_S", 0.02)
     board = Blackboard()
     timer = later(lambda: board.add("facts", {}))
     assert board.wait(timeout_s=10) == 1

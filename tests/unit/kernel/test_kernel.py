@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from metatree.errors import BadModelAnswer, BrokenStore, LeaseLost, RouterUnavailable, ToolFailed, UserError
-from metatree.kernel import (
+from metatree.durable import (
     Attempt,
     Effect,
     Event,
@@ -29,7 +28,8 @@ from metatree.kernel import (
     fold,
     report_usage,
 )
-from metatree.kernel.journal import STOP
+from metatree.durable._journal import STOP
+from metatree.errors import BadModelAnswer, BrokenStore, LeaseLost, RouterUnavailable, ToolFailed, UserError
 
 
 @dataclass

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from metatree.errors import LeaseLost, UnknownRun
-from metatree.kernel import (
+from metatree.durable import (
     Attempt,
     Effect,
     Event,
@@ -24,8 +23,9 @@ from metatree.kernel import (
     first_record,
     fold,
 )
-from metatree.kernel.sqlite_journal import SqliteJournal
-from metatree.store import Store
+from metatree.durable.sqlite_journal import SqliteJournal
+from metatree.errors import LeaseLost, UnknownRun
+from metatree.storage.store import Store
 
 
 @dataclass

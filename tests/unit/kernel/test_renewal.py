@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from metatree.durable.renewal import Renewal
 from metatree.errors import LeaseLost, TransientError
-from metatree.kernel.renewal import Renewal
 
 
 class Waits:

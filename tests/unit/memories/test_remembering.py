@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metatree import Node, Tree, UserError, forget, memories, remember, search
+from metatree._util.secret_text import redacted, secrets_in
 from metatree.errors import UnknownNode
-from metatree.placing import BRANCH
+from metatree.notes.notes import MAX_CHARS, MAX_SAYINGS, said_by, sayings
+from metatree.notes.placement import BRANCH
 from metatree.protocols import DescribeRequest, Description, Scored
-from metatree.remembering import MAX_CHARS, MAX_SAYINGS, said_by, sayings
-from metatree.secret_text import redacted, secrets_in
 
 
 class Says:

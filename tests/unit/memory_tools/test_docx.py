@@ -7,9 +7,9 @@ import zipfile
 from collections.abc import Callable
 
 import pytest
-from metatree_memory_tools.documents import docx_text
-from metatree_memory_tools.documents.docx_text import extract_docx
-from metatree_memory_tools.documents.outline import outline_of
+from metatree_memory_tools.documents import _docx as docx_text
+from metatree_memory_tools.documents._docx import extract_docx
+from metatree_memory_tools.documents._outline import outline_of
 
 Docx = Callable[..., bytes]
 STYLES = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from metatree_memory_tools.git_index import names_in
+from metatree_memory_tools.git.index import names_in
 
 
 def entry(rest: bytes) -> bytes:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_memory_tools.documents.html_text import extract_html
-from metatree_memory_tools.documents.outline import outline_of
+from metatree_memory_tools.documents._html import extract_html
+from metatree_memory_tools.documents._outline import outline_of
 
 
 def test_what_a_reader_sees_is_the_text() -> None:

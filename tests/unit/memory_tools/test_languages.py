@@ -9,11 +9,11 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from metatree_memory_tools.languages import code
-from metatree_memory_tools.languages.code import Code, language_of
-from metatree_memory_tools.languages.table import LANGUAGES
+from metatree_memory_tools.code.languages import code
+from metatree_memory_tools.code.languages._table import LANGUAGES
+from metatree_memory_tools.code.languages.code import Code, language_of
 
-from metatree.memory_type import Outline, Part, SourceFile
+from metatree.trees.source_types import Outline, Part, SourceFile
 
 SAMPLES = {
     "a.js": (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from metatree_memory_tools.documents.extracted import Extracted
-from metatree_memory_tools.documents.outline import outline_of
-from metatree_memory_tools.documents.pdf_text import extract_pdf
+from metatree_memory_tools.documents._document_text import Extracted
+from metatree_memory_tools.documents._outline import outline_of
+from metatree_memory_tools.documents._pdf import extract_pdf
 
-from metatree.memory_type import Outline, Part
+from metatree.trees.source_types import Outline, Part
 
 Pdf = Callable[..., bytes]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from metatree_memory_tools.references import Files
+from metatree_memory_tools.code.references import Files
 
 PATHS = [
     "index.html", "docs/a.html", "docs/b c.html", "docs/sub/index.html",

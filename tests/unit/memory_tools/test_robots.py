@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_memory_tools.web.robots import Robots
+from metatree_memory_tools.web._robots import Robots
 
 RULES = """
 # comment

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_memory_tools.documents.rst_text import extract_rst, prose
+from metatree_memory_tools.documents._rst import extract_rst, prose
 from metatree_memory_tools.documents.types import ReStructuredText
 
-from metatree.memory_type import SourceFile
+from metatree.trees.source_types import SourceFile
 
 TEXT = """\
 .. _top:

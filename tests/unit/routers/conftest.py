@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metatree.node import Node
-from metatree.tree import Tree
+from metatree.trees.tree import Tree
 
 FILES = {
     "shop/__init__.py": [("text", "", '"""A shop."""\nfrom shop.http import Client\n')],

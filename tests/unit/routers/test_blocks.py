@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from metatree_routers.blocks import MOST_BYTES, MOST_TERMS, found_in, pack, pack_joined, places, unpack
+from metatree_routers.index._posting_blocks import (
+    MOST_BYTES,
+    MOST_TERMS,
+    found_in,
+    pack,
+    pack_joined,
+    places,
+    unpack,
+)
 
 LISTS = st.dictionaries(st.text(st.characters(), max_size=5), st.binary(max_size=20), max_size=200)
 

@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_routers.embedding import static_embedder
-from metatree_routers.nearness import nearness
-from metatree_routers.phrases import phrase_scores, phrases_of
-from metatree_routers.sections import Sections
-from metatree_routers.text import terms
+from metatree_routers.embeddings.static import static_embedder
+from metatree_routers.evidence.signals._phrases import phrase_scores, phrases_of
+from metatree_routers.evidence.signals._title_similarity import nearness
+from metatree_routers.query.parse import Sections
+from metatree_routers.query.terms import terms
 
 
 def test_a_phrase_counts_where_its_words_stand_together_in_order() -> None:

@@ -16,7 +16,7 @@ from metatree_routers import (
     EmbeddedToolCaller,
     embedded_suite,
 )
-from metatree_routers.embedding import StaticEmbedder, cosines, quantise, static_embedder, status
+from metatree_routers.embeddings.static import StaticEmbedder, cosines, quantise, static_embedder, status
 
 from metatree import (
     Answer,
@@ -34,7 +34,7 @@ from metatree import (
     search,
 )
 from metatree.errors import BadModelAnswer
-from metatree.testing import FunctionRouter, tree_of
+from metatree.testing.parts import FunctionRouter, tree_of
 
 PROSE = """# Sessions
 
@@ -386,8 +386,8 @@ def test_static_embeddings_are_those_of_the_package() -> None:
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert status()[0] and static_embedder() is not None
-    monkeypatch.setattr("metatree_routers.embedding._loaded", [])
-    monkeypatch.setattr("metatree_routers.embedding.find_spec", lambda name: None)
+    monkeypatch.setattr("metatree_routers.embeddings.static._loaded", [])
+    monkeypatch.setattr("metatree_routers.embeddings.static.find_spec", lambda name: None)
     working, said = status()
     assert not working and "pip install" in said
     assert static_embedder() is None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from metatree_routers import minilm, rank_files
-from metatree_routers.embedders import embedder_of, embedding_set
-from metatree_routers.embedding import static_embedder
-from metatree_routers.evidence import TextEvidence
+from metatree_routers import rank_files
+from metatree_routers.embeddings import _minilm as minilm
+from metatree_routers.embeddings.choose import embedder_of, embedding_set
+from metatree_routers.embeddings.static import static_embedder
+from metatree_routers.evidence.evidence import TextEvidence
 
 from metatree.errors import MissingExtra, UserError
 from metatree.node import Node
-from metatree.tree import Tree
+from metatree.trees.tree import Tree
 
 
 def test_the_setting_chooses_the_embeddings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from metatree_routers.evidence import TextEvidence, text_evidence
-from metatree_routers.files import rank_files
+from metatree_routers.evidence.evidence import TextEvidence, text_evidence
+from metatree_routers.evidence.report import rank_files
 
 from metatree import search
 from metatree.errors import UnknownNode
 from metatree.node import Node
 from metatree.protocols import Evidence
-from metatree.tree import Tree
+from metatree.trees.tree import Tree
 
 QUESTIONS = st.lists(
     st.text(alphabet="tokensrefundpayhour \n`._()3", max_size=60) | st.text(max_size=40),

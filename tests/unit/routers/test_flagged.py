@@ -6,8 +6,8 @@ import pytest
 from metatree_routers import text_evidence
 
 from metatree import Tree, search
-from metatree.flags import flag, take_back
-from metatree.testing import tree_of
+from metatree.notes.feedback import flag, take_back
+from metatree.testing.parts import tree_of
 
 REFUND = "Who approves refunds?"
 TEXTS = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_routers.clues import find_clues
-from metatree_routers.frames import frames, is_frame
-from metatree_routers.sections import sections
+from metatree_routers.query.mentions import find_clues
+from metatree_routers.query.parse import sections
+from metatree_routers.query.stack_frames import frames, is_frame
 
 JAVA = """\
 Exception in thread "main" java.lang.IllegalStateException: Expected BEGIN_OBJECT but was STRING

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from metatree_routers.embedding import Vectors
-from metatree_routers.evidence import TextEvidence
-from metatree_routers.index import Reader, TextIndex
-from metatree_routers.inputs import names_something, things_taken
-from metatree_routers.node_text import NodeText
-from metatree_routers.phrasing import steps_asked, words_asked
-from metatree_routers.questions import rank_question
-from metatree_routers.toolsets import put_in_order, take_together
+from metatree_routers.embeddings.static import Vectors
+from metatree_routers.evidence._question import rank_question
+from metatree_routers.evidence.evidence import TextEvidence
+from metatree_routers.evidence.signals.input_finders import names_something, things_taken
+from metatree_routers.evidence.signals.tool_diversification import put_in_order, take_together
+from metatree_routers.index.fields import NodeText
+from metatree_routers.index.index import Reader, TextIndex
+from metatree_routers.query.wording import steps_asked, words_asked
 
 from metatree.node import Node
-from metatree.tree import Tree
+from metatree.trees.tree import Tree
 
 
 def _tree(*rows: tuple[str, str, str, str, str]) -> Tree:

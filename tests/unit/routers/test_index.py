@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metatree_routers.blocks import unpack
-from metatree_routers.index import Reader, TextIndex
-from metatree_routers.matching import PART, match
-from metatree_routers.tables import MAX_SEGMENTS
-from metatree_routers.text import terms
+from metatree_routers.evidence.signals.matching import PART, match
+from metatree_routers.index._posting_blocks import unpack
+from metatree_routers.index.index import Reader, TextIndex
+from metatree_routers.index.store import MAX_SEGMENTS
+from metatree_routers.query.terms import terms
 
 from metatree.node import Node
-from metatree.tree import Tree
+from metatree.trees.tree import Tree
 
 WORDS = (
     "cat",
@@ -183,7 +183,7 @@ def test_an_index_of_another_version_is_built_again() -> None:
 
 
 def test_an_index_whose_numbers_are_mostly_dead_is_built_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metatree_routers.index._LEAST_DEAD", 5)
+    monkeypatch.setattr("metatree_routers.index.index._LEAST_DEAD", 5)
     tree = Tree.create()
     index = TextIndex(tree)
     for i in range(30):

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metatree_routers.llm.connection import Connection
-from metatree_routers.llm.extract import json_object
-from metatree_routers.llm.fit import clipped_route, excerpt, how_many_fit, menu_prompt
-from metatree_routers.llm.forms import (
+from metatree_routers.llm._budget import clipped_route, excerpt, how_many_fit, menu_prompt
+from metatree_routers.llm._connection import Connection
+from metatree_routers.llm._extract import json_object
+from metatree_routers.llm._prices import Price, price_of
+from metatree_routers.llm._response_models import (
     DescriptionForm,
     ReadForm,
     RouteForm,
@@ -26,11 +27,10 @@ from metatree_routers.llm.forms import (
     problems,
     route_form,
 )
+from metatree_routers.llm._settings import settings as settings_of
+from metatree_routers.llm._tokens import TokenCounter, _llama, counter_for
 from metatree_routers.llm.labels import labels, offered
-from metatree_routers.llm.prices import Price, price_of
 from metatree_routers.llm.prompts import Prompts
-from metatree_routers.llm.settings import settings as settings_of
-from metatree_routers.llm.tokens import TokenCounter, _llama, counter_for
 from pydantic import ValidationError
 
 from metatree import Node, Option, RouteRequest
@@ -110,7 +110,7 @@ def test_the_count_by_lines_is_never_less_than_the_tokenizer_says(text: str) -> 
 
 
 @pytest.mark.parametrize(
-    "file", ["README.md", "metatree/searching/machine.py", "docs/cli.md", "pyproject.toml"]
+    "file", ["README.md", "metatree/searches/_machine.py", "docs/cli.md", "pyproject.toml"]
 )
 def test_the_count_by_lines_is_close_for_prose_and_code(file: str) -> None:
     text = (ROOT / file).read_text()
@@ -134,7 +134,7 @@ def test_half_a_surrogate_pair_is_counted_as_the_question_mark_that_is_sent(mode
 
 
 def test_without_any_tokenizer_bytes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from metatree_routers.llm import tokens
+    from metatree_routers.llm import _tokens as tokens
 
     tokens._llama_counter.cache_clear()
     monkeypatch.setattr(tokens, "_llama", lambda: None)
@@ -147,7 +147,7 @@ def test_without_any_tokenizer_bytes_are_counted(monkeypatch: pytest.MonkeyPatch
 
 
 def test_tiktoken_is_used_only_when_its_data_is_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from metatree_routers.llm import tokens
+    from metatree_routers.llm import _tokens as tokens
 
     fake = types.ModuleType("tiktoken")
     fake.encoding_name_for_model = lambda model: {"gpt-4o": "o200k_base"}[model]  # type: ignore[attr-defined]

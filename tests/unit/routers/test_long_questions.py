@@ -8,9 +8,10 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from metatree_routers import passages, rows
-from metatree_routers.passages import best_passage
-from metatree_routers.rows import best_row
+from metatree_routers.embedded import _passages as passages
+from metatree_routers.embedded import _table_rows as table_rows
+from metatree_routers.embedded._passages import best_passage
+from metatree_routers.embedded._table_rows import best_row
 
 CODE = "\n".join(f"def step_{i}(value):\n    return turn(value, lamp_{i % 7}, {i})\n" for i in range(300))
 PROSE = " ".join(f"The lamp number {i} turns the value of step {i % 9} to green." for i in range(300))
@@ -37,7 +38,7 @@ def read_table(asked: str) -> object:
 
 def steps(what: Callable[[str], object], asked: str) -> int:
     """Return how many lines of the modules that read are run."""
-    files, count = {passages.__file__, rows.__file__}, 0
+    files, count = {passages.__file__, table_rows.__file__}, 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal count

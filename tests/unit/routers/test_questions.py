@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metatree_routers.context import covered
-from metatree_routers.decisive import Word, words_of
-from metatree_routers.evidence import TextEvidence
-from metatree_routers.figures import share_of_figures
-from metatree_routers.index import Reader
-from metatree_routers.levels import Levels
-from metatree_routers.phrasing import without_asking
-from metatree_routers.sections import sections
-from metatree_routers.titles import title_term, title_terms_in
+from metatree_routers.evidence.evidence import TextEvidence
+from metatree_routers.evidence.signals.context import covered
+from metatree_routers.evidence.signals.title_mentions import title_term, title_terms_in
+from metatree_routers.index.ancestry import Levels
+from metatree_routers.index.digit_density import share_of_figures
+from metatree_routers.index.index import Reader
+from metatree_routers.query.key_terms import Word, words_of
+from metatree_routers.query.parse import sections
+from metatree_routers.query.wording import without_asking
 
 from metatree import search
 from metatree.node import Node
-from metatree.tree import Tree
+from metatree.trees.tree import Tree
 
 
 def _tree(*rows: tuple[str, str, str, str, str]) -> Tree:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from metatree_routers.reader import EmbeddedReader
+from metatree_routers.embedded.reader import EmbeddedReader
 
 from metatree import Node, Reading, ReadRequest
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from metatree_routers.reader import EmbeddedReader
-from metatree_routers.rows import is_table
+from metatree_routers.embedded._table_rows import is_table
+from metatree_routers.embedded.reader import EmbeddedReader
 
 from metatree import Node
 from metatree.protocols import Reading, ReadRequest

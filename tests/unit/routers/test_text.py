@@ -8,18 +8,18 @@ from itertools import accumulate
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from metatree_routers.clues import find_clues
-from metatree_routers.roles import Role, factors, role_of
-from metatree_routers.sections import MAX_CHARS, sections
-from metatree_routers.sentences import sentences
-from metatree_routers.text import (
+from metatree_routers.embedded._sentences import sentences
+from metatree_routers.index.roles import Role, factors, role_of
+from metatree_routers.index.vocabulary import TEXT_END, Vocabulary
+from metatree_routers.query.mentions import find_clues
+from metatree_routers.query.parse import MAX_CHARS, sections
+from metatree_routers.query.terms import (
     STOP_WORDS,
     expand,
     raw_tokens,
     term_counts,
     terms,
 )
-from metatree_routers.vocabulary import TEXT_END, Vocabulary
 
 
 @pytest.mark.parametrize(

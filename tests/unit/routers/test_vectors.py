@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metatree_routers import vectors as vectors_module
-from metatree_routers.embedding import Vectors, quantise
-from metatree_routers.evidence import TextEvidence
-from metatree_routers.index import TextIndex
-from metatree_routers.tables import take_memory_anew
+from metatree_routers.embeddings.static import Vectors, quantise
+from metatree_routers.evidence.evidence import TextEvidence
+from metatree_routers.index import vectors as vectors_module
+from metatree_routers.index.index import TextIndex
+from metatree_routers.index.store import take_memory_anew
 
-from metatree.editing import plant
-from metatree.layer import Layer
 from metatree.node import Node
-from metatree.store import Store
-from metatree.tree import Tree
+from metatree.storage.store import Store
+from metatree.trees.edits import plant
+from metatree.trees.layer import Layer
+from metatree.trees.tree import Tree
 
 
 class _Counting:
@@ -135,7 +135,7 @@ def test_where_nothing_can_be_written_they_are_made_for_the_process() -> None:
 
 def test_a_tree_that_shrinks_has_the_vectors_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes that were there while the tree was too large for vectors are found without a common word, too."""
-    from metatree_routers import questions
+    from metatree_routers.evidence import _question as questions
 
     monkeypatch.setattr(questions, "MOST_VECTORS", 6)
     titles = ["doctor", "bridge", "apple", "window", "lamp", "stone", "river"]

@@ -18,9 +18,9 @@ from metatree_routers import (
     RecordedRouter,
     ReplayedRouter,
 )
-from metatree_routers.answers_json import answer_from, answer_json
-from metatree_routers.disk_cache import MemoryCache
-from metatree_routers.limiter import Limiter
+from metatree_routers.wrappers._codec import answer_from, answer_json
+from metatree_routers.wrappers.disk_cache import MemoryCache
+from metatree_routers.wrappers.limiter import Limiter
 
 from metatree import (
     Answer,
@@ -39,7 +39,7 @@ from metatree import (
 )
 from metatree.errors import BadModelAnswer, RouterUnavailable, UserError
 from metatree.protocols import Description, Router, ToolRequest
-from metatree.testing import (
+from metatree.testing.parts import (
     FunctionRouter,
     PlainComposer,
     PlainDescriber,

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from metatree.errors import UserError
 from metatree.rules import Program, RuleSyntaxError, WorkingMemory, parse_facts, parse_productions
-from metatree.rules.automaton import MAX_STATES, Chain, Choice, Repeat, Symbol, minimal
-from metatree.rules.conditions import Production
-from metatree.rules.emit import holds
-from metatree.rules.schedule import Schedule
-from metatree.rules.text import MAX_DEPTH, RuleError, parse_conditions
+from metatree.rules.language.conditions import Production
+from metatree.rules.language.text import MAX_DEPTH, RuleError, parse_conditions
+from metatree.rules.matcher._emit import holds
+from metatree.rules.shell._automaton import MAX_STATES, Chain, Choice, Repeat, Symbol, minimal
+from metatree.rules.shell.schedule import Schedule
 
 PLACE = re.compile(r"line \d+, column \d+: ")
 SOON_MS = 30_000
@@ -326,7 +326,7 @@ def test_arithmetic_with_a_text_is_an_error_where_it_stands(rule: str, column: i
 
 
 def test_arithmetic_with_a_text_in_a_production_made_by_hand_is_an_error() -> None:
-    from metatree.rules.conditions import Binary
+    from metatree.rules.language.conditions import Binary
 
     with pytest.raises(UserError, match="'a' is no number"):
         Binary(2, "*", "a")

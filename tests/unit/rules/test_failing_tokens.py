@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metatree.kernel import MemoryJournal, Policy
+from metatree.durable import MemoryJournal, Policy
 from metatree.rules import ControlShell, Firing, First, KnowledgeSource, StopWhen
-from metatree.rules.control import closing_lines, narrated
+from metatree.rules.shell.control import closing_lines, narrated
 
 MARK = '((<x> is raw) -{(<x> was cooked)} -> "cook")'
 ONCE = Policy(attempts=1)

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from metatree.rules.conditions import (
+from metatree.rules.language.conditions import (
     Aggregate,
     Binary,
     Comparison,
@@ -22,10 +22,10 @@ from metatree.rules.conditions import (
     all_variables,
     bound_by,
 )
-from metatree.rules.network import Network
-from metatree.rules.text import parse_productions
-from metatree.rules.tokens import Agenda
-from metatree.rules.values import Fact, Value
+from metatree.rules.language.text import parse_productions
+from metatree.rules.language.values import Fact, Value
+from metatree.rules.matcher.network import Network
+from metatree.rules.matcher.tokens import Agenda
 
 Bindings = dict[str, Value]
 

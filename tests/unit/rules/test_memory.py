@@ -158,7 +158,7 @@ def test_removing_a_production_takes_what_it_justified() -> None:
 
 
 def test_productions_without_end_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metatree.rules.memory.MAX_INFERENCES", 200)
+    monkeypatch.setattr("metatree.rules._working_memory.MAX_INFERENCES", 200)
     memory = WorkingMemory()
     memory.add_production('((a n <x>) -> (! a n (<x> + 1)) "count up")')
     with pytest.raises(RulesDoNotRest, match="'count up'"):

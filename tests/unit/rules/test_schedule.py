@@ -10,7 +10,7 @@ import pytest
 
 from metatree.errors import UserError
 from metatree.rules import Schedule
-from metatree.rules.automaton import Automaton, Chain, Choice, Regex, Repeat, Symbol, minimal
+from metatree.rules.shell._automaton import Automaton, Chain, Choice, Regex, Repeat, Symbol, minimal
 
 NAMES = ["gather", "decide", "weigh"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from metatree.rules.network import Network
-from metatree.rules.text import parse_productions
-from metatree.rules.values import Fact
+from metatree.rules.language.text import parse_productions
+from metatree.rules.language.values import Fact
+from metatree.rules.matcher.network import Network
 
 clips = pytest.importorskip("clips", reason="a second opinion: pip install clipspy")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from metatree.durable import MemoryJournal, Policy, fold, report_usage
 from metatree.errors import BadModelAnswer, RunExists, UserError
-from metatree.kernel import MemoryJournal, Policy, fold, report_usage
 from metatree.protocols import RouteDecision
 from metatree.rules import (
     AskRouter,
@@ -27,9 +27,9 @@ from metatree.rules import (
     Trivial,
     why_not,
 )
-from metatree.rules.control import closing_lines, narrated
-from metatree.rules.values import written
-from metatree.testing import FunctionRouter, ScriptedRouter
+from metatree.rules.language.values import written
+from metatree.rules.shell.control import closing_lines, narrated
+from metatree.testing.parts import FunctionRouter, ScriptedRouter
 
 PRODUCTIONS = """
 ((<x> is raw) -{(<x> is cut)} -> "cut")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from metatree.errors import UserError
 from metatree.rules import Program, RuleSyntaxError, WorkingMemory, parse_facts, parse_productions
-from metatree.rules.values import Value, from_json, to_json, written
+from metatree.rules.language.values import Value, from_json, to_json, written
 
 SEED = """
 ((<x> species <s>) -{(species <s> -)} -> "ks1 gather species")   # a comment

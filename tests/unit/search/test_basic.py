@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metatree import Node, RouteDecision, RouteRequest, Tree, search
-from metatree.testing import FunctionRouter, ScriptedReader, ScriptedRouter
+from metatree.testing.parts import FunctionRouter, ScriptedReader, ScriptedRouter
 
 
 def small_tree() -> Tree:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from metatree.searching.beginning import begin
+from metatree.searches._stagger import begin
 
 
 def test_one_begins_when_the_one_before_it_waits() -> None:

@@ -22,9 +22,9 @@ from metatree import (
     resume,
     search,
 )
-from metatree.kernel import MemoryJournal
-from metatree.kernel.journal import Record
-from metatree.testing import FunctionRouter, PlainComposer, ScriptedReader, tree_of
+from metatree.durable import MemoryJournal
+from metatree.durable._journal import Record
+from metatree.testing.parts import FunctionRouter, PlainComposer, ScriptedReader, tree_of
 
 
 def small_tree() -> Tree:

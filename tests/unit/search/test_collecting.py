@@ -19,7 +19,7 @@ from metatree import (
     resume,
     search,
 )
-from metatree.testing import FunctionRouter, ScriptedRouter, tree_of
+from metatree.testing.parts import FunctionRouter, ScriptedRouter, tree_of
 
 
 class NoReader:

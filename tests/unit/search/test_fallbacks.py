@@ -23,7 +23,7 @@ from metatree import (
     runs,
     search,
 )
-from metatree.testing import FunctionRouter, PlainComposer, ScriptedReader, tree_of
+from metatree.testing.parts import FunctionRouter, PlainComposer, ScriptedReader, tree_of
 
 
 def parts(reader: Any = None) -> dict[str, Any]:

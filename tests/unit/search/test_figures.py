@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from metatree import Answer, Reading, ReadRequest, RouteDecision, RouteRequest, Tree, search
-from metatree.testing import tree_of
+from metatree.testing.parts import tree_of
 
 RUNS = 200
 

@@ -19,8 +19,8 @@ from metatree import (
     resume,
     search,
 )
-from metatree.kernel import report_usage
-from metatree.testing import FunctionRouter, PlainComposer, tree_of
+from metatree.durable import report_usage
+from metatree.testing.parts import FunctionRouter, PlainComposer, tree_of
 
 SHAPE: Any = {b: {b + n: f"text {b}{n}" for n in "1234"} for b in "abcd"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from metatree import Answer, Limits, Reading, ReadRequest, RouteRequest, SearchResult, Tree, search
-from metatree.testing import FunctionRouter, PlainComposer, tree_of
+from metatree.testing.parts import FunctionRouter, PlainComposer, tree_of
 
 
 class Reader:

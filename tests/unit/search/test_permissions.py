@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from metatree import Answer, Blackboard, Node, Reading, SearchResult, Tree, ask_person, resume, search, tool
-from metatree.permissions import Permissions, fingerprint_of
-from metatree.testing import (
+from metatree.notes.permissions import Permissions, fingerprint_of
+from metatree.testing.parts import (
     FunctionRouter,
     PlainComposer,
     PlainDescriber,
@@ -16,7 +16,7 @@ from metatree.testing import (
     ScriptedToolCaller,
     tree_of,
 )
-from metatree.tool import Tool
+from metatree.tools.tool import Tool
 
 
 class Reads(ScriptedReader):

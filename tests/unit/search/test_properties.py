@@ -33,11 +33,11 @@ from metatree import (
     search,
     tool,
 )
+from metatree.durable import MemoryJournal, Record, fold
 from metatree.errors import BadModelAnswer, UnknownNode
-from metatree.kernel import MemoryJournal, Record, fold
-from metatree.searching.bound import most_steps
-from metatree.searching.machine import SearchMachine
-from metatree.testing import FunctionRouter, PlainComposer, PlainDescriber, ScriptedToolCaller, tree_of
+from metatree.searches._machine import SearchMachine
+from metatree.searches._step_bound import most_steps
+from metatree.testing.parts import FunctionRouter, PlainComposer, PlainDescriber, ScriptedToolCaller, tree_of
 
 ENDS = ("answered", "exhausted", "failed")
 """How a run with a router and a reader that say anything may end: "failed" where all of few reads happen to raise."""

@@ -32,10 +32,10 @@ from metatree import (
     runs,
     search,
 )
+from metatree.durable import MemoryJournal
 from metatree.errors import MissingExtra, RouterUnavailable, RunExists, UnknownNode, UnknownRun
-from metatree.kernel import MemoryJournal
-from metatree.searching.session import limits_json, limits_of
-from metatree.testing import FunctionRouter, PlainComposer, ScriptedReader, tree_of
+from metatree.searches._run import limits_json, limits_of
+from metatree.testing.parts import FunctionRouter, PlainComposer, ScriptedReader, tree_of
 
 SHAPE: Any = {b: {b + n: f"text {b}{n}" for n in "123"} for b in "abc"}
 
@@ -335,9 +335,9 @@ def test_sources_and_nodes_of_an_answer() -> None:
 
 def test_a_finished_search_is_freed_at_once() -> None:
     """Cycles would make the interpreter look through all objects of the program, in the middle of other work."""
-    from metatree.searching.session import Search
-    from metatree.searching.toolbox import Toolbox
-    from metatree.searching.world import World
+    from metatree.searches._run import Search
+    from metatree.searches._toolbox import Toolbox
+    from metatree.searches._world import World
 
     def alive() -> set[int]:
         return {id(one) for one in gc.get_objects() if isinstance(one, Search | Toolbox | World)}

@@ -8,7 +8,7 @@ import pytest
 
 from metatree import Answer, Node, Reading, RouteDecision, RouteRequest, SearchResult, Tree, search
 from metatree.errors import BadModelAnswer
-from metatree.testing import FunctionRouter, PlainComposer, ScriptedReader, ScriptedRouter, tree_of
+from metatree.testing.parts import FunctionRouter, PlainComposer, ScriptedReader, ScriptedRouter, tree_of
 
 
 def first(request: RouteRequest) -> str | None:

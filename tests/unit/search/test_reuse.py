@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metatree import Answer, Node, Reading, SearchResult, Tree, UserError, asearch, resume, search, tool
-from metatree.calls import Call, CallRecords, Made, RecordedTool
-from metatree.kernel import Record
-from metatree.kernel.sqlite_journal import SqliteJournal
-from metatree.process import this_process
-from metatree.store import Store
-from metatree.testing import (
+from metatree._util.process import this_process
+from metatree.durable import Record
+from metatree.durable.sqlite_journal import SqliteJournal
+from metatree.storage.store import Store
+from metatree.testing.parts import (
     FunctionRouter,
     PlainComposer,
     PlainDescriber,
@@ -25,7 +24,8 @@ from metatree.testing import (
     ScriptedToolCaller,
     tree_of,
 )
-from metatree.tool import Tool
+from metatree.tools.call_log import Call, CallRecords, Made, RecordedTool
+from metatree.tools.tool import Tool
 
 QUESTION = "Was it sent?"
 

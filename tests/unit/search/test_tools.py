@@ -20,7 +20,7 @@ from metatree import (
     search,
     tool,
 )
-from metatree.testing import (
+from metatree.testing.parts import (
     FunctionRouter,
     PlainComposer,
     PlainDescriber,
@@ -28,7 +28,7 @@ from metatree.testing import (
     ScriptedToolCaller,
     tree_of,
 )
-from metatree.tool import Tool
+from metatree.tools.tool import Tool
 
 WRONG: Any = 5
 

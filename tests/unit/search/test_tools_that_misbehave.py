@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from metatree import Node, SearchResult, Tree, search, tool
-from metatree.testing import (
+from metatree.testing.parts import (
     FunctionRouter,
     PlainComposer,
     PlainDescriber,
@@ -17,7 +17,7 @@ from metatree.testing import (
     ScriptedToolCaller,
     tree_of,
 )
-from metatree.tool import Tool
+from metatree.tools.tool import Tool
 
 
 class Odd(BaseException):

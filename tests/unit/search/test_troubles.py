@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from metatree import Reading, ReadRequest, RouteDecision, RouteRequest, UserError, search
-from metatree.testing import FunctionRouter, ScriptedReader, tree_of
+from metatree.testing.parts import FunctionRouter, ScriptedReader, tree_of
 
 TREE = {"a": {"a1": "x", "a2": "y"}, "b": {"b1": "z"}}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metatree_agents.service.answering import said_of
+from metatree_agents.service.engine.answering import said_of
 
 from metatree import Tree
 from metatree.result import SearchResult

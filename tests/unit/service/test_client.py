@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import httpx2
 import pytest
-from metatree_agents.cli.warnings import warnings_shown
-from metatree_agents.service.client import ServiceAway, ServiceClient, WrongCredentials
-from metatree_agents.service.nonces import WINDOW_S, end_of
+from metatree_agents.cli._warnings import warnings_shown
+from metatree_agents.service.accounts.nonces import WINDOW_S, end_of
+from metatree_agents.service.engine.client import ServiceAway, ServiceClient, WrongCredentials
 
 URL = "http://service.example"
 
@@ -21,7 +21,7 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time that the client sees; tests write it."""
     now = [0.0]
     clock = SimpleNamespace(monotonic=lambda: now[0], time=lambda: now[0])
-    monkeypatch.setattr("metatree_agents.service.client.time", clock)
+    monkeypatch.setattr("metatree_agents.service.engine.client.time", clock)
     return now
 
 

@@ -6,7 +6,7 @@ import re
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from metatree_agents.service.conversations import shown
+from metatree_agents.service.openai.conversations import shown
 
 _THOUGHT = re.compile(r"<(think|thinking|details)\b.*?</\1>", re.DOTALL)
 _PARTS = st.sampled_from(

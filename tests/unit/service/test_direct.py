@@ -8,8 +8,9 @@ from typing import Any
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRouter
-from metatree_agents.service import admin_routes, wire
-from metatree_agents.service.direct import Direct
+from metatree_agents.service.http import admin_routes
+from metatree_agents.service.http import routes as wire
+from metatree_agents.service.http.path_router import Direct
 from starlette.routing import Match
 
 router = APIRouter(prefix="/api")

@@ -6,9 +6,9 @@ import asyncio
 import re
 
 import pytest
-from metatree_agents.service.database import SqliteDatabase
-from metatree_agents.service.keys import Keys
-from metatree_agents.service.users import Caller, Users
+from metatree_agents.service.accounts.keys import Keys
+from metatree_agents.service.accounts.users import Caller, Users
+from metatree_agents.service.database.database import SqliteDatabase
 
 from metatree.errors import UserError
 

@@ -6,8 +6,8 @@ import pytest
 from fastapi import HTTPException
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_agents.service.limits import _KEPT, Buckets, Limits, Rates
-from metatree_agents.service.users import Caller
+from metatree_agents.service.accounts.limits import _KEPT, Buckets, Limits, Rates
+from metatree_agents.service.accounts.users import Caller
 from starlette.requests import Request
 
 USER, ENGINE = Caller("Ann", "user"), Caller("Inference_1", "engine")

@@ -9,7 +9,7 @@ import logging
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_agents.service.logs import HIDDEN, Form, logging_to, redacted
+from metatree_agents.service.http.logs import HIDDEN, Form, logging_to, redacted
 
 SECRET = "Zx9-" + "q7" * 12
 _SECRETS = st.text("abcdefXYZ0123456789-_", min_size=8, max_size=60)

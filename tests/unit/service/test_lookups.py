@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from metatree_agents.service.database import SqliteDatabase
-from metatree_agents.service.lookups import LOOKUP_LEASE_S, Lookups, fingerprint
-from metatree_agents.service.queue import Queue
-from metatree_agents.service.recommendations import Recommendations
+from metatree_agents.service.database.database import SqliteDatabase
+from metatree_agents.service.queue.lookups import LOOKUP_LEASE_S, Lookups, fingerprint
+from metatree_agents.service.queue.queue import Queue
+from metatree_agents.service.queue.recommendations import Recommendations
 
 T = TypeVar("T")
 TOPICS, FRAGMENTS = st.sampled_from("AB"), st.sampled_from(["f", "g"])

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_agents.service.postgres_address import address_of, refusal, without_secrets
+from metatree_agents.service.database.postgres_address import address_of, refusal, without_secrets
 
 from metatree.errors import MissingExtra, UserError
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
-from metatree_agents.service.asking import FOR_EVER, Ask, Asking
-from metatree_agents.service.database import Database, SqliteDatabase
-from metatree_agents.service.queue import Claim, Query, Queue, Refused
+from metatree_agents.service.database.database import Database, SqliteDatabase
+from metatree_agents.service.queue.human_input import FOR_EVER, Ask, Asking
+from metatree_agents.service.queue.queue import Claim, Query, Queue, Refused
 
 T = TypeVar("T")
 LEASE_S, ATTEMPTS = 100.0, 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 
-from metatree_agents.service.database import SqliteDatabase
-from metatree_agents.service.users import Users, proof
+from metatree_agents.service.accounts.users import Users, proof
+from metatree_agents.service.database.database import SqliteDatabase
 
 
 def test_a_new_secret_forgets_the_nonces_of_the_old_one_and_of_nobody_else() -> None:

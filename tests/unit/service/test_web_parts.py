@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metatree_agents.service.database import SqliteDatabase
-from metatree_agents.service.users import Users
-from metatree_agents.service.web.browse import above, children_of, marked_lines, opened, shown
-from metatree_agents.service.web.guard import way_back
-from metatree_agents.service.web.prose import Budget, prose, rendered
-from metatree_agents.service.web.questions import headline
+from metatree_agents.service.accounts.users import Users
+from metatree_agents.service.database.database import SqliteDatabase
+from metatree_agents.service.web._browse import above, children_of, marked_lines, opened, shown
+from metatree_agents.service.web._guard import way_back
+from metatree_agents.service.web._markdown import Budget, prose, rendered
+from metatree_agents.service.web._questions import headline
+from metatree_agents.service.web._search_path import DEEPEST, walk_of
+from metatree_agents.service.web._thread_pages import modifiers_of, topic_for
+from metatree_agents.service.web._throttle import FORGOTTEN_S, FREE, LONGEST_S, Throttle
 from metatree_agents.service.web.sessions import CODE_S, SESSION_S, Sessions, hashed
-from metatree_agents.service.web.thread_pages import modifiers_of, topic_for
-from metatree_agents.service.web.throttle import FORGOTTEN_S, FREE, LONGEST_S, Throttle
-from metatree_agents.service.web.walk import DEEPEST, walk_of
 
 from metatree import Node, Tree
 from metatree.errors import UnknownNode, UserError
@@ -154,7 +154,7 @@ def test_after_some_failures_each_attempt_waits_twice_as_long() -> None:
 
 
 def test_what_is_remembered_of_failures_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metatree_agents.service.web.throttle.KEPT", 10)
+    monkeypatch.setattr("metatree_agents.service.web._throttle.KEPT", 10)
     throttle = Throttle(clock=Clock())
     for number in range(50):
         throttle.failed(f"name {number}")

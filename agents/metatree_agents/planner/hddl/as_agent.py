@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from metatree_agents.planner.conditions import FALSE, TRUE, Condition
-from metatree_agents.planner.domain import Domain
-from metatree_agents.planner.hddl.language import OBJECT, Method, Problem, Variable
+from metatree_agents.planner.domain.conditions import FALSE, TRUE, Condition
+from metatree_agents.planner.domain.domain import Domain
+from metatree_agents.planner.domain.model import Action, Goal, Relation
+from metatree_agents.planner.domain.network import TOP, Intent
+from metatree_agents.planner.hddl._language import OBJECT, Method, Problem, Variable
 from metatree_agents.planner.hddl.plan import HtnPlan
-from metatree_agents.planner.model import Action, Goal, Relation
-from metatree_agents.planner.network import TOP, Intent
 
 Fact = tuple[str, ...]
 
@@ -115,7 +115,7 @@ def _effects(
     members: Mapping[str, tuple[str, ...]],
 ) -> tuple[frozenset[Fact], frozenset[Fact]]:
     """Return what an action deletes and adds in a state."""
-    from metatree_agents.planner.hddl.language import Effect
+    from metatree_agents.planner.hddl._language import Effect
 
     gone: set[Fact] = set()
     come: set[Fact] = set()

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from metatree.errors import UserError
-from metatree_agents.planner.conditions import TRUE, Condition, is_variable, parse_condition
-from metatree_agents.planner.hddl.language import (
+from metatree_agents.planner.domain.conditions import TRUE, Condition, is_variable, parse_condition
+from metatree_agents.planner.domain.syntax import Expression, Group, PlannerSyntaxError, Reader, Word, read
+from metatree_agents.planner.hddl._language import (
     OBJECT,
     Action,
     Domain,
@@ -19,7 +20,6 @@ from metatree_agents.planner.hddl.language import (
     Variable,
     linear,
 )
-from metatree_agents.planner.syntax import Expression, Group, PlannerSyntaxError, Reader, Word, read
 
 _NETWORK = frozenset(
     {"subtasks", "tasks", "ordered-subtasks", "ordered-tasks", "ordering", "order", "constraints"}

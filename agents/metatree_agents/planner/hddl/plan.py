@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from metatree_agents.planner.hddl.language import Problem
+from metatree_agents.planner.hddl._language import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Literal
 
-from metatree_agents.planner.hddl.compiled import compile_problem
-from metatree_agents.planner.hddl.depth_first import search
-from metatree_agents.planner.hddl.language import Problem
+from metatree_agents.planner.hddl._compiled import compile_problem
+from metatree_agents.planner.hddl._depth_first import search
+from metatree_agents.planner.hddl._language import Problem
+from metatree_agents.planner.hddl._order import loosened
+from metatree_agents.planner.hddl._progression import progress
 from metatree_agents.planner.hddl.limits import LimitReached, Limits, Reason
-from metatree_agents.planner.hddl.order import loosened
 from metatree_agents.planner.hddl.plan import HtnPlan
-from metatree_agents.planner.hddl.progression import progress
 
 FIRST_DEAD_ENDS: Final = 500
 """Dead ends of a run in the first round."""

@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import product
 
 from metatree.errors import UserError
-from metatree_agents.planner.conditions import Condition, flat, free_variables, is_variable
-from metatree_agents.planner.hddl.language import OBJECT, Method, Problem, Variable
+from metatree_agents.planner.domain.conditions import Condition, flat, free_variables, is_variable
+from metatree_agents.planner.hddl._language import OBJECT, Method, Problem, Variable
 from metatree_agents.planner.hddl.limits import Limits
 from metatree_agents.planner.hddl.plan import HtnPlan
 

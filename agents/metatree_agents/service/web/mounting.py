@@ -8,10 +8,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request as StarletteRequest
 
 from metatree import Tree
-from metatree_agents.service.web import admin_pages, login_pages, memory_pages, run_pages, thread_pages
-from metatree_agents.service.web.guard import session_of
-from metatree_agents.service.web.replies import HEADERS, NotLoggedIn, PageError, gone_to, page, static_file
-from metatree_agents.service.web.state import OneTree, Web
+from metatree_agents.service.web import _admin_pages as admin_pages
+from metatree_agents.service.web import _login_pages as login_pages
+from metatree_agents.service.web import _memory_pages as memory_pages
+from metatree_agents.service.web import _run_pages as run_pages
+from metatree_agents.service.web import _thread_pages as thread_pages
+from metatree_agents.service.web._guard import session_of
+from metatree_agents.service.web._replies import HEADERS, NotLoggedIn, PageError, gone_to, page, static_file
+from metatree_agents.service.web._state import OneTree, Web
 
 YEAR_S = 365 * 24 * 3600
 

@@ -12,8 +12,8 @@ from hashlib import sha256
 from typing import Final
 
 from metatree.errors import UserError
-from metatree_agents.service.database import Database
-from metatree_agents.service.users import Caller, Role
+from metatree_agents.service.accounts.users import Caller, Role
+from metatree_agents.service.database.database import Database
 
 TOKEN_BYTES: Final = 32
 SESSION_S: Final = 7 * 24 * 3600.0

@@ -12,21 +12,22 @@ from unittest.mock import MagicMock
 
 import pytest
 from metatree_agents.planner import Agents, Domain, Done, TaskContext
-from metatree_agents.planner.agents import AgentInfo
-from metatree_agents.planner.bodies import World
-from metatree_agents.planner.driving import Driving
-from metatree_agents.planner.machine import PlannerMachine
-from metatree_agents.planner.model import Action
-from metatree_agents.planner.network import Intent
-from metatree_agents.planner.state import AgentOptions, AgentState
+from metatree_agents.planner.agents._driver import Driving
+from metatree_agents.planner.agents._machine import PlannerMachine
+from metatree_agents.planner.agents.agents import AgentInfo
+from metatree_agents.planner.agents.bodies import World
+from metatree_agents.planner.agents.state import AgentOptions, AgentState
+from metatree_agents.planner.domain.model import Action
+from metatree_agents.planner.domain.network import Intent
 
-from metatree import Node, Tree, UserError, postgres_calls, tool
-from metatree.calls import CallRecords
+from metatree import Node, Tree, UserError, tool
+from metatree.durable import Attempt, Effect, Record, fold, postgres_journal
 from metatree.errors import RunExists, UnknownRun
-from metatree.kernel import Attempt, Effect, Record, fold, postgres_journal
-from metatree.store import Store
-from metatree.testing import ScriptedRouter
-from metatree.tool import Tool
+from metatree.storage.store import Store
+from metatree.testing.parts import ScriptedRouter
+from metatree.tools import postgres_call_log
+from metatree.tools.call_log import CallRecords
+from metatree.tools.tool import Tool
 
 
 def _statuses(info: AgentInfo) -> dict[str, str]:
@@ -726,7 +727,7 @@ def test_a_process_without_the_functions_leaves_an_agent_alone() -> None:
 def test_a_journal_is_closed_when_the_tool_calls_cannot_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     journal = MagicMock(spec_set=["close"])
     monkeypatch.setattr(postgres_journal, "PostgresJournal", lambda *_, **__: journal)
-    monkeypatch.setattr(postgres_calls, "PostgresCalls", MagicMock(side_effect=UserError("cannot use it")))
+    monkeypatch.setattr(postgres_call_log, "PostgresCalls", MagicMock(side_effect=UserError("cannot use it")))
     with pytest.raises(UserError, match="cannot use it"):
         Agents("postgresql://nobody@localhost:1/none", board=False)
     journal.close.assert_called_once_with()

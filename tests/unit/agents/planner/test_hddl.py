@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from metatree_agents.planner.hddl.compiled import compile_problem
-from metatree_agents.planner.hddl.depth_first import search
-from metatree_agents.planner.hddl.language import Problem
+from metatree_agents.planner.domain.syntax import PlannerSyntaxError
+from metatree_agents.planner.hddl._compiled import compile_problem
+from metatree_agents.planner.hddl._depth_first import search
+from metatree_agents.planner.hddl._language import Problem
+from metatree_agents.planner.hddl._progression import progress
+from metatree_agents.planner.hddl._pullup import PullUp
 from metatree_agents.planner.hddl.limits import Limits
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
 from metatree_agents.planner.hddl.plan import HtnPlan, plan_lines
-from metatree_agents.planner.hddl.progression import progress
-from metatree_agents.planner.hddl.pullup import PullUp
 from metatree_agents.planner.hddl.solve import Solved, solve
 from metatree_agents.planner.hddl.verify import InvalidPlan, verify, verify_plan
-from metatree_agents.planner.syntax import PlannerSyntaxError
 
 from tests.unit.agents.planner.hddl_texts import DELIVERY, TWO_PARCELS, tiny
 

@@ -7,12 +7,12 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from metatree_agents.planner.domain.syntax import PlannerSyntaxError, words_of
 from metatree_agents.planner.hddl.as_agent import as_agent
 from metatree_agents.planner.hddl.limits import LimitReached, Limits
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
 from metatree_agents.planner.hddl.solve import solve
 from metatree_agents.planner.hddl.verify import verify_plan
-from metatree_agents.planner.syntax import PlannerSyntaxError, words_of
 
 from benchmarks.planning import transport
 from tests.unit.agents.planner.hddl_texts import DELIVERY, TWO_PARCELS, tiny

@@ -10,10 +10,10 @@ from resource import RUSAGE_SELF, getrusage
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metatree_agents.planner.conditions import Condition, flat, free_variables
-from metatree_agents.planner.hddl.compiled import compile_problem
-from metatree_agents.planner.hddl.depth_first import search
-from metatree_agents.planner.hddl.language import Problem, Variable, closure, is_total, linear
+from metatree_agents.planner.domain.conditions import Condition, flat, free_variables
+from metatree_agents.planner.hddl._compiled import compile_problem
+from metatree_agents.planner.hddl._depth_first import search
+from metatree_agents.planner.hddl._language import Problem, Variable, closure, is_total, linear
 from metatree_agents.planner.hddl.limits import LimitReached, Limits, resident_bytes
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
 from metatree_agents.planner.hddl.solve import solve

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from metatree_agents.planner import Agents, Domain
-from metatree_agents.planner.library import (
+from metatree_agents.planner.agents._library import (
     library_tree,
     model_proposals,
     person_proposals,

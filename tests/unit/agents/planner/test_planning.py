@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metatree_agents.planner.domain import Domain, ordered, unordered
-from metatree_agents.planner.facts import Facts
-from metatree_agents.planner.model import BadDefinition, from_data
-from metatree_agents.planner.model import as_data as library_data
-from metatree_agents.planner.network import TOP, Intent, children, ready, without
-from metatree_agents.planner.planning import PlanLimits, Planned, plan
+from metatree_agents.planner.domain.domain import Domain, ordered, unordered
+from metatree_agents.planner.domain.facts import Facts
+from metatree_agents.planner.domain.model import BadDefinition, from_data
+from metatree_agents.planner.domain.model import as_data as library_data
+from metatree_agents.planner.domain.network import TOP, Intent, children, ready, without
+from metatree_agents.planner.planning.planning import PlanLimits, Planned, plan
 
 
 def _plan(

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from metatree_agents.planner.domain import Domain
-from metatree_agents.planner.facts import Facts
-from metatree_agents.planner.network import TOP, Intent
-from metatree_agents.planner.planning import plan
+from metatree_agents.planner.domain.domain import Domain
+from metatree_agents.planner.domain.facts import Facts
+from metatree_agents.planner.domain.network import TOP, Intent
+from metatree_agents.planner.planning.planning import plan
 
 World = dict[str, set[tuple[Any, ...]]]
 

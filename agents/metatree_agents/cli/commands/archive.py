@@ -1,0 +1,168 @@
+"""`metatree export` and `import`: what cannot be built again, carried to another machine in one file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from metatree.errors import UserError
+from metatree_agents.cli import _options as options
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._exit_codes import FOUND
+from metatree_agents.cli.schemas.memory import ConflictShape, ExportShape, ImportShape
+
+_WORDS = {
+    "nodes": "node",
+    "overrides": "change of built nodes",
+    "links": "link",
+    "facts": "small fact",
+    "runs": "run",
+    "journal": "step of runs",
+    "mail": "signal to runs",
+    "calls": "tool call",
+    "boards": "board",
+    "items": "item on boards",
+    "images": "image",
+    "rule_facts": "fact of rules",
+    "rule_tokens": "token of rules",
+    "permissions": "permission",
+}
+
+
+def export(
+    file: Annotated[
+        Path, typer.Argument(parser=options.path, metavar="FILE", help="File to write; - is standard output.")
+    ],
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Write what cannot be built again to one file: memories, notes, made nodes, descriptions, links, runs, boards.
+
+    Texts that look like secrets are left out. An earlier export is replaced at the end, at once.
+
+    \b
+    Example: metatree export shop.metatree --source ~/src/shop
+    """
+    from metatree.notes.archive import export_memory
+    from metatree_agents.cli._trees import existing_tree
+
+    with existing_tree(source, tree) as opened:
+        if str(file) == "-":
+            if json:
+                raise UserError(
+                    "standard output cannot hold the file and JSON: name a file, or leave --json out"
+                )
+            if sys.stdout.isatty():
+                raise UserError("the export is no text for a terminal: name a file, or send it on with >")
+            with tempfile.TemporaryDirectory() as folder:
+                done = export_memory(opened, Path(folder) / "memory.metatree")
+                with (Path(folder) / "memory.metatree").open("rb") as made:
+                    shutil.copyfileobj(made, sys.stdout.buffer)
+                sys.stdout.buffer.flush()
+        else:
+            done = export_memory(opened, file)
+    if json:
+        output.write_json(
+            ExportShape(
+                file=done.path,
+                bytes=done.bytes,
+                counts=done.counts,
+                secrets_left_out=done.secrets,
+                left_out=list(done.left_out),
+            )
+        )
+    else:
+        counted = _counted({name: number for name, number in done.counts.items() if name != "journal"})
+        output.note(
+            f"wrote {output.visible(str(file))}: {counted or 'nothing was added to this tree'}; {done.bytes:,} bytes"
+        )
+    if done.secrets:
+        output.note(f"warning: {done.secrets} texts that look like secrets were left out of it")
+    if done.left_out:
+        output.note(f"warning: left out, since this version cannot carry them: {', '.join(done.left_out)}")
+    return FOUND
+
+
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            parser=options.path,
+            metavar="FILE",
+            help="File that `metatree export` wrote; - is standard input.",
+        ),
+    ],
+    permissions: Annotated[
+        bool,
+        typer.Option("--permissions", help="Take over permissions too, to call tools that change something."),
+    ] = False,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Merge an export into the tree of the current folder, which is built first when it is missing.
+
+    What is there already stays; of nodes that differ, both are kept. All of the file is taken or nothing, and taking it
+    again changes nothing.
+
+    \b
+    Example: metatree import shop.metatree --source ~/src/shop
+    """
+    from metatree.notes.archive import import_memory
+    from metatree_agents.cli._trees import ready_tree
+
+    with tempfile.TemporaryDirectory() as folder:
+        if str(file) == "-":
+            if sys.stdin is None or sys.stdin.isatty():
+                raise UserError("standard input is no export: name the file, or send it in with <")
+            file = Path(folder) / "standard input"
+            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+        with ready_tree(source, tree) as opened:
+            done = import_memory(opened, file, permissions=permissions)
+    if json:
+        conflicts = [ConflictShape(what=c.what, id=c.id, kept=c.kept) for c in done.conflicts]
+        output.write_json(
+            ImportShape(
+                added=done.added,
+                known=done.known,
+                conflicts=conflicts,
+                permissions_left_out=done.permissions_left_out,
+            )
+        )
+        return FOUND
+    known = sum(done.known.values())
+    output.note(
+        f"added {_counted(done.added) or 'nothing'}" + (f"; {known:,} were there already" if known else "")
+    )
+    for conflict in done.conflicts:
+        output.note(
+            f"{conflict.what} {output.visible(conflict.id)} differs: kept {output.visible(conflict.kept)}"
+        )
+    if done.permissions_left_out:
+        output.note(f"{done.permissions_left_out} permissions were left out; --permissions takes them over")
+    return FOUND
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(
+        f"{number:,} {_plural(_WORDS.get(name, name), number)}" for name, number in counts.items() if number
+    )
+
+
+def _plural(words: str, number: int) -> str:
+    first, _, rest = words.partition(" of ")
+    head, space, tail = first.partition(" on ")
+    if not space:
+        head, space, tail = first.partition(" to ")
+    many = head if number == 1 else f"{head}s"
+    return many + space + tail + (f" of {rest}" if rest else "")

@@ -1,0 +1,223 @@
+"""`metatree ask`, `find` and `files`: search a tree for an answer, for nodes, for the files to edit."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from metatree_agents.cli import _options as options
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._inputs import named_file, plain, text_of, texts_of
+
+Questions = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="QUESTION",
+        help="What to find out; - reads standard input, @FILE a file; @@… is a text that begins with @.",
+    ),
+]
+Issue = Annotated[
+    str,
+    typer.Argument(
+        metavar="ISSUE",
+        help="Text of the issue; - reads standard input, @FILE a file; @@… is a text that begins with @.",
+    ),
+]
+
+
+def ask(
+    questions: Questions,
+    k: Annotated[
+        int | None, typer.Option("-k", min=1, metavar="N", help="At most N sources for each answer.")
+    ] = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    start: options.Start = None,
+    router: options.Router = None,
+    context: options.Context = "",
+    run: options.RunId = None,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    no_refresh: options.NoRefresh = False,
+    ask_person: Annotated[
+        bool,
+        typer.Option(
+            "--ask-person",
+            help="Put what the tree does not answer to a person; `metatree questions` lists it.",
+        ),
+    ] = False,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait", min=0, metavar="S", help="With --ask-person: wait S seconds for `metatree answer`."
+        ),
+    ] = 0.0,
+    allow: options.Allow = None,
+    web: options.Web = None,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> int:
+    """Answer questions from the tree of the current folder, with the sources.
+
+    The tree is built first when it is missing, and refreshed when its source has changed. With --ask-person the search
+    also reads and writes the blackboard of the tree.
+
+    A tool that changes something is called when --allow names it, when it was permitted for good (`metatree plugins
+    --permissions`), or when the person says yes: at the terminal, or with `metatree answer` to the question that the
+    run then waits with.
+
+    With --web, pages that a search engine finds for what the tree does not answer are fetched, kept as nodes with where
+    they came from, and searched. Private addresses are refused unless METATREE_WEB_ALLOW names their hosts.
+
+    \b
+    Example: metatree ask "Where are redirects followed?" --source ~/src/requests
+    """
+    from metatree import Blackboard, search
+    from metatree import ask_person as person
+    from metatree_agents.cli._permits import has_changing, permit_of
+    from metatree_agents.cli._run_search import (
+        asked_on_board,
+        ended,
+        limits_of,
+        new_run_id,
+        suite_parts,
+        watched,
+        with_hints,
+    )
+    from metatree_agents.cli._trees import node_named, ready_tree
+    from metatree_agents.cli._web_fallback import browsing
+    from metatree_agents.cli.answer_text import answer_lines, with_sources
+    from metatree_agents.cli.schemas.search import ask_shape
+
+    texts = texts_of(questions, what="question")
+    parts = suite_parts(router)
+    run_id = run or new_run_id()
+    fallbacks, tools = browsing(web)
+    with ready_tree(source, tree, refresh=not no_refresh) as opened:
+        with watched(run_id, opened) as progress:
+            result = search(
+                texts,
+                start and node_named(opened, start),
+                tree=opened,
+                context=plain(context, what="context"),
+                limits=limits_of(max_calls, max_seconds),
+                run_id=run_id,
+                on_event=progress,
+                tools=tools,
+                fallbacks=[*fallbacks, person] if ask_person else fallbacks,
+                permit=permit_of(opened, allow, tools),
+                blackboard=Blackboard(opened) if ask_person or has_changing(opened) else None,
+                wait=wait,
+                **with_hints(parts, opened),
+            )
+        result = with_sources(result, k)
+        if json:
+            output.write_json(ask_shape(result))
+        else:
+            output.write(answer_lines(result, opened))
+        asked = asked_on_board(result, opened)
+    return ended(result, opened, verbose=verbose, asked=asked)
+
+
+def find(
+    questions: Questions,
+    k: options.Count = 5,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    start: options.Start = None,
+    router: options.Router = None,
+    context: options.Context = "",
+    run: options.RunId = None,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    no_refresh: options.NoRefresh = False,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> int:
+    """List the nodes that fit the questions best, without reading an answer out of them.
+
+    \b
+    Example: metatree find "proxy environment variables" -k 10 --source ~/src/requests
+    """
+    from metatree import search
+    from metatree_agents.cli._run_search import ended, limits_of, new_run_id, suite_parts, watched, with_hints
+    from metatree_agents.cli._trees import node_named, ready_tree
+    from metatree_agents.cli.answer_text import node_lines
+    from metatree_agents.cli.schemas.search import find_shape
+
+    texts = texts_of(questions, what="question")
+    parts = suite_parts(router)
+    run_id = run or new_run_id()
+    with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id, opened) as progress:
+        result = search(
+            texts,
+            start and node_named(opened, start),
+            tree=opened,
+            returns="nodes",
+            k=k,
+            context=plain(context, what="context"),
+            limits=limits_of(max_calls, max_seconds),
+            run_id=run_id,
+            on_event=progress,
+            **with_hints(parts, opened),
+        )
+    if json:
+        output.write_json(find_shape(result))
+    else:
+        output.write(node_lines(result))
+    return ended(result, opened, verbose=verbose)
+
+
+def files(
+    issue: Issue,
+    k: options.Count = 5,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    router: options.Router = None,
+    run: options.RunId = None,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    no_refresh: options.NoRefresh = False,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> int:
+    """List the files that an issue wants edited, best first, with the definitions in them.
+
+    Paths are relative to the source.
+
+    \b
+    Example: metatree files @issue.txt --source ~/src/requests --json
+    """
+    from metatree_agents.cli._run_options import FilesAsked, keep
+    from metatree_agents.cli._run_search import ended, limits_of, new_run_id, suite_parts, watched
+    from metatree_agents.cli._trees import path_inside, ready_tree
+    from metatree_agents.cli.answer_text import file_lines
+    from metatree_agents.cli.schemas.search import files_shape
+    from metatree_agents.code import locate
+
+    text, file = text_of(issue, what="issue"), named_file(issue)
+    parts = suite_parts(router)
+    run_id = run or new_run_id()
+    with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id, opened) as progress:
+        own = path_inside(file, opened) if file else None
+        asked = FilesAsked(k, own)
+        keep(opened, run_id, asked)
+        found, result = locate(
+            text,
+            opened,
+            k + (own is not None),
+            router=parts.get("router"),
+            limits=limits_of(max_calls, max_seconds),
+            run_id=run_id,
+            on_event=progress,
+        )
+        found = asked.cut(found)
+    if json:
+        output.write_json(files_shape(found, result.usage))
+    else:
+        output.write(file_lines(found, result))
+    return ended(result, opened, verbose=verbose)

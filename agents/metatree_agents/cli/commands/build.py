@@ -1,0 +1,117 @@
+"""`metatree build`."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from metatree.errors import UserError
+from metatree.trees.sources import public_location
+from metatree_agents.cli import _options as options
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._exit_codes import FAILED, FOUND
+from metatree_agents.cli.schemas.search import BuildShape, BuiltShape, BuiltSourceShape
+
+
+def build(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            parser=options.given,
+            metavar="SOURCE",
+            help="Folders, files, addresses (https://…), servers (mcp:COMMAND, mcp:https://…), descriptions"
+            " (openapi:FILE), or TYPE:LOCATION for another installed type of sources.",
+        ),
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source", parser=options.given, metavar="SOURCE", help="The same, as other commands have it."
+        ),
+    ] = None,
+    tree: options.TreePath = None,
+    add: Annotated[
+        bool,
+        typer.Option(
+            "--add",
+            help="Keep what the tree in the current folder (or --tree) was built from, and add these.",
+        ),
+    ] = False,
+    history: Annotated[
+        bool | None,
+        typer.Option(
+            "--history/--no-history", help="Read the git history too; it is kept up to date from then on."
+        ),
+    ] = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Build one tree of all sources, or bring it up to date.
+
+    Only what changed since the last time is read again. The tree of one folder lives in .metatree beside the source,
+    any other in .metatree in the current folder, unless --tree says where. A source that cannot be read keeps the nodes
+    that it had; the others are read nevertheless.
+
+    What is named is what the tree is of: a source that is not named any more leaves it. When none is the same, it is
+    another tree: give it another place with --tree, or add to this one with --add.
+
+    \b
+    Example: metatree build ~/src/requests
+    Example: metatree build src docs handbook.pdf
+    Example: metatree build --add https://docs.example.org/guide
+    """
+    from metatree_agents.cli import _trees as trees
+
+    sources = [*(sources or ()), *(source or ())]
+    if not sources:
+        raise UserError(
+            "what is to be built is missing: name a SOURCE, such as `metatree build .` for this folder"
+        )
+    began = time.monotonic()
+    with trees.build(sources, tree, history=history, add=add) as made:
+        info, notes = made.info(), trees.noted(made)
+        if add:
+            sources = [each.location for each in made.sources()]
+        mounts = [source for source in made.sources() if source.mount]
+        place = str(made.path)
+    built = BuiltShape(
+        source=", ".join(map(public_location, sources)),
+        tree=place,
+        nodes=info["nodes"],
+        kinds=info["kinds"],
+        omitted=info["omissions"],
+        seconds=round(time.monotonic() - began, 3),
+    )
+    if mounts:
+        built["sources"] = [
+            BuiltSourceShape(
+                mount=each.mount, type=each.type, location=each.location, note=notes.get(each.mount)
+            )
+            for each in mounts
+        ]
+    if json:
+        output.write_json(BuildShape(trees=[built]))
+    else:
+        output.write([_line(built, f"metatree show --omitted{_where(sources, tree, add=add)}")])
+    return FAILED if mounts and len(notes) == len(mounts) else FOUND
+
+
+def _where(sources: Sequence[str], tree: Path | None, *, add: bool) -> str:
+    """Return the option that names the tree to other commands; empty when they find it in the current folder."""
+    if tree is not None:
+        return f" --tree {shlex.quote(str(tree))}"
+    folder = Path(sources[0]).expanduser()
+    if not add and len(sources) == 1 and folder.is_dir() and folder.resolve() != Path.cwd().resolve():
+        return f" --source {shlex.quote(sources[0])}"
+    return ""
+
+
+def _line(built: BuiltShape, lists_omitted: str) -> str:
+    kinds = ", ".join(f"{number:,} {kind}" for kind, number in built["kinds"].items())
+    omitted = f"; {built['omitted']:,} left out ({output.visible(lists_omitted)})" if built["omitted"] else ""
+    return f"{output.visible(built['source'])}: {output.counted(built['nodes'], 'node')} ({kinds}){omitted}"

@@ -1,0 +1,222 @@
+"""`metatree doctor`: is everything there that a search needs?"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from metatree.errors import MetatreeError
+from metatree_agents.cli import _options as options
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._exit_codes import FAILED, FOUND
+from metatree_agents.cli._trees import denied, has_tree, place_of
+from metatree_agents.cli.schemas.search import CheckShape, DoctorShape
+
+_PACKAGES = ("pydantic", "openai", "instructor", "networkx", "diskcache", "numpy", "PyStemmer", "wordllama")
+_KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "METATREE_MODEL", "METATREE_ROUTER")
+_SMALL_DISK = 200_000_000
+
+
+def doctor(
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    router: options.Router = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Check the installation and the tree: versions, the embedded model, SQLite, the tree's state, disk, keys.
+
+    A language model that --router or the environment names is asked one small question. Keys are named, their
+    values never shown.
+
+    \b
+    Example: metatree doctor --source ~/src/requests
+    """
+    place = place_of(source, tree)
+    checks = [
+        _checked("python", _python),
+        _checked("packages", _packages),
+        _checked("files read", _file_types),
+        _checked("web and servers", _outside),
+        _checked("embedded router", _embedded),
+        _checked("sqlite", lambda: _sqlite(place)),
+        _checked("tree", lambda: _tree(place)),
+        _checked("disk", lambda: _disk(place)),
+        _checked("keys", _keys),
+        _checked("language model", lambda: _model(router)),
+    ]
+    ok = all(check["ok"] for check in checks)
+    if json:
+        output.write_json(DoctorShape(ok=ok, checks=checks))
+    else:
+        output.write(_line(check) for check in checks)
+    return FOUND if ok else FAILED
+
+
+class _Bad(Exception):
+    """A check found something wrong; the message says what and what to do."""
+
+
+def _checked(name: str, check: Callable[[], str]) -> CheckShape:
+    try:
+        return CheckShape(name=name, ok=True, detail=check())
+    except (_Bad, MetatreeError) as bad:
+        return CheckShape(name=name, ok=False, detail=str(bad))
+    except PermissionError as error:
+        return CheckShape(name=name, ok=False, detail=denied(error))
+    except Exception as error:  # whatever is broken, the other checks are still of use
+        return CheckShape(name=name, ok=False, detail=f"{type(error).__name__}: {error}")
+
+
+def _line(check: CheckShape) -> str:
+    mark = output.styled("ok  ", "green") if check["ok"] else output.styled("FAIL", "red", "bold")
+    return f"{mark}  {check['name']:15}  {output.visible(check['detail'])}"
+
+
+def _python() -> str:
+    return f"metatree {version('metatree')}, Python {platform.python_version()} on {platform.system()}"
+
+
+def _packages() -> str:
+    found, missing = [], []
+    for name in _PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        raise _Bad(f"not installed: {', '.join(missing)}; run `pip install --force-reinstall metatree`")
+    return ", ".join(found)
+
+
+def _file_types() -> str:
+    """Say which kinds of files become more than plain text, and which extras would add to them."""
+    from metatree_memory_tools.code.languages.code import installed, missing
+
+    languages = sorted({language.name for language in installed()})
+    read = ["Python", "Markdown", "reStructuredText", "docx", *languages]
+    lacking: list[str] = []
+    documents = {"PDF": "pypdfium2", "HTML": "selectolax"}
+    for name, package in documents.items():
+        (read if find_spec(package) is not None else lacking).append(name)
+    said = f"outlines of {', '.join(read)}"
+    if lacking:
+        said += f"; `pip install 'metatree[docs]'` to read {' and '.join(lacking)}"
+    if names := missing():
+        said += f"; `pip install 'metatree[languages]'` for outlines of {', '.join(names)}, now plain text"
+    return said
+
+
+def _outside() -> str:
+    """Say which sources besides files can be read, which extras would add to them, and what searches the web."""
+    from metatree_memory_tools.web.chromium import VARIABLE, has_chromium
+    from metatree_memory_tools.web.search import VARIABLE as ENGINE
+
+    needed = {
+        "web pages": ("selectolax", "web"),
+        "MCP servers": ("mcp", "mcp"),
+        "OpenAPI descriptions": ("jsonschema", "openapi"),
+    }
+    there = [name for name, (package, _) in needed.items() if find_spec(package) is not None]
+    said = [f"reads {', '.join(there)}" if there else "reads none of them"]
+    for name, (_, extra) in needed.items():
+        if name not in there:
+            said.append(f"`pip install 'metatree[{extra}]'` for {name}")
+    if not has_chromium():
+        said.append(f"no Chromium for screenshots: apt install chromium, or name one in {VARIABLE}")
+    engine = os.environ.get(ENGINE)
+    said.append(
+        f"searches the web with {engine}" if engine else f"does not search the web: {ENGINE} is not set"
+    )
+    return "; ".join(said)
+
+
+def _embedded() -> str:
+    from metatree import Node, Tree
+    from metatree.searches.parts import find_evidence
+
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, Tree.create(Path(folder) / "doctor.db") as tree:
+        tree.add(Node(id="login", title="login", description="Check a password", content="def login(): ..."))
+        tree.add(Node(id="draw", title="draw", description="Draw a circle", content="def draw(): ..."))
+        evidence = find_evidence(tree, required=True)
+        best = evidence.score(["Where is the password checked?"], k=1) if evidence else []
+    if not best or best[0].node_id != "login":
+        raise _Bad(
+            "loads, but ranks a trivial example wrong; run `pip install --force-reinstall metatree wordllama`"
+        )
+    return f"loads and ranks in {time.monotonic() - began:.1f} s"
+
+
+def _sqlite(place: Path) -> str:
+    """Write-ahead logging needs shared memory, which some network file systems lack: try it where the tree lives."""
+    folder = _nearest_folder(place)
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".metatree-doctor-") as inside:
+            connection = sqlite3.connect(Path(inside) / "try.db")
+            try:
+                mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+                connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
+            finally:
+                connection.close()
+    except OSError as error:
+        raise _Bad(
+            f"nothing can be written in {str(folder)!r} ({error.strerror or error}): make it writable, or keep the"
+            " tree elsewhere with --tree"
+        ) from error
+    if mode != "wal":
+        raise _Bad(
+            f"no write-ahead log in {str(folder)!r} (a network disk?): keep the tree elsewhere with --tree"
+        )
+    return f"SQLite {sqlite3.sqlite_version} with write-ahead log"
+
+
+def _tree(place: Path) -> str:
+    if not has_tree(place):
+        return f"none at {str(place)!r} yet; the first search builds it"
+    from metatree import Tree
+
+    with Tree.open(place) as tree:
+        state = "stale: the next search refreshes it" if tree.stale() else "up to date"
+        info = tree.info()
+        size_mb = (info["index_bytes"] + info["memory_bytes"]) / 1e6
+        return f"{output.counted(info['nodes'], 'node')}, {info['omissions']:,} left out, {size_mb:.1f} MB, {state}"
+
+
+def _disk(place: Path) -> str:
+    free = shutil.disk_usage(_nearest_folder(place)).free
+    if free < _SMALL_DISK:
+        raise _Bad(f"only {free / 1e6:,.0f} MB free where the tree lives: make room, or use --tree elsewhere")
+    return f"{free / 1e9:,.1f} GB free"
+
+
+def _keys() -> str:
+    present = [name for name in _KEYS if os.environ.get(name)]
+    return f"set: {', '.join(present)}" if present else "none set; the embedded router needs none"
+
+
+def _model(router: str | None) -> str:
+    """Ask the model one small question, as a search would."""
+    from metatree_agents.cli._run_search import router_of_environment
+
+    named, _, model = (router or router_of_environment() or "").partition("/")
+    if named != "openai":
+        return "none named: use --router openai/MODEL, or METATREE_MODEL; OPENAI_BASE_URL for your own server"
+    from metatree_routers.llm.check import check_model
+
+    try:
+        return check_model(model or None)
+    except MetatreeError as error:
+        raise _Bad(str(error)) from error
+
+
+def _nearest_folder(place: Path) -> Path:
+    return next(folder for folder in (place, *place.resolve().parents) if folder.is_dir())

@@ -1,0 +1,99 @@
+"""`metatree mcp`: the tree as an MCP server, for any agent host."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from metatree_agents.cli import _options as options
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._exit_codes import FOUND
+
+if TYPE_CHECKING:
+    from metatree import Tree
+
+TOKEN = "METATREE_MCP_TOKEN"
+
+
+def mcp(
+    http: Annotated[
+        str | None,
+        typer.Option(
+            "--http",
+            parser=options.given,
+            metavar="HOST:PORT",
+            help="Serve over HTTP instead of standard input and output; PORT alone is for this machine.",
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", metavar="HOST", help="With --http: a name by which others call this machine."),
+    ] = None,
+    router: options.Router = None,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    web: options.Web = None,
+    no_refresh: options.NoRefresh = False,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    debug: options.Debug = False,
+) -> int:
+    """Serve the tree over the Model Context Protocol: search, ask, read, browse, remember, forget.
+
+    The tree is built when it is first needed, and refreshed when its source has changed. Over HTTP, a host that others
+    can reach needs a token in METATREE_MCP_TOKEN. With --web, pages are kept as nodes, as `metatree ask` does it.
+    docs/mcp.md says how to add it to Claude, Cursor, VS Code and others.
+
+    \b
+    Example: metatree mcp --source ~/src/requests
+    """
+    from metatree import Limits
+    from metatree_agents.cli._engines import web_parts
+    from metatree_agents.cli._run_search import limits_of, suite_parts
+    from metatree_agents.cli._trees import place_of
+    from metatree_agents.tools.mcp_server import mcp_server
+    from metatree_agents.tools.toolkit import MAX_SECONDS, Toolkit
+
+    place_of(source, tree)  # a folder that is not there is said now, not at the first call
+    given = {**suite_parts(router), **web_parts(web)}
+    limits = limits_of(max_calls, max_seconds or MAX_SECONDS) or Limits(seconds=MAX_SECONDS)
+    kit = Toolkit(lambda: _opened(source, tree), parts=given, limits=limits, refresh=not no_refresh)
+    try:
+        server = mcp_server(kit)
+        if http is None:
+            _serve_stdio(server)
+        else:
+            _serve_http(server, http, name or [])
+    except KeyboardInterrupt:
+        pass  # that is how a server ends
+    finally:
+        kit.close()
+    return FOUND
+
+
+def _opened(source: list[str] | None, tree: Path | None) -> Tree:
+    from metatree_agents.cli._trees import ready_tree
+
+    return ready_tree(source, tree)
+
+
+def _serve_stdio(server: Any) -> None:
+    import asyncio
+    import sys
+
+    if sys.stdin is not None and sys.stdin.isatty():
+        output.note(
+            "an MCP server waits for a host on standard input; docs/mcp.md says how to add it to one (Ctrl-C ends it)"
+        )
+    asyncio.run(server.run_stdio_async())
+
+
+def _serve_http(server: Any, http: str, names: list[str]) -> None:
+    from metatree_agents.tools.mcp_http import address_of, http_app, serve_http
+
+    host, port = address_of(http)
+    app = http_app(server, host=host, token=os.environ.get(TOKEN) or None, names=names)
+    serve_http(app, host, port, listening=lambda url: output.note(f"listening on {url}"))

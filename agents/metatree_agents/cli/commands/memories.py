@@ -1,0 +1,277 @@
+"""`metatree remember`, `memories` and `forget`: what people and agents add to a tree, and take back."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metatree.notes.feedback import FLAG
+from metatree_agents.cli import _options as options
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._exit_codes import FOUND, NOTHING
+
+if TYPE_CHECKING:
+    from metatree import Node, Tree
+    from metatree_agents.cli.schemas.memory import MemoryShape
+
+_LISTED = 20
+Who = Annotated[
+    str | None,
+    typer.Option("--who", parser=options.given, metavar="NAME", help="Who says it; the user by default."),
+]
+
+
+def remember(
+    text: Annotated[
+        str,
+        typer.Argument(metavar="TEXT", help="What to remember; - reads standard input, @FILE a file."),
+    ],
+    title: Annotated[
+        str | None,
+        typer.Option(
+            "--title", parser=options.given, metavar="TEXT", help="A few words; taken from the text else."
+        ),
+    ] = None,
+    origin: Annotated[
+        str | None,
+        typer.Option(
+            "--from", parser=options.given, metavar="TEXT", help="Where it comes from, such as a meeting."
+        ),
+    ] = None,
+    under: Annotated[
+        str | None,
+        typer.Option("--under", parser=options.given, metavar="NODE", help="Put it below this node."),
+    ] = None,
+    who: Who = None,
+    update: Annotated[
+        str | None,
+        typer.Option(
+            "--update", parser=options.given, metavar="NODE", help="Replace the text of this memory."
+        ),
+    ] = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Add a memory to the tree of the current folder, where the next search finds it.
+
+    It goes to the file or folder that it names, beside memories on its subject, or to the branch that it is about. The
+    same text is one memory, with all who said it.
+
+    \b
+    Example: metatree remember "Redirects are limited to 10 in production" --from "meeting of 3 May"
+    """
+    from metatree import remember as keep
+    from metatree_agents.cli._inputs import plain, text_of
+    from metatree_agents.cli._trees import node_named, ready_tree
+    from metatree_agents.cli.schemas.memory import RememberShape
+
+    said = text_of(text, what="text")
+    with ready_tree(source, tree) as opened:
+        made = keep(
+            opened,
+            said,
+            None if title is None else plain(title, what="title"),
+            None if origin is None else plain(origin, what="source"),
+            who=who or _user(),
+            under=None if under is None else node_named(opened, under),
+            update=update,
+        )
+        if json:
+            output.write_json(
+                RememberShape(
+                    node=memory_shape(opened, made.node),
+                    why=made.why,
+                    known=made.known,
+                    warnings=list(made.warnings),
+                )
+            )
+        else:
+            what = ("updated" if update else "known already") if made.known else "remembered"
+            place = _place(opened, made.parent)
+            output.write([f"{made.node.id}  {what}, under {place}: {output.visible(made.why)}"])
+    for warning in made.warnings:
+        output.note(f"warning: {warning} (metatree forget {made.node.id})")
+    return FOUND
+
+
+def memories(
+    who: Annotated[
+        str | None,
+        typer.Option(
+            "--who", parser=options.given, metavar="NAME", help="Only what this person or agent said."
+        ),
+    ] = None,
+    under: Annotated[
+        str | None,
+        typer.Option("--under", parser=options.given, metavar="NODE", help="Only what lies below this node."),
+    ] = None,
+    flags: Annotated[
+        bool,
+        typer.Option("--flags", help="List what people have flagged instead: what counts less, and why."),
+    ] = False,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """List what the tree was told to remember, the latest first. `metatree find` searches it, with all the rest.
+
+    \b
+    Example: metatree memories --who ann
+    """
+    if flags:
+        return _flags(source, tree, who, json=json)
+    from metatree.notes.notes import memories as listed
+    from metatree_agents.cli._trees import existing_tree, node_named
+    from metatree_agents.cli.schemas.memory import MemoriesShape
+
+    with existing_tree(source, tree) as opened:
+        found = listed(opened, who=who, under=None if under is None else node_named(opened, under))
+        if json:
+            output.write_json(MemoriesShape(memories=[memory_shape(opened, node) for node in found]))
+        elif found:
+            output.write(line for node in found for line in _lines(opened, node))
+        else:
+            output.note(_nothing(listed(opened), who=who, under=under))
+    return FOUND if found else NOTHING
+
+
+def forget(
+    node: Annotated[
+        str,
+        typer.Argument(
+            parser=options.given,
+            metavar="NODE",
+            help="Id of what was added; `metatree memories` lists memories.",
+        ),
+    ],
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Take back a memory, or another node that a person or a tool added, with what lies under it.
+
+    Nodes that were built from the source are left alone. Nothing of it is kept in the tree; the command that would add
+    it again is printed. The id of a flag (`metatree memories --flags`) takes the flag back.
+
+    \b
+    Example: metatree forget memory:3f2a9c81d0
+    """
+    if node.startswith(FLAG):
+        return _unflag(node, source, tree, json=json)
+    from metatree import forget as take_back
+    from metatree_agents.cli._trees import existing_tree
+    from metatree_agents.cli.schemas.memory import ForgetShape
+
+    with existing_tree(source, tree) as opened:
+        gone = take_back(opened, node)
+    if json:
+        output.write_json(ForgetShape(forgotten=[each.id for each in gone.nodes], undo=dict(gone.undo)))
+    else:
+        output.write(f"{each.id}  forgotten: {output.visible(each.title)}" for each in gone.nodes)
+        output.note(f"to take this back: {output.visible(gone.command)}")
+    return FOUND
+
+
+def _flags(source: list[str] | None, tree: Path | None, who: str | None, *, json: bool) -> int:
+    from metatree.notes.feedback import flags as kept
+    from metatree_agents.cli._trees import existing_tree
+    from metatree_agents.cli.schemas.memory import FlagShape, FlagsShape
+
+    with existing_tree(source, tree) as opened:
+        found = sorted(kept(opened.memory), key=lambda each: (each.at, each.id), reverse=True)
+    found = [each for each in found if who in (None, each.who)]
+    if json:
+        shapes = [
+            FlagShape(
+                id=each.id,
+                node=each.node,
+                question=each.question,
+                why=each.why,
+                who=each.who,
+                source=each.source,
+                at=each.at,
+            )
+            for each in found
+        ]
+        output.write_json(FlagsShape(flags=shapes))
+    elif found:
+        output.write(
+            f"{output.styled(each.id, 'cyan')}  {output.visible(each.node)}: {output.visible(str(each))}"
+            for each in found
+        )
+        output.note("take one back with: metatree forget ID")
+    else:
+        output.note("nothing is flagged")
+    return FOUND if found else NOTHING
+
+
+def _unflag(flag_id: str, source: list[str] | None, tree: Path | None, *, json: bool) -> int:
+    from metatree.notes.feedback import take_back
+    from metatree_agents.cli._trees import existing_tree
+    from metatree_agents.cli.schemas.memory import ForgetShape
+
+    with existing_tree(source, tree) as opened:
+        gone = take_back(opened, flag_id)
+    if json:
+        output.write_json(ForgetShape(forgotten=[gone.id], undo={}))
+    else:
+        output.write([f"{gone.id}  forgotten: {output.visible(gone.node)} was {output.visible(str(gone))}"])
+    return FOUND
+
+
+def _nothing(kept: Sequence[Node], *, who: str | None, under: str | None) -> str:
+    """Say why no memory is listed, when there are these in the tree."""
+    from metatree.notes.notes import sayings
+
+    if not kept:
+        return "nothing was remembered: `metatree remember TEXT` adds something"
+    names = sorted({str(said["who"]) for node in kept for said in sayings(node)})
+    if who is not None and who not in names:
+        listed = ", ".join(map(output.visible, names[:_LISTED])) + (", …" if len(names) > _LISTED else "")
+        return f"nobody called {output.visible(who)!r} said anything; who did: {listed}"
+    by = "" if who is None else f" of {output.visible(who)}"
+    return (
+        f"no memory{by} lies below {output.visible(str(under))!r}: leave --under out to see those elsewhere"
+    )
+
+
+def memory_shape(tree: Tree, node: Node) -> MemoryShape:
+    """Return a memory as JSON."""
+    from metatree.notes.notes import sayings
+    from metatree_agents.cli.schemas.memory import MemoryShape, SayingShape
+
+    said = [SayingShape(who=s["who"], at=s["at"], source=s["source"]) for s in sayings(node)]
+    parent = tree.parent(node) or "."
+    return MemoryShape(id=node.id, title=node.title, text=node.content or "", parent=parent, said=said)
+
+
+def _lines(tree: Tree, node: Node) -> Iterator[str]:
+    from metatree.notes.notes import said_by
+
+    text = " ".join((node.content or "").split())
+    yield f"{output.styled(node.id, 'cyan')}  {output.visible(node.title)}"
+    yield output.styled(
+        f"    {output.visible(said_by(node))}, under {_place(tree, tree.parent(node) or '.')}", "dim"
+    )
+    if text != node.title:
+        yield f"    {output.visible(text if len(text) <= 300 else text[:299] + '…')}"
+
+
+def _place(tree: Tree, node_id: str) -> str:
+    title = tree.get(node_id).title
+    return output.visible(node_id if title in node_id else f"{title} ({node_id})")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name, as in some containers
+        return "unknown"

@@ -1,0 +1,134 @@
+"""`metatree plugins`: what is plugged in, and which tools may change something without asking again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metatree.errors import UserError
+from metatree_agents.cli import _options as options
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._exit_codes import FAILED, FOUND, NOTHING
+from metatree_agents.cli.schemas.search import PermissionShape, PermissionsShape, PluginShape, PluginsShape
+
+if TYPE_CHECKING:
+    from metatree.catalogue import Plugin
+    from metatree.notes.permissions import Permission
+
+_WORDS = {
+    "metatree.memory_types": "Types of files",
+    "metatree.sources": "Types of sources",
+    "metatree.tools": "Tools",
+    "metatree.routers": "Routers",
+    "metatree.evidence": "Evidence",
+    "metatree.builders": "Builders",
+}
+
+
+def plugins(
+    permissions: Annotated[
+        bool,
+        typer.Option(
+            "--permissions", help="List the tools that may change something without asking, instead."
+        ),
+    ] = False,
+    revoke: Annotated[
+        str | None,
+        typer.Option(
+            "--revoke", parser=options.given, metavar="TOOL", help="Take the permission of this tool back."
+        ),
+    ] = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """List what is plugged in, with its package and what it provides; what cannot be imported says why.
+
+    A broken plug-in harms nothing else: builds and searches leave it out. The exit code is 5 when there is one.
+
+    \b
+    Example: metatree plugins --json
+    """
+    if permissions or revoke is not None:
+        return _permissions(source, tree, revoke, json=json)
+    from metatree.catalogue import GROUPS, catalogue
+
+    found = catalogue()
+    if json:
+        output.write_json(PluginsShape(plugins=[_shape(plugin) for plugin in found]))
+    else:
+        output.write(
+            line for group in GROUPS for line in _lines(group, [p for p in found if p.group == group])
+        )
+    return FAILED if any(plugin.error for plugin in found) else FOUND
+
+
+def _permissions(source: list[str] | None, tree: object, revoke: str | None, *, json: bool) -> int:
+    from pathlib import Path
+
+    from metatree.notes.permissions import Permissions
+    from metatree_agents.cli._trees import existing_tree
+
+    assert tree is None or isinstance(tree, Path)
+    with existing_tree(source, tree) as opened:
+        kept = Permissions(opened.memory)
+        gone = kept.revoke(revoke) if revoke is not None else []
+        listed = kept.all()
+    if revoke is not None and not gone:
+        known = ", ".join(sorted({each.tool for each in listed})) or "none"
+        raise UserError(f"no tool {revoke!r} has a permission here (those that have one: {known})")
+    shown = gone if revoke is not None else listed
+    if json:
+        output.write_json(PermissionsShape(permissions=[_permission_shape(each) for each in shown]))
+    elif shown:
+        word = (
+            "may no longer be called without asking" if revoke is not None else "may be called without asking"
+        )
+        output.write(
+            f"{output.visible(each.tool)}  {word}; {output.visible(each.who)} said so on {each.at[:10]}"
+            f" (version {output.visible(each.version)}, {each.fingerprint[:12]})"
+            for each in shown
+        )
+    else:
+        output.note("no tool may change something without asking")
+    return FOUND if shown else NOTHING
+
+
+def _lines(group: str, found: list[Plugin]) -> Iterator[str]:
+    yield output.styled(f"{_WORDS[group]} ({group})", "bold")
+    if not found:
+        yield "  none"
+    width = min(20, max((len(plugin.name) for plugin in found), default=0))
+    for plugin in found:
+        package = f"{plugin.package} {plugin.version}".strip()
+        said = output.visible(plugin.provides)
+        if plugin.error:
+            said = output.styled(f"BROKEN: {output.visible(' '.join(plugin.error.split()))}", "red")
+        yield f"  {output.styled(f'{output.visible(plugin.name):{width}}', 'cyan')}  {output.visible(package)}  {said}"
+
+
+def _shape(plugin: Plugin) -> PluginShape:
+    return PluginShape(
+        group=plugin.group,
+        name=plugin.name,
+        object=plugin.object,
+        package=plugin.package,
+        version=plugin.version,
+        provides=plugin.provides,
+        tools=list(plugin.tools),
+        error=plugin.error or None,
+    )
+
+
+def _permission_shape(each: Permission) -> PermissionShape:
+    return PermissionShape(
+        tool=each.tool,
+        title=each.title,
+        version=each.version,
+        fingerprint=each.fingerprint,
+        who=each.who,
+        at=each.at,
+    )

@@ -1,0 +1,124 @@
+"""`metatree questions` and `answer`: what searches ask a person, and the person's answers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metatree_agents.cli import _options as options
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._exit_codes import FOUND, NOTHING
+
+if TYPE_CHECKING:
+    from metatree import Tree
+    from metatree.blackboard import Item
+
+
+def questions(
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """List the questions that searches have put to a person and nobody has answered, the oldest first.
+
+    \b
+    Example: metatree questions --source ~/src/requests
+    """
+    from metatree import Blackboard
+    from metatree_agents.cli._trees import existing_tree
+    from metatree_agents.cli.schemas.search import QuestionShape, QuestionsShape
+
+    with existing_tree(source, tree) as opened:
+        listed = Blackboard(opened).open_questions()
+    if json:
+        shapes = [
+            QuestionShape(
+                id=item.id,
+                question=str(item.get_value("question")),
+                run=item.run,
+                asked_at=datetime.fromtimestamp(item.at, UTC).isoformat(timespec="seconds"),
+            )
+            for item in listed
+        ]
+        output.write_json(QuestionsShape(questions=shapes))
+    elif listed:
+        output.write(f"{item.id}  {output.visible(str(item.get_value('question')))}" for item in listed)
+        output.note("answer one with: metatree answer ID TEXT")
+    else:
+        output.note("no question is open")
+    return FOUND if listed else NOTHING
+
+
+def answer(
+    question: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="Id of the question, or its beginning; `metatree questions` lists them."
+        ),
+    ],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The answer; - or @FILE too.")],
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    router: options.Router = None,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+) -> int:
+    """Answer a question that a search has put to a person; the search goes on.
+
+    If it waits for the answer in another process, it goes on there. Otherwise it is taken up here, and what it finds
+    is printed as `metatree resume` prints it.
+
+    \b
+    Example: metatree answer 1f6c9a02:q9 "In the second drawer" --source ~/src/requests
+    """
+    from metatree import Blackboard
+    from metatree_agents.cli._inputs import text_of
+    from metatree_agents.cli._trees import existing_tree
+    from metatree_agents.cli.commands.runs import resume
+
+    said = text_of(text, what="answer")
+    with existing_tree(source, tree) as opened:
+        board = Blackboard(opened)
+        elsewhere = board.listeners() > 0
+        item = board.answer(question, said)
+        here = not elsewhere and _waits(opened, item)
+    if here:
+        return resume(
+            item.run,
+            answer=None,
+            source=source,
+            tree=tree,
+            router=router,
+            max_calls=max_calls,
+            max_seconds=max_seconds,
+            allow=None,
+            json=json,
+            verbose=verbose,
+            debug=debug,
+        )
+    if elsewhere and item.run:
+        output.note(f"answered; run {item.run} goes on where it waits (if not: metatree resume {item.run})")
+    else:
+        output.note("answered")
+    return FOUND
+
+
+def _waits(tree: Tree, item: Item) -> bool:
+    """Say whether the run that asked is in the journal of this tree and stopped to wait."""
+    from metatree import load_run
+    from metatree.errors import UserError
+
+    if not item.run:
+        return False
+    try:
+        return load_run(item.run, tree=tree).ended == "waiting"
+    except (
+        UserError
+    ):  # there is none, or it is that of an agent of the planner, whose worker hears the answer
+        return False

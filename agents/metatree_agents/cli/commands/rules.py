@@ -1,0 +1,234 @@
+"""`metatree rules`: run a program of facts, productions, schedule and resolver, and look into what it does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from metatree.errors import MetatreeError, UserError
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._exit_codes import FAILED, FOUND, LIMIT, NOTHING
+from metatree_agents.cli._inputs import text_of
+from metatree_agents.cli._options import Debug, Json, path
+from metatree_agents.cli.schemas.search import AgendaShape, RulesShape
+
+if TYPE_CHECKING:
+    from metatree.rules import Program, ShellReport, WorkingMemory
+
+
+def rules(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The program; - for standard input.")],
+    step: Annotated[
+        bool, typer.Option("--step", help="Wait for Enter after each cycle; q and Enter ends the run.")
+    ] = False,
+    cycles: Annotated[int, typer.Option("--cycles", min=1, metavar="N", help="At most N cycles.")] = 1000,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", metavar="N", help="Seed of resolvers that draw at random; that of the program."
+        ),
+    ] = None,
+    why_not: Annotated[
+        str | None,
+        typer.Option("--why-not", metavar="NAME", help="After the run, say why this production cannot fire."),
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option("--query", metavar="CONDITIONS", help="After the run, print how these are met."),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", parser=path, metavar="FILE", help="Write the trace there, as JSON."),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            "--picture",
+            parser=path,
+            metavar="FILE",
+            help="Write the automaton: .dot for Graphviz, .mmd for Mermaid.",
+        ),
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Run a program of facts and productions, under its schedule and resolver.
+
+    Prints what fires in each cycle, then the facts. A program without a schedule and a resolver is only matched: the
+    tokens of its productions are printed. docs/rules.md describes the language.
+
+    \b
+    Example: metatree rules river.rules --why-not "start trip"
+    """
+    from metatree.rules import Program
+
+    text = text_of(file if file == "-" else f"@{file}", what="program", whole=True)
+    try:
+        program = Program.parse(text)
+    except UserError as exc:
+        raise UserError(f"{'standard input' if file == '-' else file}: {exc}") from exc
+    if picture is not None:
+        _draw(program, picture)
+    report, memory = _run(program, cycles, seed, step, quiet=as_json)
+    if trace is not None:
+        trace.write_text(json.dumps(_trace(report), indent=2) + "\n", encoding="utf-8")
+    explanation = _explained(memory, why_not) if why_not is not None else None
+    answers = _asked(memory, query) if query is not None else None
+    if as_json:
+        output.write_json(_shape(report, memory, explanation, answers))
+    else:
+        output.write(_lines(report, memory, explanation, answers))
+    return _exit_code(report, memory)
+
+
+def _run(
+    program: Program, cycles: int, seed: int | None, step: bool, *, quiet: bool
+) -> tuple[ShellReport | None, WorkingMemory]:
+    from metatree.rules import ShellLimits, WorkingMemory
+    from metatree.rules.shell.control import closing_lines, narrated
+
+    if not program.controlled:
+        memory = WorkingMemory()
+        for production in program.productions:
+            memory.add_production(production)
+        memory.add_all(program.facts)
+        return None, memory
+    steps = _Steps(step)
+
+    def tell(entry: dict[str, Any]) -> None:
+        if not quiet:
+            output.write([output.visible(line) for line in narrated(entry)])
+        steps.wait()
+
+    report = program.shell().run(
+        program.facts,
+        seed=seed if seed is not None else program.seed,
+        limits=ShellLimits(cycles=cycles),
+        on_entry=tell,
+    )
+    if not quiet:
+        output.write([output.visible(line) for line in closing_lines(report)])
+    return report, report.memory
+
+
+class _Steps:
+    """Waits for Enter between cycles."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted
+
+    def wait(self) -> None:
+        if not self._wanted:
+            return
+        output.note("-- Enter: the next cycle; q: the end --")
+        line = sys.stdin.readline()
+        if not line:
+            self._wanted = False  # nobody is there any more: go on to the end
+        elif line.strip().lower().startswith("q"):
+            raise MetatreeError("ended after this cycle")
+
+
+def _draw(program: Program, picture: Path) -> None:
+    if program.schedule is None:
+        raise UserError("the program has no schedule, so there is no automaton to draw")
+    match picture.suffix:
+        case ".dot" | ".gv":
+            text = program.schedule.graphviz()
+        case ".mmd" | ".mermaid":
+            text = program.schedule.mermaid()
+        case other:
+            raise UserError(f"cannot draw to {other or 'a file without an ending'!r}: use .dot or .mmd")
+    picture.write_text(text + "\n", encoding="utf-8")
+
+
+def _explained(memory: WorkingMemory, name: str) -> str:
+    from metatree.rules import why_not
+
+    return str(why_not(memory, name))
+
+
+def _asked(memory: WorkingMemory, query: str) -> list[dict[str, str]]:
+    from metatree.rules.language.values import written
+
+    return [{name: written(value) for name, value in found.items()} for found in memory.query(query)]
+
+
+def _trace(report: ShellReport | None) -> dict[str, Any]:
+    if report is None:
+        return {"run": None, "trace": []}
+    return {"run": report.run_id, "ended": report.ended, "state": report.state, "trace": list(report.trace)}
+
+
+def _agendas(memory: WorkingMemory) -> Iterator[AgendaShape]:
+    for name in memory.productions:
+        agenda = memory.agenda(name)
+        yield AgendaShape(
+            production=name,
+            tokens=[str(token) for token in agenda.tokens()],
+            to_add=len(agenda.to_add),
+            to_remove=len(agenda.to_remove),
+        )
+
+
+def _shape(
+    report: ShellReport | None,
+    memory: WorkingMemory,
+    explanation: str | None,
+    answers: list[dict[str, str]] | None,
+) -> RulesShape:
+    from metatree.rules.language.values import written
+
+    return RulesShape(
+        ended=report.ended if report is not None else "matched",
+        detail=report.detail if report is not None else "",
+        state=report.state if report is not None else None,
+        cycles=report.cycles if report is not None else 0,
+        facts=[written(fact) for fact in memory],
+        productions=list(_agendas(memory)),
+        expected=[str(one) for one in report.expected] if report is not None else [],
+        why_not=explanation,
+        answers=answers,
+        trace=list(report.trace) if report is not None else [],
+    )
+
+
+def _lines(
+    report: ShellReport | None,
+    memory: WorkingMemory,
+    explanation: str | None,
+    answers: list[dict[str, str]] | None,
+) -> Iterator[str]:
+    from metatree.rules.language.values import written
+
+    if report is None:
+        for agenda in _agendas(memory):
+            count = len(agenda["tokens"])
+            yield output.styled(f'"{agenda["production"]}": {count} token{"" if count == 1 else "s"}', "bold")
+            yield from (output.visible(f"  {token}") for token in agenda["tokens"])
+    elif explanation is None and answers is None:
+        yield ""
+        yield from (output.visible(written(fact)) for fact in memory)
+    if explanation is not None:
+        yield output.visible(explanation)
+    if answers is not None:
+        yield from (output.visible(" ".join(f"<{k}>={v}" for k, v in found.items())) for found in answers)
+        yield f"{len(answers)} way{'' if len(answers) == 1 else 's'}"
+
+
+def _exit_code(report: ShellReport | None, memory: WorkingMemory) -> int:
+    if report is None:
+        return FOUND if any(len(memory.agenda(name)) for name in memory.productions) else NOTHING
+    match report.ended:
+        case "accepted":
+            return FOUND
+        case "limit":
+            return LIMIT
+        case "failed" | "cancelled":
+            return FAILED
+        case _:
+            return NOTHING

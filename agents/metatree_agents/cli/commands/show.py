@@ -1,0 +1,123 @@
+"""`metatree show`: what is in the tree, and what was left out of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metatree_agents.cli import _options as options
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._exit_codes import FOUND, NOTHING
+from metatree_agents.cli.schemas.search import NodeShape, OmissionShape, OmittedShape
+
+if TYPE_CHECKING:
+    from metatree import Node, Tree
+
+
+def show(
+    node: Annotated[
+        str,
+        typer.Argument(
+            parser=options.given, metavar="NODE", help="Id of a node, or the end of one; the root by default."
+        ),
+    ] = ".",
+    depth: Annotated[int, typer.Option("--depth", min=0, metavar="N", help="How many levels below it.")] = 2,
+    content: Annotated[
+        bool, typer.Option("--content", help="Print the text of the node instead; with --json, add it.")
+    ] = False,
+    omitted: Annotated[
+        bool, typer.Option("--omitted", help="List what was left out of the tree, and why, instead.")
+    ] = False,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Print a node and what lies below it.
+
+    \b
+    Example: metatree show src/requests --depth 1 --source ~/src/requests
+    """
+    from metatree_agents.cli._trees import existing_tree, node_named
+
+    with existing_tree(source, tree) as opened:
+        if omitted:
+            return _show_omitted(opened, json=json)
+        shown = opened.get(node_named(opened, node))
+        if json:
+            shape = _shape(opened, shown, depth)
+            if content:
+                shape["content"] = opened.content(shown)
+            output.write_json(shape)
+        elif content:
+            output.write(output.visible(line.expandtabs(4)) for line in opened.content(shown).splitlines())
+        else:
+            _print_below(opened, shown, depth)
+    return FOUND
+
+
+def _show_omitted(tree: Tree, *, json: bool) -> int:
+    omissions = tree.omissions()
+    if json:
+        shapes = [OmissionShape(path=path, reason=reason) for path, reason in omissions]
+        output.write_json(OmittedShape(omitted=shapes))
+    elif omissions:
+        output.write(f"{output.visible(path)}: {output.visible(reason)}" for path, reason in omissions)
+    else:
+        output.note("nothing was left out")
+    return FOUND if omissions else NOTHING
+
+
+def _print_below(tree: Tree, node: Node, depth: int) -> None:
+    """Print guide lines and one line a node on a terminal, indented and whole lines otherwise."""
+    if not sys.stdout.isatty():
+        output.write(
+            "  ".join(part for part in ("  " * level + title, said) if part)
+            for level, (title, said) in _below(tree, node, depth)
+        )
+        return
+    from rich.console import Console
+    from rich.text import Text
+    from rich.tree import Tree as Drawing
+
+    colours = output.coloured(sys.stdout)
+
+    def line(title: str, said: str) -> Text:
+        styles = ("cyan", "dim") if colours else ("", "")
+        return Text.assemble((title, styles[0]), "  " if said else "", (said, styles[1]))
+
+    open_at: list[Drawing] = []
+    for level, (title, said) in _below(tree, node, depth):
+        del open_at[level:]
+        drawing = open_at[-1].add(line(title, said)) if open_at else Drawing(line(title, said))
+        open_at.append(drawing)
+    Console().print(open_at[0], no_wrap=True, overflow="ellipsis", crop=True)
+
+
+def _below(tree: Tree, node: Node, depth: int) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield each node with its level, as its title with line numbers and its description."""
+    for level, each in tree.walk(node, depth=depth):
+        title = output.visible(each.title)
+        if each.source is not None and each.source.type == "text" and each.source.start_line is not None:
+            title += f":{each.source.start_line}-{each.source.end_line}"
+        yield level, (title, output.visible(" ".join(each.description.split())))
+
+
+def _shape(tree: Tree, node: Node, depth: int) -> NodeShape:
+    children = tree.children(node)
+    source = node.source
+    return NodeShape(
+        id=node.id,
+        title=node.title,
+        description=node.description,
+        kind=node.kind,
+        path=node.path,
+        start_line=source.start_line if source else None,
+        end_line=source.end_line if source else None,
+        children=[_shape(tree, child, depth - 1) for child in children]
+        if depth > 0 or not children
+        else None,
+    )

@@ -1,0 +1,204 @@
+"""`metatree trust`: what a tree that somebody else made would be allowed, and accepting it."""
+
+from __future__ import annotations
+
+import json as json_text
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from metatree.errors import UserError
+from metatree.trees.sources import FILES, public_location
+from metatree_agents.cli import _options as options
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._exit_codes import FOUND, NOTHING, WRONG_USE
+from metatree_agents.cli._trees import FOLDER
+from metatree_agents.cli.schemas.search import StoreShape, TrustShape
+
+if TYPE_CHECKING:
+    from metatree.storage.acceptance import Survey
+
+_ADDRESS: Final = re.compile(r"\s*(mcp:)?\s*https?://\S*\s*$", re.IGNORECASE)
+
+
+def trust(
+    place: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[PATH]",
+            parser=options.path,
+            help="A folder, its .metatree, or a tree in one file; the current folder by default.",
+        ),
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Only show what is in it.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Take back that it is trusted.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept it without asking.")] = False,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Show what a tree that somebody else made would be allowed, and accept it.
+
+    A tree may name commands to start, addresses and files elsewhere, hold permissions for tools, memories in the names
+    of people, and the users of a query service. One that came with a folder is not used for any of that until it is
+    accepted here. Yours are marked when they are made, with a key in METATREE_CONFIG_DIR; the trees below the folders
+    in METATREE_TRUST need no mark.
+
+    \b
+    Example: metatree trust ~/src/shop --show
+    """
+    from metatree.storage.acceptance import accept, stores_in, survey
+    from metatree.storage.acceptance import revoke as take_back
+
+    if revoke and (show or yes):
+        raise UserError("--revoke goes with neither --show nor --yes")
+    found = _place(place or Path())
+    surveys = [survey(file) for file in stores_in(found)]
+    if revoke:
+        gone = [each for each in surveys if not each.problem and take_back(each.file)]
+        return _told(
+            found, surveys, json, f"{output.counted(len(gone), 'store')} not trusted any more", bool(gone)
+        )
+    open_ = [each for each in surveys if not each.trusted or each.offered]
+    if not open_:
+        return _told(found, surveys, json, "trusted: you made or accepted all of it", True)
+    if show:
+        return _told(found, surveys, json, "", True)
+    for each in open_:
+        if each.problem:
+            raise UserError(
+                f"{str(each.file)!r} cannot be accepted: {each.problem}; delete it, or name the others one by one"
+            )
+    if not json or not yes:
+        for line in _lines(surveys):
+            output.note(line)
+    if not yes and not _agreed(found):
+        output.note("nothing was accepted")
+        return WRONG_USE
+    for each in open_:
+        if not each.trusted:
+            accept(each.file, each)
+    _build_offered(found, surveys)
+    return _told(found, [survey(file) for file in stores_in(found)], json, "accepted", True)
+
+
+def _place(given: Path) -> Path:
+    path = given.expanduser()
+    if (
+        path.is_dir()
+        and path.name != FOLDER
+        and not (path / "index.db").exists()
+        and (path / FOLDER).is_dir()
+    ):
+        return path / FOLDER
+    if not path.exists():
+        raise UserError(f"there is nothing at {str(path)!r}")
+    return path
+
+
+def _agreed(place: Path) -> bool:
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise UserError(
+            f"nobody is at a terminal to ask: accept it with `metatree trust {place} --yes`, or only --show it"
+        )
+    print(
+        f"trust {output.visible(str(place))} with all of that? [y]es, [N]o: ",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
+    return sys.stdin.readline().strip().casefold() in ("y", "yes")
+
+
+def _build_offered(place: Path, surveys: list[Survey]) -> None:
+    """Build the tree again from all the sources that were accepted."""
+    from metatree_memory_tools import build_tree
+
+    from metatree.storage.acceptance import drop_offer
+    from metatree.trees.sources import source_from_record
+
+    for each in surveys:
+        if each.trusted and each.offered:
+            build_tree(*(source_from_record(record, place) for record in each.offered), out=place).close()
+            drop_offer(each.file)
+
+
+def _told(place: Path, surveys: list[Survey], json: bool, word: str, good: bool) -> int:
+    if json:
+        output.write_json(TrustShape(tree=str(place), stores=[_shape(each) for each in surveys]))
+    else:
+        output.write([*_lines(surveys), *([word] if word else [])])
+    return FOUND if good else NOTHING
+
+
+def _shape(survey: Survey) -> StoreShape:
+    return StoreShape(
+        path=str(survey.file),
+        trusted=survey.trusted,
+        problem=survey.problem,
+        sources=[_source(record, survey.file.parent) for record in _sources(survey)],
+        permissions=survey.permissions,
+        memories=survey.memories,
+        authors=survey.authors,
+        runs=survey.runs,
+        users=[f"{name} ({role})" for name, role in survey.users],
+        held=survey.held,
+        unnamed=survey.unnamed,
+    )
+
+
+def _sources(survey: Survey) -> list[dict[str, Any]]:
+    """Return the sources that would be read; those that start something come last, where they are seen."""
+    records = survey.offered if survey.trusted and survey.offered else survey.sources
+    return sorted(records, key=lambda record: record["type"] not in FILES)
+
+
+def _lines(surveys: list[Survey]) -> Iterator[str]:
+    for survey in surveys:
+        state = "yours" if survey.trusted else "not yours"
+        problem = f", and cannot be accepted: {survey.problem}" if survey.problem else ""
+        yield f"{output.visible(str(survey.file))}: {state}{output.visible(problem)}"
+        for word, number in survey.held.items():
+            yield f"  holds {word}: {number:,}"
+        if survey.memories:
+            more = _more(survey, "authors", " and {:,} others")
+            yield (
+                f"  holds {output.counted(survey.memories, 'remembered text')} of"
+                f" {output.visible(', '.join(survey.authors))}{more}"
+            )
+        if survey.runs:
+            yield f"  holds {output.counted(survey.runs, 'run')} that could be resumed"
+        for name, role in survey.users:
+            yield f"  lets {output.visible(name)} log in, as {output.visible(role)}"
+        yield from filter(None, [_more(survey, "users", "  lets {:,} others log in")])
+        for tool in survey.permissions:
+            yield f"  lets {output.visible(tool)} change things without asking"
+        yield from filter(
+            None, [_more(survey, "permissions", "  lets {:,} other tools change things without asking")]
+        )
+        for record in _sources(survey):
+            yield f"  {output.visible(_source(record, survey.file.parent))}"
+
+
+def _more(survey: Survey, what: str, text: str) -> str:
+    number = survey.unnamed.get(what, 0)
+    return text.format(number) if number else ""
+
+
+def _source(record: dict[str, Any], place: Path) -> str:
+    """Say what a source of a tree would do."""
+    from metatree.trees.sources import source_from_record
+
+    source = source_from_record(record, place)
+    said = json_text.dumps(dict(source.options), ensure_ascii=False)
+    with_ = f" with {said}" if source.options else ""
+    if source.type in FILES:
+        return f"reads {source.location}{with_}"
+    if source.type == "mcp" and not _ADDRESS.match(source.location):
+        return (
+            f"starts {source.location}{with_}"  # as it is: what hides passwords would hide parts of a command
+        )
+    return f"reads {source.type}:{public_location(source.location)}{with_}"

@@ -1,0 +1,211 @@
+"""What carries the effects of an agent out: planning, reading preconditions live, bodies of tasks."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from metatree._util.threads import in_thread
+from metatree.durable import Attempt, Effect, Handler, InDoubt, Policy
+from metatree.errors import MetatreeError, ToolFailed, TransientError, UserError
+from metatree_agents.planner.agents.bodies import Refused, TaskContext, World
+from metatree_agents.planner.agents.state import AgentState
+from metatree_agents.planner.domain.candidates import Candidate
+from metatree_agents.planner.domain.conditions import written
+from metatree_agents.planner.domain.model import Action, Goal, Library, as_data
+from metatree_agents.planner.domain.network import Intent
+from metatree_agents.planner.planning.planning import Planned, plan
+
+_log = logging.getLogger("metatree")
+
+Propose = Callable[[Goal, Library, str], "Awaitable[Sequence[Action]] | Sequence[Action]"]
+"""The fallback for a goal that no candidate reaches: given the goal, the library and why, proposes rules."""
+
+Order = Callable[[Goal, Sequence[Candidate]], Sequence[Candidate]]
+
+
+@dataclass
+class Driving:
+    """Handlers and policies for the effects of one agent."""
+
+    agent: str
+    world: World
+    library: Library
+    order: Order | None = None
+    propose: Propose | None = None
+    began: float = 0.0
+    """When the agent was begun."""
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        """Kind of effect -> what carries it out."""
+        return _ByKind(lambda kind: {"plan": self._plan, "check": self._check}.get(kind, self._task))
+
+    @property
+    def policies(self) -> Mapping[str, Policy]:
+        """Kind of effect -> how."""
+        return _ByKind(self._policy)
+
+    def _policy(self, kind: str) -> Policy:
+        if kind == "ask":
+            return Policy(external=True)
+        if not kind.startswith("task "):
+            return Policy()
+        action = self.library.actions.get(kind.removeprefix("task "))
+        if action is None:
+            return Policy(told=True, guard=self._guard)
+        return Policy(
+            attempts=action.attempts,
+            timeout_s=action.timeout_s,
+            backoff_s=action.backoff_s,
+            repeatable=action.repeatable,
+            told=True,
+            guard=self._guard,
+        )
+
+    async def _plan(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        # As it is now: outcomes of bodies change the agent while a thread plans, and it goes on from both.
+        state: AgentState = effect.payload["state"].snapshot()
+        made = await in_thread(self._planned, state=state, library=state.library)
+        added: list[Action] = []
+        if made.ended == "failed" and self.propose is not None:
+            added, made = await self._proposed(state, made)
+        return {
+            "ended": made.ended,
+            "intents": [
+                one.to_json()
+                for one in made.network.values()
+                if one.id not in state.network or state.network[one.id] != one
+            ],
+            "failed": None if made.failed is None else list(made.failed),
+            "considered": [
+                {
+                    "goal": list(one.goal),
+                    "intent": one.intent,
+                    "candidate": one.candidate,
+                    "verdict": one.verdict,
+                    "why": one.why,
+                }
+                for one in made.considered
+            ],
+            "added": [_action_json(one) for one in added],
+        }
+
+    def _planned(self, state: AgentState, library: Library) -> Planned:
+        facts = state.world(self.world.domain.readers)
+        facts.library = library
+        return plan(
+            library,
+            state.network,
+            facts,
+            seed=state.options.seed,
+            limits=state.options.limits,
+            least_cost=state.options.least_cost,
+            done=frozenset(state.done),
+            order=self.order,
+            expand=self.world.domain.expand,
+        )
+
+    async def _proposed(self, state: AgentState, failed: Planned) -> tuple[list[Action], Planned]:
+        """Ask the fallback for rules, and keep those with which there is a plan."""
+        from metatree_agents.planner.planning.proposals import goals_without_candidate, tried
+
+        assert self.propose is not None
+        for goal, why in goals_without_candidate(failed):
+            try:
+                said = self.propose(goal, state.library, why)
+                proposed = await said if isinstance(said, Awaitable) else said
+            except Exception as exc:  # a fallback that fails proposes nothing
+                _log.warning("the fallback for %s failed: %s", goal[0], exc)
+                continue
+            for action in proposed:
+                library = tried(state.library, action, goal)
+                if isinstance(library, str):
+                    _log.warning("a proposed rule for %s was refused: %s", goal[0], library)
+                    continue
+                made = await in_thread(self._planned, state=state, library=library)
+                if made.ended == "planned":
+                    return [library.actions[action.name]], made
+        return [], failed
+
+    def _check(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        state: AgentState = effect.payload["state"]
+        intent = state.network.get(effect.payload["intent"])
+        return {"holds": intent is not None and self._holds(state, intent)}
+
+    def _holds(self, state: AgentState, intent: Intent) -> bool:
+        return state.world(self.world.domain.readers).holds(intent.precondition)
+
+    def _guard(self, effect: Effect, attempt: Attempt) -> None:
+        state: AgentState = effect.payload["state"]
+        intent = state.network.get(effect.payload["intent"])
+        if intent is None or intent.status not in ("pending", "active"):
+            raise Refused("nobody wants it any more")
+        if not self._holds(state, intent):
+            raise Refused(f"its precondition does not hold any more: {written(intent.precondition)}")
+
+    async def _task(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        state: AgentState = effect.payload["state"]
+        intent = state.network[effect.payload["intent"]]
+        action = state.library.actions[intent.action]
+        context = TaskContext(
+            self.agent,
+            intent.id,
+            intent.goal,
+            attempt.number,
+            f"{self.agent}:{intent.key}",
+            state.world(self.world.domain.readers),
+            self.began,
+            # Only the first time: when it is interrupted once more, a person is asked once more.
+            bool(effect.payload.get("again")) and attempt.number == 1,
+        )
+        try:
+            return await self.world.run(action, intent, context)
+        except (UserError, InDoubt, TransientError):
+            raise
+        except ToolFailed as exc:
+            raise (TransientError(str(exc)) if action.attempts > 1 else exc) from exc
+        except TimeoutError:
+            raise
+        except Exception as exc:
+            if action.attempts > 1:  # the kernel waits between attempts at what may work later
+                raise TransientError(f"{type(exc).__name__}: {exc}") from exc
+            raise
+
+
+class _ByKind(Mapping[str, Any]):
+    """A mapping that makes what is asked for."""
+
+    def __init__(self, make: Callable[[str], Any]) -> None:
+        self._make = make
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, kind: str) -> Any:
+        if kind not in self._made:
+            self._made[kind] = self._make(kind)
+        return self._made[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
+def _action_json(action: Action) -> dict[str, Any]:
+    found = as_data(Library("", {}, {action.name: action}))["actions"][0]
+    return dict(found)
+
+
+def missing_functions(library: Library, world: World) -> list[str]:
+    """Return the actions whose functions this process does not have."""
+    return sorted(
+        name
+        for name, action in library.actions.items()
+        if action.does.get("function") and name not in world.domain.functions
+    )
+
+
+__all__ = ["Driving", "MetatreeError", "missing_functions"]

@@ -1,0 +1,146 @@
+"""What is said to an agent from outside: facts, and goals that are asserted, cancelled or failed.
+
+facts    {add: [[relation, …]], remove: […]}     of dynamic relations
+assert   {goal: [name, …]}                       a new goal beside the others, below the top-level one
+cancel   {goal: [name, …] | id | null}           nobody wants it any more; what follows it goes on; null: the agent
+fail     {goal: [name, …] | id, why}             as if its intent had failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from metatree.durable import Signal
+from metatree.errors import UserError
+from metatree_agents.planner.agents.state import AgentState
+from metatree_agents.planner.domain import network as net
+from metatree_agents.planner.domain.conditions import written_atom
+from metatree_agents.planner.domain.network import TOP, Intent
+
+EVENTS: Final = ("facts", "assert", "cancel", "fail")
+
+
+def heard(state: AgentState, signal: Signal) -> None:
+    """Apply what was said; what cannot be is noted in the trace and changes nothing."""
+    value = signal.value if isinstance(signal.value, Mapping) else {}
+    match signal.name:
+        case "facts":
+            _facts(state, value, signal.now)
+        case "assert":
+            goal = tuple(value.get("goal") or ())
+            if ("plan", 0) in state.purposes():
+                state.later.append(goal)
+            else:
+                asserted(state, goal, signal.now)
+        case "cancel":
+            wanted = value.get("goal")
+            intent = state.network[TOP] if wanted is None else _find(state, wanted)
+            if intent is None:
+                state.note("unheard", signal.now, None, f"cancel: there is no goal {wanted!r}")
+            else:
+                _cancel(state, intent, signal.now)
+        case "fail":
+            intent = _find(state, value.get("goal"))
+            if intent is None or intent.status in ("complete", "failed", "cancelled"):
+                state.note("unheard", signal.now, None, f"fail: there is no open goal {value.get('goal')!r}")
+            else:
+                _fail(state, intent, str(value.get("why") or "an event failed it"), signal.now)
+        case _:
+            state.note("unheard", signal.now, None, f"{signal.name}: no such event")
+
+
+def checked(state: AgentState, name: str, value: Mapping[str, Any]) -> None:
+    """Check an event before it is posted.
+
+    Raises:
+        UserError: the agent could not heed it.
+    """
+    if name not in EVENTS:
+        raise UserError(f"no event is called {name!r}: use one of {', '.join(EVENTS)}")
+    if name == "facts":
+        for fact in (*value.get("add", ()), *value.get("remove", ())):
+            why = _unfit(state, fact)
+            if why:
+                raise UserError(why)
+    elif name == "assert" and not state.library.for_goal(str(value["goal"][0])):
+        raise UserError(f"no rule and no task reaches the goal {value['goal'][0]!r}")
+    elif name in ("cancel", "fail") and value.get("goal") is not None and _find(state, value["goal"]) is None:
+        raise UserError(f"the agent has no goal {value['goal']!r}: `metatree agents show` lists them")
+
+
+def _unfit(state: AgentState, fact: Any) -> str:
+    relation = state.library.relations.get(str(fact[0]))
+    if relation is None:
+        return f"no relation is called {fact[0]!r}"
+    if not relation.dynamic:
+        return f"relation {fact[0]!r} is static: only the agent's own tasks change it"
+    if relation.arity != len(fact) - 1:
+        return f"relation {fact[0]!r} takes {relation.arity} arguments, not {len(fact) - 1}"
+    return ""
+
+
+def _facts(state: AgentState, value: Mapping[str, Any], now: float) -> None:
+    for adds, facts in ((False, value.get("remove", ())), (True, value.get("add", ()))):
+        for fact in facts:
+            why = _unfit(state, fact)
+            if why:
+                state.note("unheard", now, None, why)
+                continue
+            state.apply(((adds, str(fact[0]), tuple(fact[1:])),))
+            state.note("fact", now, None, ("" if adds else "not ") + written_atom(fact))
+            state.plan_again = True
+
+
+def asserted(state: AgentState, goal: tuple[Any, ...], now: float) -> None:
+    """Add a goal below the top-level one."""
+    top = state.network[TOP]
+    if not goal or top.kind != "rule" or top.status not in ("pending", "active"):
+        state.note(
+            "unheard", now, None, f"assert: {goal!r} cannot be a part of {written_atom(state.goal)} now"
+        )
+        return
+    if goal in state.done:
+        state.note("asserted", now, None, f"{written_atom(goal)} is complete already")
+        return
+    made = Intent(max(state.network) + 1, goal, TOP)
+    state.network[made.id] = made
+    state.plan_again = True
+    state.note("asserted", now, made)
+
+
+def _find(state: AgentState, wanted: Any) -> Intent | None:
+    if isinstance(wanted, int):
+        return state.network.get(wanted)
+    goal = tuple(wanted) if isinstance(wanted, list | tuple) else ()
+    found = [one for one in state.network.values() if one.goal == goal]
+    return next((one for one in found if one.status not in ("complete", "cancelled", "failed")), None) or (
+        found[0] if found else None
+    )
+
+
+def _cancel(state: AgentState, intent: Intent, now: float) -> None:
+    if intent.status in ("complete", "failed", "cancelled"):
+        state.note("unheard", now, intent, f"cancel: it is {intent.status}")
+        return
+    for key in (*net.descendants(state.network, intent.id), intent.id):
+        one = state.network[key]
+        if one.status not in ("complete", "failed"):
+            state.put(one, status="cancelled")
+    state.plan_again = True
+    state.note("cancelled", now, intent)
+
+
+def _fail(state: AgentState, intent: Intent, why: str, now: float) -> None:
+    """Fail a goal; the machine goes on from there as after any failure."""
+    state.put(intent, status="failed", detail=why)
+    state.note("failed", now, intent, why)
+    if state.options.replan:
+        state.repair = intent.id
+        return
+    for above in list(net.lineage(state.network, intent))[1:]:
+        state.put(above, status="failed", detail=why)
+    for one in list(state.network.values()):
+        if one.status in ("open", "deferred", "pending"):
+            state.put(one, status="cancelled")
+    state.closing, state.detail = "failed", f"{written_atom(intent.goal)}: {why}"

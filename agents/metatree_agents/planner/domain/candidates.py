@@ -1,0 +1,116 @@
+"""The candidates for a goal: which are eligible, which potential, which neither, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from metatree.errors import UserError
+from metatree_agents.planner.domain.conditions import Binding, is_variable, substituted, written
+from metatree_agents.planner.domain.facts import Facts
+from metatree_agents.planner.domain.model import Action, Goal, Library
+from metatree_agents.planner.domain.network import candidate_key
+
+MAX_CANDIDATES: Final = 10_000
+"""For one goal: more than these are a precondition that leaves too much open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A rule or task with values for its variables that match a goal."""
+
+    action: Action
+    binding: Binding
+    cost: float
+
+    @property
+    def key(self) -> str:
+        """What it is called among the candidates of its goal."""
+        return candidate_key(self.action.name, self.binding)
+
+
+@dataclass(slots=True)
+class Found:
+    """What was found for a goal."""
+
+    eligible: list[Candidate] = field(default_factory=list)
+    potential: list[Candidate] = field(default_factory=list)
+    out: list[tuple[str, str]] = field(default_factory=list)
+    """Actions or candidates that are neither, with the reason."""
+
+
+def candidates(
+    library: Library, goal: Goal, facts: Facts, *, supported: Callable[[], bool], struck: tuple[str, ...] = ()
+) -> Found:
+    """Return the candidates for a goal.
+
+    Args:
+        library: where the rules and tasks are.
+        goal: name and arguments.
+        facts: the state that is planned in.
+        supported: says whether all support goals are complete, so that dynamic relations may be read.
+        struck: candidates that have failed.
+    """
+    found = Found()
+    actions = library.for_goal(goal[0])
+    if not actions:
+        found.out.append((goal[0], "no rule and no task is declared for this goal"))
+    for action in actions:
+        head = matched(action, goal[1:])
+        if head is None:
+            found.out.append((action.name, "its goal does not match"))
+            continue
+        if library.depends_on_dynamic(action.precondition) and not supported():
+            candidate = Candidate(action, head, 0.0)
+            if candidate.key in struck or action.name in struck:
+                found.out.append((candidate.key, "struck: it has failed"))
+            else:
+                found.potential.append(candidate)
+            continue
+        before = len(found.eligible)
+        ways = 0
+        for binding in facts.solutions(action.precondition, head):
+            ways += 1
+            if ways > MAX_CANDIDATES:
+                raise UserError(
+                    f"{action.kind} {action.name!r} has over {MAX_CANDIDATES} candidates for one goal: narrow its"
+                    " precondition"
+                )
+            candidate = Candidate(action, binding, cost_of(action, binding))
+            if candidate.key in struck or action.name in struck:
+                found.out.append((candidate.key, "struck: it has failed"))
+            else:
+                found.eligible.append(candidate)
+        if len(found.eligible) == before and not ways:
+            wanted = written(substituted(action.precondition, head))
+            found.out.append((candidate_key(action.name, head), f"its precondition does not hold: {wanted}"))
+    return found
+
+
+def matched(action: Action, arguments: tuple[Any, ...]) -> Binding | None:
+    """Return the values that a goal's arguments give to an action's variables, None where they do not match."""
+    if len(arguments) != len(action.terms):
+        return None
+    binding: Binding = {}
+    for term, value in zip(action.terms, arguments, strict=True):
+        if is_variable(term):
+            if binding.setdefault(term, value) != value:
+                return None
+        elif term != value:
+            return None
+    return binding
+
+
+def cost_of(action: Action, binding: Mapping[str, Any]) -> float:
+    """Return the own cost of a candidate.
+
+    Raises:
+        UserError: the variable that it is taken from is no number.
+    """
+    cost = binding.get(action.cost, action.cost) if isinstance(action.cost, str) else action.cost
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        raise UserError(
+            f"{action.kind} {action.name!r}: its cost {action.cost} is {cost!r}, which is no number"
+        )
+    return float(cost)

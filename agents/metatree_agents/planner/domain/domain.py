@@ -1,0 +1,343 @@
+"""Domains: libraries with the Python functions that belong to them, put together by decorators."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from metatree_agents.planner.domain._effects import effects_of
+from metatree_agents.planner.domain.candidates import Candidate
+from metatree_agents.planner.domain.conditions import TRUE, Condition, condition_of, group_of, is_variable
+from metatree_agents.planner.domain.facts import Facts, Reader
+from metatree_agents.planner.domain.files import fill, read_file
+from metatree_agents.planner.domain.model import (
+    RESULT,
+    Action,
+    BadDefinition,
+    Goal,
+    Library,
+    Relation,
+    checked_name,
+    sequence,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Order = bool | Sequence[tuple[int, int]]
+"""True: each sub-goal after the one before it; False: no order; or pairs of sub-goals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subgoals:
+    """What the function of a rule returns when its sub-goals are not all in sequence."""
+
+    goals: tuple[Goal, ...]
+    order: tuple[tuple[int, int], ...]
+
+
+def unordered(*goals: Sequence[Any]) -> Subgoals:
+    """Return sub-goals without an order among them, for the function of a rule."""
+    return Subgoals(tuple(tuple(goal) for goal in goals), ())
+
+
+def ordered(*goals: Sequence[Any], order: Order = True) -> Subgoals:
+    """Return sub-goals with an order among them, for the function of a rule."""
+    made = tuple(tuple(goal) for goal in goals)
+    return Subgoals(made, _order(order, len(made)))
+
+
+class RelationName:
+    """A relation; calling it makes a fact, or a goal's condition, of it."""
+
+    def __init__(self, relation: Relation) -> None:
+        self.relation = relation
+
+    def __call__(self, *arguments: Any) -> tuple[Any, ...]:
+        if len(arguments) != self.relation.arity:
+            raise BadDefinition(
+                f"relation {self.relation.name!r} takes {self.relation.arity} arguments, not {len(arguments)}"
+            )
+        return (self.relation.name, *arguments)
+
+
+class Domain:
+    """Relations, rules and tasks of an agent, and the functions that are their bodies.
+
+    Example:
+        >>> home = Domain("home")
+        >>> at = home.relation("at", 1)
+        >>> @home.task("go(?to)", when="(at ?here)", effect="(and (not (at ?here)) (at ?to))")
+        ... def walk(to: str, here: str) -> str:
+        ...     return f"from {here} to {to}"
+        >>> _ = home.rule("visit(?a, ?b)", subgoals=["go(?a)", "go(?b)"])
+        >>> home.check()
+        >>> [action.kind for action in home.library.actions.values()]
+        ['task', 'rule']
+    """
+
+    def __init__(self, name: str = "domain") -> None:
+        self.library = Library(name)
+        self.functions: dict[str, Callable[..., Any]] = {}
+        """Action -> the body of a task, or what returns a rule's sub-goals."""
+        self.readers: dict[str, Reader] = {}
+        """Dynamic relation -> what reads it live."""
+
+    @property
+    def name(self) -> str:
+        """The name of the domain."""
+        return self.library.name
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """Read a domain from a TOML or YAML file; raises BadDefinition, PlannerSyntaxError, UserError."""
+        domain = cls(Path(path).stem)
+        fill(domain, read_file(path), str(path))
+        return domain
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], *, source: str = "") -> Self:
+        """Make a domain of what a TOML or YAML file holds; raises BadDefinition, PlannerSyntaxError."""
+        domain = cls(str(data.get("name", "domain")))
+        fill(domain, data, source)
+        return domain
+
+    def check(self) -> None:
+        """Check that everything fits together; see `Library.check`."""
+        self.library.check()
+
+    def relation(self, name: str, arity: int, *, dynamic: bool = False) -> RelationName:
+        """Declare a relation; what is returned makes facts of it."""
+        if arity < 0:
+            raise BadDefinition(f"relation {name!r}: arity={arity}: use 0 or more")
+        relation = Relation(checked_name(name, "a relation").lower(), arity, dynamic)
+        self.library.add(relation)
+        return RelationName(relation)
+
+    def derived(self, head: str, definition: str) -> RelationName:
+        """Declare a relation that holds where a condition does: `derived("near(?a, ?b)", "(or …)")`."""
+        name, terms = group_of(head)
+        relation = Relation(name.lower(), len(terms), False, terms, self._condition(definition, name))
+        self.library.add(relation)
+        return RelationName(relation)
+
+    def reader(self, relation: RelationName | str) -> Callable[[F], F]:
+        """Make a function the reader of a dynamic relation.
+
+        It is called with the arguments that are known and None for the others, and returns tuples.
+        """
+        name = relation if isinstance(relation, str) else relation.relation.name
+
+        def keep(function: F) -> F:
+            known = self.library.relations.get(name)
+            if known is None or not known.dynamic:
+                raise BadDefinition(
+                    f"relation {name!r} is not dynamic: only what changes outside is read live"
+                )
+            self.readers[name] = function
+            return function
+
+        return keep
+
+    def goal(self, name: str, *, again: bool) -> None:
+        """Say whether a goal is done each time that it is asked for, though it is complete."""
+        goals = self.library.again
+        self.library.again = goals | {name} if again else goals - {name}
+
+    def task(
+        self,
+        goal: str,
+        *,
+        name: str | None = None,
+        when: str | Condition = TRUE,
+        effect: str = "",
+        cost: float | str = 1.0,
+        does: Mapping[str, Any] | None = None,
+        title: str = "",
+        description: str = "",
+        repeatable: bool = True,
+        attempts: int = 1,
+        backoff_s: float = 0.5,
+        timeout_s: float | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> _Body:
+        """Declare a task; as a decorator, the function is its body.
+
+        The function may be a coroutine function. It is given the values of those variables that it has parameters
+        for (`?to` as `to`), and a `TaskContext` for a parameter `context`. What it returns is the intent's result,
+        JSON.
+
+        Args:
+            goal: `name(?variable, value, …)`, the goals that it reaches.
+            name: unique; that of the goal, or of the function, when left out.
+            when: precondition; it may give values to more variables.
+            effect: facts that it makes true or false.
+            cost: its own, a number or one of the variables.
+            does: a body that is no function: `{"search": …}`, `{"tool": …}`, `{"ask": …}`; see `bodies`.
+            repeatable: False for what may not happen twice, so that a person decides about an interrupted one.
+            attempts: how often it is tried when it fails.
+            backoff_s: wait before the second attempt; doubles each time.
+        """
+        head, terms = group_of(goal)
+        action = Action(
+            self._name(name or head),
+            "task",
+            head,
+            terms,
+            self._condition(when, head),
+            cost,
+            title,
+            description,
+            effects=effects_of(effect),
+            does=dict(does or {}),
+            repeatable=repeatable,
+            attempts=attempts,
+            backoff_s=backoff_s,
+            timeout_s=timeout_s,
+            provenance=dict(provenance or {}),
+        )
+        self.library.add(action)
+        return _Body(self, action, named=name is not None)
+
+    def rule(
+        self,
+        goal: str,
+        *,
+        name: str | None = None,
+        when: str | Condition = TRUE,
+        subgoals: Iterable[str | Goal] = (),
+        order: Order = True,
+        cost: float | str = 0.0,
+        title: str = "",
+        description: str = "",
+        provenance: Mapping[str, Any] | None = None,
+    ) -> _Body:
+        """Declare a rule; as a decorator, the function returns its sub-goals.
+
+        The function is called while planning and may only read: it is given values as a task's function is, and, for
+        a parameter `facts`, the facts at that place of the plan. It returns a sequence of goals (tuples, the name
+        first), done one after the other, or what `unordered` and `ordered` give.
+
+        Args:
+            subgoals: the sub-goals, where they need no function.
+            order: of the sub-goals; see `Order`.
+        """
+        head, terms = group_of(goal)
+        goals = tuple(group_of(one) if isinstance(one, str) else (one[0], tuple(one[1:])) for one in subgoals)
+        action = Action(
+            self._name(name or head),
+            "rule",
+            head,
+            terms,
+            self._condition(when, head),
+            cost,
+            title,
+            description,
+            subgoals=tuple((one, *arguments) for one, arguments in goals),
+            order=_order(order, len(goals)),
+            provenance=dict(provenance or {}),
+        )
+        self.library.add(action)
+        return _Body(self, action, named=name is not None)
+
+    def _condition(self, text: str | Condition, where: str) -> Condition:
+        return condition_of(text, where) if isinstance(text, str) else text
+
+    def _name(self, name: str) -> str:
+        """Return a name for an action, with a number when it is taken."""
+        checked_name(name, "an action")
+        number, free = 1, name
+        while free in self.library.actions:
+            number += 1
+            free = f"{name} {number}".replace(" ", "-")
+        return free
+
+    def expand(self, candidate: Candidate, facts: Facts) -> tuple[Sequence[Goal], Sequence[tuple[int, int]]]:
+        """Return the sub-goals of a rule that is a function."""
+        function = self.functions.get(candidate.action.name)
+        if function is None:
+            raise BadDefinition(
+                f"rule {candidate.action.name!r} is a function that this domain lacks: give the domain it is in"
+            )
+        found = function(**arguments_for(function, candidate.binding, {"facts": facts}))
+        if isinstance(found, Subgoals):
+            return found.goals, found.order
+        goals = [tuple(goal) for goal in found or ()]
+        return goals, sequence(len(goals))
+
+
+class _Body:
+    """What `Domain.task` and `Domain.rule` return: used as a decorator it keeps the body."""
+
+    def __init__(self, domain: Domain, action: Action, *, named: bool) -> None:
+        self._domain = domain
+        self.action = action
+        self._named = named
+
+    def __call__(self, function: F) -> F:
+        library, action = self._domain.library, self.action
+        if action.does:
+            raise BadDefinition(
+                f"{action.kind} {action.name!r} has a body already: leave `does` or the function out"
+            )
+        made = replace(
+            action,
+            does={"function": True},
+            title=action.title or function.__name__.replace("_", " "),
+            description=action.description or (inspect.getdoc(function) or "").partition("\n\n")[0],
+        )
+        if not self._named and function.__name__ != "_" and function.__name__ not in library.actions:
+            made = replace(made, name=function.__name__)
+        del library.actions[action.name]
+        library.actions[made.name] = made
+        listed = library.for_goal(action.goal)
+        listed[listed.index(action)] = made
+        self.action = made
+        self._domain.functions[made.name] = function
+        return function
+
+
+def arguments_for(
+    function: Callable[..., Any], binding: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a function: values of variables by their names, and what is given by name.
+
+    Raises:
+        BadDefinition: a parameter has no value.
+    """
+    values = {name[1:].replace("-", "_"): value for name, value in binding.items()}
+    values |= {name + "_": value for name, value in values.items()}  # `from_` for `?from`
+    known = {**values, **given}
+    found: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            found |= {k: v for k, v in values.items() if not k.endswith("_")}
+        elif name in known:
+            found[name] = known[name]
+        elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
+            variables = ", ".join(sorted(binding)) or "none"
+            raise BadDefinition(
+                f"function {function.__name__!r} has a parameter {name!r} that no variable gives a value (they are"
+                f" {variables})"
+            )
+    return found
+
+
+def _order(order: Order, count: int) -> tuple[tuple[int, int], ...]:
+    if isinstance(order, bool):
+        return sequence(count) if order else ()
+    return tuple((int(a), int(b)) for a, b in order)
+
+
+def goal_of(text: str | Sequence[Any]) -> Goal:
+    """Return a goal from `name(value, …)` or a sequence; raises UserError where a value is a variable."""
+    name, terms = group_of(text) if isinstance(text, str) else (text[0], tuple(text[1:]))
+    for term in terms:
+        if is_variable(term):
+            raise BadDefinition(f"goal {name!r}: {term} is a variable; a goal has values")
+    return (str(name), *terms)
+
+
+__all__ = ["RESULT", "Domain", "Subgoals", "arguments_for", "goal_of", "ordered", "unordered"]

@@ -1,0 +1,366 @@
+"""The library of a planner as plain data: relations, rules and tasks, checked when they come together."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Literal
+
+from metatree.errors import UserError
+from metatree_agents.planner.domain.conditions import (
+    TRUE,
+    Condition,
+    as_json,
+    atoms_of,
+    free_variables,
+    from_json,
+    is_variable,
+    ranges_of,
+    written,
+)
+
+RESULT = "?result"
+"""In effects on dynamic relations: what the body of the task returned."""
+
+Goal = tuple[Any, ...]
+"""Name, then arguments."""
+
+
+class BadDefinition(UserError):
+    """A relation, rule or task is not what a planner can use; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation between things, with as many places as its arity."""
+
+    name: str
+    arity: int
+    dynamic: bool = False
+    """It changes from outside, or inside bodies of tasks: planning reads it live and projects nothing."""
+    parameters: tuple[str, ...] = ()
+    """Of a derived relation."""
+    definition: Condition | None = None
+    """What makes a derived relation hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A rule or a task: one way to reach a goal."""
+
+    name: str
+    """Unique in its library."""
+    kind: Literal["rule", "task"]
+    goal: str
+    terms: tuple[Any, ...]
+    """What the goal's arguments have to match."""
+    precondition: Condition = TRUE
+    cost: float | str = 1.0
+    """Its own cost; a variable for the value that it has."""
+    title: str = ""
+    description: str = ""
+    subgoals: tuple[Goal, ...] = ()
+    """Of a rule."""
+    order: tuple[tuple[int, int], ...] = ()
+    """Pairs of sub-goals, the first before the second."""
+    effects: tuple[tuple[bool, str, tuple[Any, ...]], ...] = ()
+    """Of a task: whether it adds, the relation, the terms."""
+    does: Mapping[str, Any] = field(default_factory=dict)
+    """What the body of a task is: `{"function": true}`, `{"search": …}`, `{"tool": …}`, `{"ask": …}`; empty: nothing.
+    Of a rule `{"function": true}` means that a function returns its sub-goals."""
+    repeatable: bool = True
+    """False: one that was interrupted is not run again unless a person says so."""
+    attempts: int = 1
+    backoff_s: float = 0.5
+    timeout_s: float | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """Where an action comes from that no person wrote."""
+
+    @property
+    def variables(self) -> set[str]:
+        """The variables that its goal and its precondition give values to."""
+        return {term for term in self.terms if is_variable(term)} | free_variables(self.precondition)
+
+
+@dataclass(slots=True)
+class Library:
+    """What a planner knows how to do."""
+
+    name: str = "library"
+    relations: dict[str, Relation] = field(default_factory=dict)
+    actions: dict[str, Action] = field(default_factory=dict)
+    again: frozenset[str] = frozenset()
+    """Goals that are done each time they are asked for, though they are complete."""
+    _goals: dict[str, list[Action]] = field(default_factory=dict, repr=False, compare=False)
+    _dynamic: set[str] | None = field(default=None, repr=False, compare=False)
+
+    def add(self, thing: Relation | Action) -> None:
+        """Add a relation or an action.
+
+        Raises:
+            BadDefinition: there is one of this name, or a goal would have rules and tasks.
+        """
+        if isinstance(thing, Relation):
+            if thing.name in self.relations:
+                raise BadDefinition(f"relation {thing.name!r} is declared twice: give one another name")
+            self.relations[thing.name] = thing
+            self._dynamic = None
+            return
+        if thing.name in self.actions:
+            raise BadDefinition(f"two actions are called {thing.name!r}: give one another name")
+        others = self.for_goal(thing.goal)
+        if others and others[0].kind != thing.kind:
+            raise BadDefinition(
+                f"goal {thing.goal!r} would be primitive and compound: {others[0].name!r} is a {others[0].kind} and"
+                f" {thing.name!r} is a {thing.kind}; give one of them another goal"
+            )
+        self.actions[thing.name] = thing
+        self._goals.setdefault(thing.goal, []).append(thing)
+
+    def for_goal(self, name: str) -> list[Action]:
+        """Return the rules or tasks for a goal, in the order of their coming."""
+        return self._goals.get(name, [])
+
+    def primitive(self, goal: str) -> bool | None:
+        """Say whether a goal is reached by tasks; None when nothing reaches it."""
+        actions = self.for_goal(goal)
+        return actions[0].kind == "task" if actions else None
+
+    def is_dynamic(self, relation: str) -> bool:
+        """Say whether a relation is dynamic, or derived from one that is."""
+        if self._dynamic is None:
+            found = {name for name, one in self.relations.items() if one.dynamic}
+            changed = True
+            while changed:
+                changed = False
+                for name, one in self.relations.items():
+                    if name in found or one.definition is None:
+                        continue
+                    if any(used in found for used in self._names(one.definition)):
+                        found.add(name)
+                        changed = True
+            self._dynamic = found
+        return relation in self._dynamic
+
+    def _names(self, condition: Condition) -> set[str]:
+        return {name for name, _ in atoms_of(condition)} | set(ranges_of(condition))
+
+    def depends_on_dynamic(self, condition: Condition) -> bool:
+        """Say whether a condition depends on a dynamic relation, also through derived relations or negation."""
+        return any(self.is_dynamic(name) for name in self.uses(condition))
+
+    def uses(self, condition: Condition) -> set[str]:
+        """Return the relations that a condition reads, those that derived ones are derived from included."""
+        found: set[str] = set()
+        waiting = [condition]
+        while waiting:
+            one = waiting.pop()
+            for name in (*(name for name, _ in atoms_of(one)), *ranges_of(one)):
+                if name not in found:
+                    found.add(name)
+                    relation = self.relations.get(name)
+                    if relation is not None and relation.definition is not None:
+                        waiting.append(relation.definition)
+        return found
+
+    def reads(self, condition: Condition) -> frozenset[tuple[str, tuple[Any, ...]]]:
+        """Return the facts that a condition reads; `?` in the place of any value."""
+        if condition == TRUE:
+            return frozenset()
+        exact = set(atoms_of(condition))
+        named = {name for name, _ in exact if self.relations[name].definition is None}
+        wide = (self.uses(condition) - named) | set(ranges_of(condition))
+        return frozenset(exact | {(name, ("?",) * self.relations[name].arity) for name in wide})
+
+    def check(self) -> None:
+        """Check that everything fits together.
+
+        A sub-goal that nothing reaches is a warning, since a rule or task for it may come later.
+
+        Raises:
+            BadDefinition: with the name of what is wrong.
+        """
+        for relation in self.relations.values():
+            self._check_relation(relation)
+        for action in self.actions.values():
+            self._check_action(action)
+
+    def _check_relation(self, relation: Relation) -> None:
+        if relation.definition is None:
+            return
+        where = f"derived relation {relation.name!r}"
+        self._check_condition(relation.definition, where)
+        missing = set(relation.parameters) - free_variables(relation.definition)
+        if missing:
+            raise BadDefinition(f"{where}: nothing gives a value to {', '.join(sorted(missing))}")
+        waiting, seen = [relation.name], set()
+        while waiting:
+            one = self.relations.get(waiting.pop())
+            for used, _ in atoms_of(one.definition) if one is not None and one.definition is not None else ():
+                if used == relation.name:
+                    raise BadDefinition(f"{where} is derived from itself: break the circle")
+                if used not in seen:
+                    seen.add(used)
+                    waiting.append(used)
+
+    def _check_action(self, action: Action) -> None:
+        where = f"{action.kind} {action.name!r}"
+        self._check_condition(action.precondition, where)
+        known = action.variables
+        if is_variable(action.cost) and action.cost not in known:
+            raise BadDefinition(f"{where}: its cost {action.cost} has no value")
+        for goal in action.subgoals:
+            self._bound(goal[1:], known, f"{where}: sub-goal {goal[0]!r}")
+            if not self.for_goal(goal[0]):
+                warnings.warn(
+                    f"{where}: no rule or task reaches the sub-goal {goal[0]!r}; planning it will fail",
+                    stacklevel=2,
+                )
+        for first, second in action.order:
+            if not (0 <= first < len(action.subgoals) and 0 <= second < len(action.subgoals)):
+                raise BadDefinition(f"{where}: its order names a sub-goal that it does not have")
+        if _circular(len(action.subgoals), action.order):
+            raise BadDefinition(f"{where}: its order goes in a circle")
+        for _, name, terms in action.effects:
+            relation = self._relation(name, len(terms), where)
+            if relation.definition is not None:
+                raise BadDefinition(f"{where}: {name!r} is derived, so no task can change it")
+            results = {RESULT} if relation.dynamic else set()
+            self._bound(terms, known | results, f"{where}: effect on {name!r}")
+        if action.attempts < 1:
+            raise BadDefinition(f"{where}: attempts={action.attempts}: use 1 or more")
+        if action.attempts > 1 and not action.repeatable:
+            raise BadDefinition(f"{where}: it cannot have several attempts when it is not repeatable")
+
+    def _bound(self, terms: Iterable[Any], known: set[str], where: str) -> None:
+        for term in terms:
+            if is_variable(term) and term not in known:
+                raise BadDefinition(
+                    f"{where}: {term} has no value; name it in the goal or in the precondition"
+                )
+
+    def _check_condition(self, condition: Condition, where: str) -> None:
+        for name, terms in atoms_of(condition):
+            self._relation(name, len(terms), where)
+        self._check_quantifiers(condition, where)
+
+    def _check_quantifiers(self, condition: Condition, where: str) -> None:
+        if condition[0] == "forall":
+            for name, types in condition[1]:
+                for kind in types:
+                    self._relation(kind, 1, where)
+                if not types:
+                    raise BadDefinition(
+                        f"{where}: say what {name} ranges over, `(forall ({name} - relation) …)`,"
+                        f" in {written(condition)}"
+                    )
+        if condition[0] == "sortof":
+            self._relation(condition[2], 1, where)
+        inner = condition[2:] if condition[0] in ("forall", "exists") else condition[1:]
+        if condition[0] not in ("atom", "=", "sortof"):
+            for one in inner:
+                self._check_quantifiers(one, where)
+
+    def _relation(self, name: str, arity: int, where: str) -> Relation:
+        relation = self.relations.get(name)
+        if relation is None:
+            known = ", ".join(sorted(self.relations)) or "none"
+            raise BadDefinition(f"{where}: no relation is called {name!r} (known: {known}): declare it")
+        if relation.arity != arity:
+            raise BadDefinition(f"{where}: relation {name!r} takes {relation.arity} arguments, not {arity}")
+        return relation
+
+
+def as_data(library: Library) -> dict[str, Any]:
+    """Return a library as JSON."""
+
+    def action(one: Action) -> dict[str, Any]:
+        data = {k: v for k, v in asdict(one).items() if v != _DEFAULTS.get(k, _NOTHING)}
+        if "precondition" in data:
+            data["precondition"] = as_json(one.precondition)
+        return data
+
+    def relation(one: Relation) -> dict[str, Any]:
+        data = asdict(one)
+        data["definition"] = None if one.definition is None else as_json(one.definition)
+        return data
+
+    return {
+        "name": library.name,
+        "relations": [relation(one) for one in library.relations.values()],
+        "actions": [action(one) for one in library.actions.values()],
+        "again": sorted(library.again),
+    }
+
+
+def from_data(data: Mapping[str, Any]) -> Library:
+    """Return the library that `as_data` was given."""
+    library = Library(data["name"], again=frozenset(data["again"]))
+    for one in data["relations"]:
+        library.add(
+            Relation(
+                **{**one, "parameters": tuple(one["parameters"]), "definition": from_json(one["definition"])}
+            )
+        )
+    for one in data["actions"]:
+        library.add(action_from(one))
+    return library
+
+
+def action_from(data: Mapping[str, Any]) -> Action:
+    """Return an action from its JSON."""
+    fields = {
+        key: from_json(value) if key in ("terms", "precondition", "subgoals", "order", "effects") else value
+        for key, value in data.items()
+    }
+    return Action(**fields)
+
+
+def checked_name(name: str, what: str) -> str:
+    """Return a name that conditions can mention.
+
+    Raises:
+        BadDefinition: it has white space, parentheses or a leading `?`.
+    """
+    if not re.fullmatch(r"[^\s()?;][^\s();]*", name):
+        raise BadDefinition(
+            f"{what} cannot be called {name!r}: leave out spaces, parentheses, `;` and a leading `?`"
+        )
+    return name
+
+
+def sequence(count: int) -> tuple[tuple[int, int], ...]:
+    """Return the order in which each of `count` sub-goals follows the one before it."""
+    return tuple((index - 1, index) for index in range(1, count))
+
+
+def _circular(count: int, order: Sequence[tuple[int, int]]) -> bool:
+    sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(count), ()))
+    for before, behind in order:
+        sorter.add(behind, before)
+    try:
+        sorter.prepare()
+    except CycleError:
+        return True
+    return False
+
+
+_NOTHING: Any = object()
+_DEFAULTS: dict[str, Any] = {
+    "precondition": TRUE,
+    "title": "",
+    "description": "",
+    "subgoals": (),
+    "order": (),
+    "effects": (),
+    "does": {},
+    "repeatable": True,
+    "attempts": 1,
+    "backoff_s": 0.5,
+    "timeout_s": None,
+    "provenance": {},
+    "cost": 1.0,
+}

@@ -1,0 +1,347 @@
+"""Depth-first search over the decompositions of a problem, one task after the other, the state changed in place.
+
+Methods are tried cheapest first, and only those whose pulled-up preconditions hold. Where a network leaves an order
+open, one is chosen, at random from the second run on. A pair of state and remaining tasks is visited once, and a task
+is not decomposed into itself before anything has changed. A run that has come to its share of dead ends is given up,
+and the next one draws its choices at random.
+
+Source: Nau et al. 1999 (SHOP); restarts after Gomes, Selman, Kautz 1998; loop detection after HyperTensioN
+(see pullup).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from random import Random
+from typing import Any
+
+from metatree_agents.planner.hddl._compiled import Arguments, Change, Compiled, CompiledMethod, State
+from metatree_agents.planner.hddl.plan import Decomposition, HtnPlan, Step
+
+
+class Agenda:
+    """The tasks that remain, first things first; shared by all searches that have the same rest."""
+
+    __slots__ = ("above", "arguments", "hash", "id", "rest", "salt", "steps", "task")
+
+    def __init__(
+        self,
+        task: int,
+        arguments: Arguments,
+        number: int,
+        rest: Agenda | None,
+        above: Above | None,
+        steps: float = 0.0,
+        salt: int = 0,
+    ) -> None:
+        self.task = task
+        self.arguments = arguments
+        self.id = number
+        self.rest = rest
+        self.above = above
+        self.steps: float = steps if rest is None else steps + rest.steps
+        """A lower bound on the actions that remain."""
+        self.salt = salt
+        """Tells what is looked at anew, deeper, from what was looked at before."""
+        self.hash: int = hash((task, arguments, salt, rest.hash if rest is not None else 0))
+
+
+class Above:
+    """The decompositions above a task, nearest first."""
+
+    __slots__ = ("above", "arguments", "cut", "deep", "looked_at", "state", "task")
+
+    def __init__(self, task: int, arguments: Arguments, state: int, above: Above | None) -> None:
+        self.task = task
+        self.arguments = arguments
+        self.state = state
+        self.above = above
+        self.looked_at: dict[Arguments, int] = {}
+        """With what arguments the same task was looked at below this one, in one state, and how deep."""
+        self.deep = 1
+        """How deep it may be."""
+        self.cut = False
+        """Whether it was to be deeper somewhere."""
+
+
+@dataclass(slots=True)
+class Searched:
+    """What a run came to."""
+
+    plan: HtnPlan | None
+    nodes: int
+    tried_all: bool
+    """Whether no way is left, in the order that was chosen for open orders."""
+    exhausted: bool
+    """Whether, besides, no task was given up because it came to itself."""
+
+
+def search(
+    problem: Compiled,
+    *,
+    dead_ends: int,
+    rng: Random | None = None,
+    once: bool = False,
+    max_depth: int = 100_000,
+    fewer_than: int | None = None,
+) -> Searched:
+    """Search once; raises LimitReached at the problem's limits.
+
+    Args:
+        problem: what `compile_problem` made.
+        dead_ends: how many to come to before giving up. They are counted anew whenever fewer actions than ever remain,
+            as far as one knows: a large problem has more of everything.
+        rng: draws the order of methods, of their instances and of unordered tasks; None for the written order.
+        once: look only once at a task that recursion comes to in one state, by whatever way, and at what is near
+            first: a short path through a graph is found in the time that the graph takes, but ways that differ in what
+            follows are left out.
+        max_depth: longest path from the root, or from the last node where fewer actions than ever remained.
+        fewer_than: look only for plans with fewer steps.
+    """
+    return _Run(problem, dead_ends, rng, once, max_depth, fewer_than).search()
+
+
+class _Run:
+    def __init__(
+        self,
+        problem: Compiled,
+        dead_ends: int,
+        rng: Random | None,
+        once: bool,
+        max_depth: int,
+        fewer_than: int | None,
+    ) -> None:
+        self.problem = problem
+        self.dead_ends = dead_ends
+        self.rng = rng
+        self.once = once
+        self.max_depth = max_depth
+        self.fewer_than = fewer_than
+        self.done = 0
+        """Steps on the trail."""
+        self.state: State = [set(facts) for facts in problem.initial]
+        self.hash = 0
+        self.ids = 0
+        self.trail: list[tuple[Any, ...]] = []
+        self.steps = {key: 0.0 if action.idle else 1.0 for key, action in problem.actions.items()}
+        self.steps |= {
+            key: min((method.steps for method in methods), default=0.0)
+            for key, methods in problem.methods.items()
+        }
+        self.pruned = False
+
+    def search(self) -> Searched:
+        problem = self.problem
+        visited: dict[tuple[int, int], int] = {}
+        bound = self.fewer_than
+        seen, dead, actions, methods = 0, 0, problem.actions, problem.methods
+        look, least, base = problem.limits.step, float("inf"), 0
+        agenda: Agenda | None = Agenda(-1, (), 0, None, None)
+        # Each frame: the ways that remain, the length of the trail, what to undo.
+        frames: list[tuple[Iterator[Any], int, list[Change], list[Change], int]] = []
+        trail = self.trail
+        while True:
+            alternatives: Iterator[Any] | None = None
+            seen += 1
+            look()
+            if bound is not None and self.done + (0 if agenda is None else agenda.steps) >= bound:
+                pass
+            elif agenda is None:
+                if problem.goal(self.state):
+                    return Searched(self._plan(), seen, False, False)
+            else:
+                key = (self.hash, agenda.hash)
+                before_with = visited.get(key)
+                # Only with a bound it matters how many steps led here.
+                if before_with is None or (bound is not None and before_with > self.done):
+                    visited[key] = self.done
+                    if agenda.task in actions:
+                        action = actions[agenda.task]
+                        if action.applicable(self.state, agenda.arguments):
+                            add, delete = action.effects(self.state, agenda.arguments)
+                            added, deleted = self._apply(add, delete)
+                            frames.append((iter(()), len(trail), added, deleted, self.hash))
+                            if added or deleted:
+                                self._rehash(added, deleted)
+                            trail.append(("step", agenda.id, agenda.task, agenda.arguments))
+                            self.done += 1
+                            agenda = agenda.rest
+                            remain = 0.0 if agenda is None else agenda.steps
+                            if remain < least:
+                                least, dead, base = remain, 0, len(frames)
+                            continue
+                    elif self._repeats(agenda):
+                        self.pruned = True
+                    else:
+                        alternatives = self._ways(
+                            agenda, methods[agenda.task] if agenda.task >= 0 else [problem.top]
+                        )
+            if alternatives is not None and len(frames) < base + self.max_depth:
+                frames.append((alternatives, len(trail), [], [], self.hash))
+            else:
+                self.pruned = self.pruned or alternatives is not None
+                dead += 1
+                if dead > self.dead_ends:
+                    return Searched(None, seen, False, False)
+            # The next way of the newest frame that has one.
+            while frames:
+                ways, length, added, deleted, before = frames[-1]
+                if bound is not None:
+                    self.done -= sum(entry[0] == "step" for entry in trail[length:])
+                del trail[length:]
+                if added or deleted:
+                    self._undo(added, deleted)
+                    self.hash = before
+                found = next(ways, _END)
+                if found is _END:
+                    frames.pop()
+                    continue
+                frames[-1] = (ways, length, [], [], before)
+                agenda = found
+                break
+            else:
+                return Searched(None, seen, True, not self.pruned)
+
+    def _ways(self, agenda: Agenda, methods: list[CompiledMethod]) -> Iterator[Agenda | None]:
+        above = Above(agenda.task, agenda.arguments, self.hash, agenda.above)
+        while True:
+            yield from self._decomposed(agenda, methods, above)
+            if not above.cut:
+                return
+            above.cut, above.deep = False, above.deep * 2
+            above.looked_at.clear()
+
+    def _decomposed(
+        self, agenda: Agenda, methods: list[CompiledMethod], above: Above
+    ) -> Iterator[Agenda | None]:
+        rng, state = self.rng, self.state
+        if rng is None:
+            found: Any = (
+                (method, values) for method in methods for values in method.instances(state, agenda.arguments)
+            )
+        else:
+            found = chain.from_iterable(self._shuffled(agenda, methods, rng))
+        salt = above.deep if above.deep > 1 else agenda.salt
+        for method, values in found:
+            rest = agenda.rest
+            order = method.order if rng is None or method.total else _random_order(method, rng)
+            ids = range(self.ids + 1, self.ids + 1 + len(order))
+            self.ids += len(order)
+            for index in reversed(order):
+                task, places = method.subtasks[index]
+                arguments = tuple(values[p] if p >= 0 else -1 - p for p in places)
+                rest = Agenda(task, arguments, ids[index], rest, above, self.steps[task], salt)
+            self.trail.append(("method", agenda.id, agenda, method, values, tuple(ids)))
+            yield rest
+
+    def _shuffled(self, agenda: Agenda, methods: list[CompiledMethod], rng: Random) -> Iterator[Any]:
+        """Yield the ways method by method, mostly the cheapest first, their instances in a random order."""
+        order = sorted(methods, key=lambda method: method.steps + rng.random() * 2.0)
+        for method in order:
+            instances = list(method.instances(self.state, agenda.arguments))
+            self.problem.limits.step(len(instances))
+            rng.shuffle(instances)
+            yield ((method, values) for values in instances)
+
+    def _repeats(self, agenda: Agenda) -> bool:
+        """Say whether this task is being decomposed, or was for the same purpose, and nothing has changed since."""
+        above, state, root, deep = agenda.above, self.hash, None, 0
+        while above is not None and above.state == state:
+            if above.task == agenda.task:
+                if above.arguments == agenda.arguments:
+                    return True
+                root, deep = above, deep + 1
+            above = above.above
+        if not self.once or root is None:
+            return False
+        if root.looked_at.get(agenda.arguments, deep + 1) <= deep:
+            return True
+        if deep > root.deep:
+            root.cut = True
+            return True
+        root.looked_at[agenda.arguments] = deep
+        return False
+
+    def _apply(self, add: list[Change], delete: list[Change]) -> tuple[list[Change], list[Change]]:
+        """Change the state; return what was really added and deleted."""
+        state = self.state
+        added, deleted = [], []
+        for change in delete:
+            relation, arguments = change
+            if arguments in state[relation] and change not in add:
+                state[relation].discard(arguments)
+                deleted.append(change)
+        for change in add:
+            relation, arguments = change
+            if arguments not in state[relation]:
+                state[relation].add(arguments)
+                added.append(change)
+        return added, deleted
+
+    def _undo(self, added: list[Change], deleted: list[Change]) -> None:
+        for relation, arguments in added:
+            self.state[relation].discard(arguments)
+        for relation, arguments in deleted:
+            self.state[relation].add(arguments)
+
+    def _rehash(self, added: list[Change], deleted: list[Change]) -> None:
+        value = self.hash
+        for change in added:
+            value ^= hash(change)
+        for change in deleted:
+            value ^= hash(change)
+        self.hash = value
+
+    def _plan(self) -> HtnPlan:
+        return plan_of(self.problem, self.trail)
+
+
+_END: Any = object()
+
+
+def _random_order(method: CompiledMethod, rng: Random) -> list[int]:
+    left, done, found = list(range(len(method.before))), 0, []
+    while left:
+        one = rng.choice([index for index in left if method.before[index] & ~done == 0])
+        left.remove(one)
+        done |= 1 << one
+        found.append(one)
+    return found
+
+
+def plan_of(problem: Compiled, trail: list[tuple[Any, ...]]) -> HtnPlan:
+    """Return the plan that a trail of steps and decompositions tells, ids renumbered: steps, then the rest."""
+    steps = [entry for entry in trail if entry[0] == "step"]
+    chosen = [entry for entry in trail if entry[0] == "method"]
+    number = {entry[1]: index for index, entry in enumerate(steps)}
+    for entry in chosen:
+        if entry[1] != 0:
+            number[entry[1]] = len(number)
+    names = problem.objects
+    roots: tuple[int, ...] = ()
+    decompositions = []
+    for _, own, agenda, method, values, ids in chosen:
+        into = tuple(number[one] for one in ids)
+        if own == 0:
+            roots = into
+            continue
+        decompositions.append(
+            Decomposition(
+                number[own],
+                problem.tasks[agenda.task],
+                tuple(names[a] for a in agenda.arguments),
+                method.source.number,
+                tuple(names[v] for v in values),
+                into,
+            )
+        )
+    return HtnPlan(
+        tuple(
+            Step(number[own], problem.tasks[task], tuple(names[a] for a in arguments))
+            for _, own, task, arguments in steps
+        ),
+        roots,
+        tuple(decompositions),
+    )

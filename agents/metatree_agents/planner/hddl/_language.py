@@ -1,0 +1,175 @@
+"""What an HDDL domain and problem say, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import pairwise
+
+from metatree.errors import UserError
+from metatree_agents.planner.domain.conditions import TRUE, Condition
+
+OBJECT = "object"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A parameter: its name with `?`, and the types of which its value has to have one."""
+
+    name: str
+    types: tuple[str, ...] = (OBJECT,)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A change of one fact, perhaps for all values of some variables, perhaps only under a condition."""
+
+    relation: str
+    terms: tuple[str, ...]
+    adds: bool
+    bound: tuple[Variable, ...] = ()
+    when: Condition = TRUE
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A primitive task."""
+
+    name: str
+    parameters: tuple[Variable, ...]
+    precondition: Condition = TRUE
+    effects: tuple[Effect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Subtask:
+    """A task in a method or in the problem's network."""
+
+    label: str
+    name: str
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way to do a compound task."""
+
+    name: str
+    parameters: tuple[Variable, ...]
+    task: str
+    task_terms: tuple[str, ...]
+    precondition: Condition = TRUE
+    """Constraints included."""
+    subtasks: tuple[Subtask, ...] = ()
+    order: frozenset[tuple[int, int]] = frozenset()
+    """Pairs of subtasks, the first before the second; not closed under transitivity."""
+    number: int = 0
+    """Its place among all methods: names may be used twice."""
+
+
+@dataclass(slots=True)
+class Domain:
+    """A domain."""
+
+    name: str = ""
+    types: dict[str, set[str]] = field(default_factory=dict)
+    """Type -> types that it belongs to."""
+    constants: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Object -> types."""
+    predicates: dict[str, int] = field(default_factory=dict)
+    """Relation -> number of arguments."""
+    tasks: dict[str, tuple[Variable, ...]] = field(default_factory=dict)
+    """Compound tasks."""
+    methods: list[Method] = field(default_factory=list)
+    actions: dict[str, Action] = field(default_factory=dict)
+    assumed: dict[str, UserError] = field(default_factory=dict)
+    """Names of objects that problems have to declare, and what is wrong where one does not."""
+    spelling: dict[str, str] = field(default_factory=dict)
+    """Lower-cased names as they are written."""
+
+    def supertypes(self, name: str) -> set[str]:
+        """Return a type and all that it belongs to."""
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            one = waiting.pop()
+            if one not in found:
+                found.add(one)
+                waiting += self.types.get(one, ())
+        return found | {OBJECT}
+
+
+@dataclass(slots=True)
+class Problem:
+    """A problem of a domain."""
+
+    domain: Domain
+    name: str = ""
+    objects: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Object -> types, constants included."""
+    init: set[tuple[str, ...]] = field(default_factory=set)
+    parameters: tuple[Variable, ...] = ()
+    """Variables of the initial network."""
+    constraints: Condition = TRUE
+    subtasks: tuple[Subtask, ...] = ()
+    order: frozenset[tuple[int, int]] = frozenset()
+    goal: Condition = TRUE
+    spelling: dict[str, str] = field(default_factory=dict)
+
+    def members(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the objects of each type, in the order of their declaration."""
+        found: dict[str, list[str]] = {name: [] for name in (*self.domain.types, OBJECT)}
+        for name, types in self.objects.items():
+            for kind in set().union(*(self.domain.supertypes(t) for t in types)):
+                found.setdefault(kind, []).append(name)
+        return {kind: tuple(names) for kind, names in found.items()}
+
+    def spelt(self, name: str) -> str:
+        """Return a name as it is written in the files."""
+        return self.spelling.get(name) or self.domain.spelling.get(name, name)
+
+    def totally_ordered(self) -> bool:
+        """Say whether all subtasks of the network and of each method are totally ordered."""
+        networks = [(self.subtasks, self.order), *((m.subtasks, m.order) for m in self.domain.methods)]
+        return all(is_total(len(subtasks), order) for subtasks, order in networks)
+
+
+def closure(count: int, order: frozenset[tuple[int, int]]) -> list[int]:
+    """Return, for each of `count` subtasks, the bits of those before it, directly or not; it goes in no circle."""
+    before = [0] * count
+    behind: list[list[int]] = [[] for _ in range(count)]
+    for first, second in order:
+        behind[first].append(second)
+    for one in linear(count, order):
+        for other in behind[one]:
+            before[other] |= before[one] | 1 << one
+    return before
+
+
+def is_total(count: int, order: frozenset[tuple[int, int]]) -> bool:
+    """Say whether an order leaves no two subtasks unordered."""
+    found = linear(count, order)
+    return all(pair in order for pair in pairwise(found))
+
+
+def linear(count: int, order: frozenset[tuple[int, int]]) -> list[int]:
+    """Return the subtasks in an order that respects theirs, as they are written where it leaves a choice.
+
+    Those that an order in a circle holds up are left out.
+    """
+    behind: list[list[int]] = [[] for _ in range(count)]
+    waits = [0] * count
+    for first, second in order:
+        behind[first].append(second)
+        waits[second] += 1
+    free = [one for one in range(count) if not waits[one]]
+    found = []
+    while free:
+        one = heappop(free)
+        found.append(one)
+        for other in behind[one]:
+            waits[other] -= 1
+            if not waits[other]:
+                heappush(free, other)
+    return found

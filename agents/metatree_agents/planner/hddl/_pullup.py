@@ -1,0 +1,248 @@
+"""What has to hold before a task can be done, and what doing it may change: learnt from the domain alone.
+
+A method whose second subtask needs a fact that its first cannot bring about needs that fact itself. Pulled up so,
+preconditions of actions reach the methods far above them, and a depth-first search fails where it chooses, not ten
+steps later.
+
+Source: Magnaguagno, Meneguzzi, de Silva 2020, "HyperTensioN: A three-stage compiler for planning" (its pull-up stage);
+here for compound subtasks and for partial order too, and with the types of arguments telling effects apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from metatree_agents.planner.domain.conditions import Condition, flat, is_variable
+from metatree_agents.planner.hddl._language import Action, Method, Problem, Variable, closure
+
+Literal = tuple[bool, str, tuple[str, ...]]
+"""Sign, relation, terms: variables of a task, an action or a method, or objects."""
+
+Pattern = tuple[bool, str, tuple["str | int | frozenset[str]", ...]]
+"""A change: adds or deletes, relation, and for each argument a parameter's number, an object, or any of a set."""
+
+_ROUNDS: Final = 50
+
+_EARLIER: Final = 50
+"""Subtasks before another one, at most, that are asked whether they bring its needs about."""
+
+
+@dataclass(slots=True)
+class Facts:
+    """What is known of each task."""
+
+    needs: dict[str, frozenset[Literal] | None] = field(default_factory=dict)
+    """Task -> literals over its parameters (`?0`, `?1` …) that hold whenever it is begun; None: it cannot be done."""
+    changes: dict[str, frozenset[Pattern]] = field(default_factory=dict)
+    """Task -> what it may change."""
+    steps: dict[str, float] = field(default_factory=dict)
+    """Task -> a lower bound on the actions with effects in it."""
+
+
+class PullUp:
+    """Computes and answers what is known of the tasks of a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        members = problem.members()
+        self._members = {kind: frozenset(names) for kind, names in members.items()}
+        self.facts = Facts()
+        self._methods: dict[str, list[Method]] = {name: [] for name in problem.domain.tasks}
+        for method in problem.domain.methods:
+            self._methods[method.task].append(method)
+        self._learn_changes()
+        self._learn_needs()
+        self._learn_steps()
+
+    def values(self, variable: Variable) -> frozenset[str]:
+        """Return the objects that a variable may stand for."""
+        return frozenset().union(*(self._members.get(kind, frozenset()) for kind in variable.types))
+
+    def method_needs(self, method: Method) -> frozenset[Literal] | None:
+        """Return literals over a method's variables that hold whenever it is chosen; None: it never can be."""
+        found = set(literals(method.precondition))
+        values = self._values(method.parameters)
+        apart = _different(method.precondition)
+        count = len(method.subtasks)
+        before = closure(count, method.order)
+        behind = closure(count, frozenset((b, a) for a, b in method.order))
+        for index, subtask in enumerate(method.subtasks):
+            needs = self.facts.needs[subtask.name]
+            if needs is None:
+                return None
+            if count - 1 - behind[index].bit_count() > _EARLIER:
+                continue  # one of so many will bring it about, and to look at all takes their square
+            earlier = [
+                other
+                for number, other in enumerate(method.subtasks)
+                if number != index and not before[number] >> index & 1
+            ]
+            for sign, relation, terms in needs:
+                literal = (sign, relation, tuple(_in_method(term, subtask.terms) for term in terms))
+                if not any(
+                    self._may_bring(other.name, other.terms, literal, values, apart) for other in earlier
+                ):
+                    found.add(literal)
+        return frozenset(found)
+
+    def _may_bring(
+        self,
+        task: str,
+        terms: tuple[str, ...],
+        literal: Literal,
+        values: Mapping[str, frozenset[str]],
+        apart: frozenset[frozenset[str]],
+    ) -> bool:
+        """Say whether a subtask may make a literal true."""
+        sign, relation, wanted = literal
+        for adds, changed, arguments in self.facts.changes[task]:
+            if adds != sign or changed != relation:
+                continue
+            if all(
+                self._may_equal(terms[arg] if isinstance(arg, int) else arg, want, values, apart)
+                for arg, want in zip(arguments, wanted, strict=True)
+            ):
+                return True
+        return False
+
+    def _may_equal(
+        self,
+        left: str | frozenset[str],
+        right: str,
+        values: Mapping[str, frozenset[str]],
+        apart: frozenset[frozenset[str]],
+    ) -> bool:
+        if left == right:
+            return True
+        if isinstance(left, str) and frozenset((left, right)) in apart:
+            return False
+        one = left if isinstance(left, frozenset) else values.get(left, frozenset((left,)))
+        return not one.isdisjoint(values.get(right, frozenset((right,))))
+
+    def _values(self, parameters: tuple[Variable, ...]) -> dict[str, frozenset[str]]:
+        found: dict[str, frozenset[str]] = {}
+        for variable in parameters:
+            here = self.values(variable)
+            found[variable.name] = found[variable.name] & here if variable.name in found else here
+        return found
+
+    def _learn_changes(self) -> None:
+        changes = self.facts.changes
+        for name, action in self.problem.domain.actions.items():
+            changes[name] = frozenset(self._action_changes(action))
+        for name in self._methods:
+            changes[name] = frozenset()
+        again = True
+        while again:
+            again = False
+            for name, methods in self._methods.items():
+                found = set(changes[name])
+                for method in methods:
+                    values = self._values(method.parameters)
+                    for subtask in method.subtasks:
+                        for adds, relation, arguments in changes[subtask.name]:
+                            outer = tuple(
+                                self._outside(
+                                    subtask.terms[arg] if isinstance(arg, int) else arg, method, values
+                                )
+                                for arg in arguments
+                            )
+                            found.add((adds, relation, outer))
+                if len(found) > len(changes[name]):
+                    changes[name], again = frozenset(found), True
+
+    def _outside(
+        self, arg: str | frozenset[str], method: Method, values: Mapping[str, frozenset[str]]
+    ) -> str | int | frozenset[str]:
+        """Return an argument as the method's task sees it."""
+        if isinstance(arg, frozenset):
+            return arg
+        if arg in method.task_terms:
+            return method.task_terms.index(arg)
+        return values.get(arg, arg)
+
+    def _action_changes(self, action: Action) -> Iterator[Pattern]:
+        names = [variable.name for variable in action.parameters]
+        for effect in action.effects:
+            bound = self._values(effect.bound)
+            arguments = tuple(
+                bound[term] if term in bound else names.index(term) if term in names else term
+                for term in effect.terms
+            )
+            yield effect.adds, effect.relation, arguments
+
+    def _learn_needs(self) -> None:
+        needs = self.facts.needs
+        for name, action in self.problem.domain.actions.items():
+            numbers = {variable.name: f"?{n}" for n, variable in enumerate(action.parameters)}
+            needs[name] = frozenset(
+                (sign, relation, tuple(numbers.get(term, term) for term in terms))
+                for sign, relation, terms in literals(action.precondition)
+            )
+        for name in self._methods:
+            needs[name] = None
+        for _ in range(_ROUNDS):
+            again = False
+            for name, methods in self._methods.items():
+                ways = [self._task_needs(method) for method in methods]
+                possible = [way for way in ways if way is not None]
+                found = frozenset.intersection(*possible) if possible else None
+                if found != needs[name]:
+                    needs[name], again = found, True
+            if not again:
+                return
+        for name in self._methods:  # it has not come to rest: claim nothing
+            needs[name] = frozenset()
+
+    def _task_needs(self, method: Method) -> frozenset[Literal] | None:
+        """Return the needs of a method that its task's parameters can express."""
+        found = self.method_needs(method)
+        if found is None:
+            return None
+        place = {term: f"?{n}" for n, term in reversed(list(enumerate(method.task_terms)))}
+        return frozenset(
+            (sign, relation, tuple(place.get(term, term) for term in terms))
+            for sign, relation, terms in found
+            if all(term in place or not is_variable(term) for term in terms)
+        )
+
+    def _learn_steps(self) -> None:
+        steps = self.facts.steps
+        for name, action in self.problem.domain.actions.items():
+            steps[name] = 1.0 if action.effects else 0.0
+        for name in self._methods:
+            steps[name] = float("inf")
+        again = True
+        while again:
+            again = False
+            for name, methods in self._methods.items():
+                for method in methods:
+                    found = self.method_steps(method)
+                    if found < steps[name]:
+                        steps[name], again = found, True
+
+    def method_steps(self, method: Method) -> float:
+        """Return a lower bound on the actions with effects that a method leads to."""
+        return sum(self.facts.steps[subtask.name] for subtask in method.subtasks)
+
+
+def literals(condition: Condition) -> Iterator[Literal]:
+    """Yield the literals that a condition is a conjunction of; its other parts are left out."""
+    for part in flat(condition):
+        if part[0] == "atom":
+            yield True, part[1], part[2]
+        elif part[0] == "not" and part[1][0] == "atom":
+            yield False, part[1][1], part[1][2]
+
+
+def _different(condition: Condition) -> frozenset[frozenset[str]]:
+    """Return the pairs of terms that a condition says are different."""
+    return frozenset(
+        frozenset(part[1][1:]) for part in flat(condition) if part[0] == "not" and part[1][0] == "="
+    )
+
+
+def _in_method(term: str, arguments: tuple[str, ...]) -> str:
+    return arguments[int(term[1:])] if term[:1] == "?" else term

@@ -1,0 +1,260 @@
+"""Knowledge sources for the control shell that answer questions: one searches a tree, one asks a model.
+
+Both react to a question without an answer, whoever asks it: a fact `(q question "…")`, or a question on a blackboard,
+which reads the same. What they find becomes facts:
+
+    (q answer "…")   (q source node)   (q answered-by name)     or     (q unanswered-by name)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from metatree.errors import BadModelAnswer, UserError
+from metatree.node import Node
+from metatree.protocols import ToolRequest, ToolSpec
+from metatree.rules import Firing, KnowledgeSource
+from metatree.rules.language.values import written
+
+if TYPE_CHECKING:
+    from metatree import Limits, SearchResult, Tree
+    from metatree.durable import Policy
+    from metatree.protocols import Suite, ToolCaller
+
+SearchOptions = Mapping[str, Any]
+"""Arguments of `asearch`, such as `reader`, `evidence` or `context`."""
+
+_SOURCES_KEPT: Final = 5
+
+
+def unanswered(name: str) -> str:
+    """Return the production that matches a question without an answer that a source has not looked into."""
+    return (
+        f'((<q> question <text>) -{{(<q> answer <a>)}} -{{(<q> unanswered-by {written(name)})}} -> "{name}")'
+    )
+
+
+class TreeSearcher(KnowledgeSource):
+    """Answers questions by searching a tree; several at the same time.
+
+    A search is a run of its own, named after the firing: after a crash it goes on where it was.
+
+    Args:
+        tree: what is searched.
+        name: of the source and of its production.
+        router, limits: as `search` takes them; with no router, the embedded one.
+        production: another production than `unanswered(name)`; it must give values to `<q>` and `<text>`.
+        options: more arguments of `asearch`.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        *,
+        name: str = "search",
+        router: Any = None,
+        limits: Limits | None = None,
+        production: str | None = None,
+        policy: Policy | None = None,
+        options: SearchOptions | None = None,
+    ) -> None:
+        super().__init__(name, production or unanswered(name))
+        self._tree = tree
+        self._router = router
+        self._limits = limits
+        self._options = dict(options or {})
+        (only,) = self.rules()
+        self.fires(only, each=True, policy=policy)(self._answer)
+
+    async def _answer(self, firing: Firing) -> None:
+        token = firing.to_add[0]
+        question = str(token["text"])
+        result = await self._search(question, firing.key.replace(":", "-"))
+        firing.commit(token)
+        if not result.answer:
+            firing.add(token["q"], "unanswered-by", self.name)
+            firing.note(f"Nothing found for {question!r}: {result.ended}")
+            return
+        firing.add(token["q"], "answer", result.answer)
+        firing.add(token["q"], "answered-by", self.name)
+        for node in result.nodes[:_SOURCES_KEPT]:
+            firing.add(token["q"], "source", node.id)
+        firing.note(f"{question} {result.answer}")
+
+    async def _search(self, question: str, run_id: str) -> SearchResult:
+        from metatree import aresume, asearch
+        from metatree.errors import RunExists
+
+        parts = {"router": self._router, "limits": self._limits, **self._options}
+        try:
+            return await asearch([question], tree=self._tree, run_id=run_id, **parts)
+        except RunExists:
+            return await aresume(run_id, tree=self._tree, **parts)
+
+
+class ModelAnswerer(KnowledgeSource):
+    """Answers questions from what a model knows, as structured output.
+
+    Args:
+        tool_caller: fills in a schema; that of any suite.
+        name, production: as in `TreeSearcher`.
+    """
+
+    def __init__(
+        self,
+        tool_caller: ToolCaller,
+        *,
+        name: str = "model",
+        production: str | None = None,
+        policy: Policy | None = None,
+    ) -> None:
+        super().__init__(name, production or unanswered(name))
+        self._ask = Structured(tool_caller)
+        (only,) = self.rules()
+        self.fires(only, each=True, policy=policy)(self._answer)
+
+    async def _answer(self, firing: Firing) -> None:
+        token = firing.to_add[0]
+        question = str(token["text"])
+        said = await self._ask(
+            question,
+            {"known": {"type": "boolean"}, "answer": {"type": "string"}},
+            "Answer the question in a sentence, or say that the answer is not known.",
+        )
+        firing.commit(token)
+        answer = str(said["answer"]).strip()
+        if not said["known"] or not answer:
+            firing.add(token["q"], "unanswered-by", self.name)
+            firing.note(f"The model does not know: {question!r}")
+            return
+        firing.add(token["q"], "answer", answer)
+        firing.add(token["q"], "answered-by", self.name)
+        firing.note(f"{question} {answer}")
+
+
+class Structured:
+    """Asks a model for values that fit a JSON schema, through the tool caller of a suite."""
+
+    def __init__(self, tool_caller: ToolCaller) -> None:
+        self._tool_caller = tool_caller
+
+    async def __call__(
+        self, question: str, properties: Mapping[str, Mapping[str, Any]], instruction: str
+    ) -> dict[str, Any]:
+        """Return an object with these properties, all of them required.
+
+        Raises:
+            BadModelAnswer: a property is missing, or has another type, three times in a row.
+        """
+        schema = {
+            "type": "object",
+            "properties": dict(properties),
+            "required": list(properties),
+            "additionalProperties": False,
+        }
+        spec = ToolSpec("answer", "answer", instruction, "exploratory", schema)
+        node = Node(id="question", title=question[:200], description=instruction)
+        errors: tuple[str, ...] = ()
+        for _ in range(3):
+            try:
+                said = await self._tool_caller.fill(ToolRequest(spec, node, (question,), "", errors))
+                return _fitting(said, properties)
+            except BadModelAnswer as error:
+                errors = (*errors, str(error))
+        raise BadModelAnswer(errors[-1])
+
+
+class ModelExpert:
+    """Asks a model what animals eat and weigh: the two questions of the river crossing."""
+
+    def __init__(self, model: str | ToolCaller) -> None:
+        """Take the tool caller of a suite, or the name of a router with a model, such as `openai/gpt-…`."""
+        self._ask = Structured(suite_named(model).tool_caller if isinstance(model, str) else model)
+
+    async def food_chain(self, species: Sequence[str]) -> dict[str, list[str]]:
+        """Return what each species eats."""
+        triple = {
+            "type": "object",
+            "properties": {"eater": {"type": "string"}, "eaten": {"type": "string"}},
+            "required": ["eater", "eaten"],
+            "additionalProperties": False,
+        }
+        said = await self._ask(
+            f"Which of these species eats which: {', '.join(species)}?",
+            {"eats": {"type": "array", "items": triple}},
+            "Given a list of species, say which of them eats which. Leave out species that are not in the list.",
+        )
+        found: dict[str, list[str]] = {}
+        for one in said["eats"]:
+            if isinstance(one, dict) and one.get("eater") in species and one.get("eaten") in species:
+                found.setdefault(str(one["eater"]), []).append(str(one["eaten"]))
+        return found
+
+    async def weight(self, species: str) -> float:
+        """Return the weight of an average animal in kilograms."""
+        said = await self._ask(
+            f"What does an average {species} weigh, in kilograms?",
+            {"kilograms": {"type": "number"}},
+            "Given a species, say the average weight of an individual of the species in kilograms.",
+        )
+        return float(said["kilograms"])
+
+
+def suite_named(name: str) -> Suite:
+    """Return the parts of a router that is installed, by its name and perhaps its model (`openai/gpt-…`).
+
+    Raises:
+        UserError: no router has this name.
+    """
+    from metatree import plugins
+
+    suite: Suite = plugins.load(plugins.ROUTERS, name.partition("/")[0])(name)
+    return suite
+
+
+_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def _fitting(said: Mapping[str, Any], properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    for name, schema in properties.items():
+        if name not in said:
+            raise BadModelAnswer(f"the property {name!r} is missing")
+        wanted = _KINDS[str(schema["type"])]
+        value = said[name]
+        if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
+            raise BadModelAnswer(f"{name!r} is {value!r}, which is no {schema['type']}")
+    return dict(said)
+
+
+Splitter = Callable[[str], "Awaitable[Sequence[str]] | Sequence[str]"]
+"""Takes a request apart into questions; may be a coroutine function."""
+
+
+class RequestSplitter(KnowledgeSource):
+    """Takes each request, `(r request "…")`, apart into questions: `(q question "…")` and `(q part-of r)`."""
+
+    def __init__(self, split: Splitter, *, name: str = "split request") -> None:
+        super().__init__(name, f'((<r> request <text>) -{{(<q> part-of <r>)}} -> "{name}")')
+        self._split = split
+        self.fires(name)(self._ask)
+
+    async def _ask(self, firing: Firing) -> None:
+        token = firing.to_add[0]
+        found = self._split(str(token["text"]))
+        questions = found if isinstance(found, Sequence) else await found
+        if not questions:
+            raise UserError(f"the request {token['text']!r} was split into no question at all")
+        firing.commit(token)
+        for question in questions:
+            asked = firing.new_id("question")
+            firing.add(asked, "part-of", token["r"])
+            firing.add(asked, "question", question)
+            firing.note(f"To find out: {question}")

@@ -1,0 +1,116 @@
+"""The service as an ASGI application: routes, errors, limits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Final
+
+from fastapi import FastAPI, Request
+from fastapi.exception_handlers import http_exception_handler
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from metatree import Tree
+from metatree.errors import TransientError
+from metatree_agents.service.accounts.limits import AddressLimit
+from metatree_agents.service.database.database import Database
+from metatree_agents.service.http import admin_routes, engine_routes, events, human_input_routes, tree_routes
+from metatree_agents.service.http import routes as wire
+from metatree_agents.service.http.body_limit import BodyLimit
+from metatree_agents.service.http.error_responses import problem
+from metatree_agents.service.http.path_router import Direct
+from metatree_agents.service.http.request_logging import Observed
+from metatree_agents.service.openai import routes as openai_routes
+from metatree_agents.service.openai.bodies import Wrong
+from metatree_agents.service.settings import Service, Settings
+from metatree_agents.service.web.mounting import mount_web, no_page, wants_page
+
+BUSY: Final = "the database is busy or away: try again in a moment"
+"""What callers are told; the error itself, which names files and hosts, goes into the log."""
+_log = logging.getLogger("metatree.service")
+
+
+def create_app(
+    database: Database, settings: Settings | None = None, *, memory: Tree | None = None
+) -> FastAPI:
+    """Return the service over a database; closing the application closes the database.
+
+    Args:
+        memory: the tree that the web page shows; None for none.
+    """
+    service = Service(database, settings)
+
+    @asynccontextmanager
+    async def running(_: FastAPI) -> AsyncIterator[None]:
+        await database.start()
+        service.waiting.start()
+        service.presence.start()
+        try:
+            yield
+        finally:
+            await service.presence.stop()
+            await service.waiting.stop()
+            await database.close()
+
+    app = FastAPI(
+        title="metatree", version=version("metatree"), lifespan=running, docs_url=None, redoc_url=None
+    )
+    app.state.service = service
+    parts = (wire, engine_routes, human_input_routes, tree_routes, events, admin_routes, openai_routes)
+    app.router.routes.append(Direct(route for part in parts for route in part.router.routes))
+    for part in parts:
+        app.include_router(part.router)
+    app.include_router(admin_routes.figures_router)
+    mount_web(app, memory)
+    app.add_exception_handler(TransientError, _busy)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(Wrong, _wrong)
+    app.add_middleware(BodyLimit)
+    app.add_middleware(AddressLimit, limits=service.limits)
+    app.add_middleware(Observed, metrics=service.metrics)
+
+    @app.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        """Say whether the service and its database are at work."""
+        await database.row("SELECT 1")
+        return {"status": "ok"}
+
+    return app
+
+
+async def _busy(request: Request, error: Exception) -> Response:
+    Service.of(request).metrics.database_errors.inc()
+    _log.warning("answered 503: %s", error)
+    return problem(request.scope, 503, BUSY, headers={"Retry-After": "1"})
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code in (404, 405) and wants_page(request):
+        return await no_page(request, error)
+    if not request.url.path.startswith("/v1/"):
+        return await http_exception_handler(request, error)
+    detail = str(error.detail)
+    if error.status_code in (404, 405):
+        detail = f"{request.method} {request.url.path[:80]} is not offered: there is {openai_routes.OFFERED}"
+    return problem(request.scope, error.status_code, detail, headers=error.headers)
+
+
+async def _wrong(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Wrong)
+    headers = {
+        401: {"WWW-Authenticate": "Bearer"},
+        500: {"X-Should-Retry": "false"},
+        503: {"Retry-After": "2"},
+    }
+    return problem(
+        request.scope,
+        error.status,
+        str(error),
+        headers=headers.get(error.status),
+        code=error.code,
+        param=error.param,
+    )

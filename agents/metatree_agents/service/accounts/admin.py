@@ -1,0 +1,180 @@
+"""What an administrator sees and does: what is queued, who holds what since when, what failed, who was here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from metatree_agents.service.accounts.users import Users
+from metatree_agents.service.database.database import Database
+from metatree_agents.service.http.bodies import stamp
+from metatree_agents.service.queue.queue import Queue
+from metatree_agents.service.queue.statuses import ENDED, SHOWN
+from metatree_agents.service.queue.turns import OPENED, join, open_again
+
+LISTED: Final = 1_000
+_UNSETTLED: Final = ("Open", "Pending", "Waiting", "Failed")
+_AMONG: Final = "('Open', 'Pending', 'Waiting', 'Failed')"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How full the queue is.
+
+    Args:
+        queries: how many are `Open`, `Pending`, `Waiting` for a person, and `Failed`.
+        oldest_open_s: for how long the oldest open query has waited; 0 without one.
+        leases: how many topics engines have.
+    """
+
+    queries: dict[str, int]
+    oldest_open_s: float
+    leases: int
+
+
+class Administration:
+    """The administrator's view of one service."""
+
+    def __init__(
+        self, database: Database, queue: Queue, users: Users, *, clock: Callable[[], float] | None = None
+    ) -> None:
+        self._database = database
+        self._queue = queue
+        self._users = users
+        self._clock = clock or database.clock
+
+    async def figures(self) -> Figures:
+        """Return how full the queue is."""
+        now = self._clock()
+        async with self._database.snapshot() as do:
+            rows = await do.rows(
+                f"SELECT status, count(*), min(at) FROM query WHERE status IN {_AMONG} GROUP BY status"
+            )
+            ended = await do.row(
+                f"SELECT count(*), min(query.at) FROM query JOIN topic ON topic.id = query.topic WHERE {ENDED}",
+                now,
+            )
+            held = await do.row(
+                "SELECT count(*) FROM topic WHERE engine IS NOT NULL AND lease_until > ?", now
+            )
+        counts = {str(status): int(count) for status, count, _ in rows}
+        oldest = next((float(at) for status, _, at in rows if status == "Open"), now)
+        if ended is not None and ended[0]:
+            counts["Pending"] -= int(ended[0])
+            counts["Open"] = counts.get("Open", 0) + int(ended[0])
+            oldest = min(oldest, float(ended[1]))
+        return Figures(
+            {status: counts.get(status, 0) for status in _UNSETTLED},
+            max(0.0, now - oldest),
+            int(held[0]) if held else 0,
+        )
+
+    async def overview(self) -> dict[str, Any]:
+        """Return all that an administrator wants to see at a glance, as the wire has it.
+
+        `Queries` are those not answered, oldest first, at most 1,000; `Leases` are topics that engines have.
+        """
+        figures, now = await self.figures(), self._clock()
+        async with self._database.snapshot() as do:
+            queries = await do.rows(
+                f"SELECT query.topic, query.seq, query.text, {SHOWN}, query.attempts, query.at, query.engine,"
+                " topic.owner FROM query JOIN topic ON topic.id = query.topic"
+                f" WHERE query.status IN {_AMONG}"
+                " ORDER BY query.at, query.topic, query.seq LIMIT ?",
+                *(now, LISTED),
+            )
+            leases = await do.rows(
+                "SELECT id, engine, claimed_at, lease_until FROM topic WHERE engine IS NOT NULL"
+                " ORDER BY claimed_at, id LIMIT ?",
+                LISTED,
+            )
+            users = await do.rows(
+                "SELECT service_user.name, service_user.role, service_user.made_at, service_use.at,"
+                " (SELECT count(*) FROM service_key WHERE service_key.name = service_user.name)"
+                " FROM service_user LEFT JOIN service_use ON service_use.name = service_user.name"
+                " ORDER BY service_user.name"
+            )
+        return {
+            "At": stamp(now),
+            "Open": figures.queries["Open"],
+            "Pending": figures.queries["Pending"],
+            "Waiting": figures.queries["Waiting"],
+            "Failed": figures.queries["Failed"],
+            "OldestOpenSeconds": round(figures.oldest_open_s, 1),
+            "Queries": [
+                {
+                    "Topic": topic,
+                    "Seq": int(seq),
+                    "Query": text,
+                    "Owner": owner,
+                    "Status": status,
+                    "Attempts": int(attempts),
+                    "Asked": stamp(at),
+                    "Engine": engine,
+                }
+                for topic, seq, text, status, attempts, at, engine, owner in queries
+            ],
+            "Leases": [
+                {
+                    "Topic": topic,
+                    "Engine": engine,
+                    "Since": None if since is None else stamp(since),
+                    "Until": stamp(until),
+                    "Ended": until <= now,
+                }
+                for topic, engine, since, until in leases
+            ],
+            "Users": [
+                {
+                    "Name": name,
+                    "Role": role,
+                    "Added": stamp(made_at),
+                    "LastSeen": None if seen is None else stamp(seen),
+                    "Keys": int(keys),
+                }
+                for name, role, made_at, seen, keys in users
+            ],
+        }
+
+    async def requeue(self, topic: str, seq: int | None = None) -> int:
+        """Open failed queries of a topic again, with all their attempts before them.
+
+        Args:
+            seq: the one; None for all failed ones of the topic.
+
+        Returns:
+            How many there were.
+        """
+        which, values = ("", ()) if seq is None else (" AND seq = ?", (seq,))
+        async with self._database.transaction() as do:
+            # The topic's row is taken first, as everywhere.
+            if not await do.execute("UPDATE topic SET last_seq = last_seq WHERE id = ?", topic):
+                return 0
+            count = await do.execute(
+                "UPDATE query SET status = 'Open', attempts = 0 WHERE topic = ? AND status = 'Failed'"
+                + which,
+                *(topic, *values),
+            )
+            if count:
+                await do.execute(f"UPDATE topic SET {OPENED} WHERE id = ? AND ready_at IS NULL", topic)
+                await join(do, topic)
+        return count
+
+    async def release(self, topic: str) -> bool:
+        """Take a topic from the engine that has it, for others to claim; False when none has it.
+
+        The attempt counts. Should that engine answer after all, its answer is taken while there is no other.
+        """
+        async with self._database.transaction() as do:
+            if not await do.execute(
+                "UPDATE topic SET engine = engine WHERE id = ? AND engine IS NOT NULL", topic
+            ):
+                return False
+            await self._queue.give_up(do, topic)
+            await open_again(do, topic)
+        return True
+
+    async def remove_user(self, name: str) -> None:
+        """Take a user out; raises as `Users.remove`."""
+        await self._users.remove(name)

@@ -1,0 +1,425 @@
+"""Backups of a service: all its tables at one moment, and the memory beside it, in one file with checksums.
+
+The file is a ZIP of JSON lines, a member for each table, so what SQLite held can be restored to PostgreSQL and back.
+Sessions of the web page are left out: people log in again. Copies of SQLite files are made by SQLite's online backup.
+
+The memory is copied first: it remembers which recommendations of the service it has learned, and one that it has not
+is learned again, while one that the service has not would be missed. A restored database has another name than the one
+that was backed up (`identity`), so that a memory which is ahead of the backup misses nothing that comes later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+import time
+import zipfile
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any, Final
+
+from metatree.errors import BrokenStore, TransientError, UserError
+from metatree.storage.acceptance import accept, survey
+from metatree.storage.errors import is_busy, is_damage, store_error
+from metatree.storage.store import APPLICATION_ID, Store
+from metatree.storage.trust import check_files
+from metatree_agents.service.database.database import LEAVE_LOG, Database, Transaction
+from metatree_agents.service.database.identity import rename
+from metatree_agents.service.database.schema import SCRIPTS
+from metatree_agents.service.http.bodies import stamp
+from metatree_agents.service.queue.turns import all_in_line
+
+FORMAT: Final = 1
+TABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "service_user": ("name",),
+    "service_nonce": ("name", "nonce"),
+    "service_nonce_end": ("ends_at",),
+    "service_use": ("name",),
+    "service_key": ("hash",),
+    "topic": ("id",),
+    "query": ("topic", "seq"),
+    "progress": ("number",),
+    "lookup": ("number",),
+    "lookup_wish": ("topic", "seq", "lookup"),
+    "recommendation": ("number",),
+    "service_identity": ("number",),
+    "chat": ("asked", "number"),
+    "service_index": ("engine",),
+    "tree_state": ("one",),
+    "tree_version": ("version",),
+    "tree_block": ("hash",),
+    "tree_file": ("digest", "part"),
+    "tree_memory": ("what", "id"),
+}
+"""The tables of a backup with their keys, in whose order they are read."""
+LEFT_OUT: Final = ("service_session", "service_login", "service_server", "turn")
+MEMORY: Final = "memory.db"
+_MANIFEST, _SUM = "manifest.json", "manifest.sha256"
+_PAGE: Final = 1_000
+_LARGE: Final = {"tree_version": 1, "tree_block": 20, "tree_file": 4}
+"""How many rows of tables of large rows are read at once."""
+_BATCH: Final = 100
+_CHUNK: Final = 1 << 20
+MEMORY_WAIT_S: Final = 30.0
+"""How long a copy of a SQLite file waits for who writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """What a backup holds.
+
+    Args:
+        made_at: when, as `YYYY-MM-DDTHH:MM:SS` in UTC.
+        schema: the version of the tables.
+        tables: the number of rows of each.
+        memory_bytes: size of the memory in it; None without one.
+    """
+
+    file: Path
+    made_at: str
+    schema: int
+    tables: dict[str, int]
+    memory_bytes: int | None
+
+
+async def back_up(
+    database: Database, file: Path, *, memory: Path | None = None, force: bool = False
+) -> Backup:
+    """Write a backup, read it again, and return what it holds; the service may be at work meanwhile.
+
+    Args:
+        memory: the SQLite file of the tree's memory, to be in it as well.
+        force: whether a file that is there is replaced.
+
+    Raises:
+        UserError: there is such a file, or none can be written there.
+        UntrustedStore: somebody else made the memory; see `metatree.storage.trust`.
+    """
+    if file.exists() and not force:
+        raise UserError(f"{str(file)!r} is there already: name another file, or replace it with --force")
+    part = file.with_name(file.name + ".part")
+    try:
+        part.unlink(missing_ok=True)  # never through a link
+        # Secrets are in it.
+        with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+            with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+                await _write(archive, database, memory, part)
+            stream.flush()
+            os.fsync(stream.fileno())
+        found = verified(part)
+        part.replace(file)
+    except OSError as exc:
+        raise UserError(f"cannot write {str(file)!r}: {exc.strerror or exc}") from exc
+    finally:
+        part.unlink(missing_ok=True)
+    return Backup(file, found.made_at, found.schema, found.tables, found.memory_bytes)
+
+
+async def _write(archive: zipfile.ZipFile, database: Database, memory: Path | None, part: Path) -> None:
+    said: dict[str, Any] = {
+        "format": FORMAT,
+        "metatree": version("metatree"),
+        "schema": len(SCRIPTS),
+        "made_at": stamp(database.clock()),
+        "files": {},
+        "tables": {},
+    }
+    if memory is not None:
+        copy = part.with_name(part.name + "-memory")
+        try:
+            Store.open(memory, create=False).close()  # not one that somebody else made
+            copy.unlink(missing_ok=True)
+            check_files(copy)
+            os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            copy_sqlite(memory, copy)
+            with copy.open("rb") as stream:
+                digest, size = _copied(stream, archive, MEMORY)
+        finally:
+            copy.unlink(missing_ok=True)
+        said["files"][MEMORY] = {"bytes": size, "sha256": digest}
+    async with database.snapshot() as do:
+        for table, key in TABLES.items():
+            columns = await database.columns(do, table)
+            digest, rows = await _write_table(archive, do, table, key, columns)
+            said["tables"][table] = {"columns": columns, "rows": rows, "sha256": digest}
+    manifest = json.dumps(said, indent=1).encode()
+    archive.writestr(_MANIFEST, manifest)
+    archive.writestr(_SUM, hashlib.sha256(manifest).hexdigest())
+
+
+async def _write_table(
+    archive: zipfile.ZipFile, do: Transaction, table: str, key: Sequence[str], columns: Sequence[str]
+) -> tuple[str, int]:
+    digest, rows = hashlib.sha256(), 0
+    named, at = ", ".join(columns), [columns.index(name) for name in key]
+    keys, marks = ", ".join(key), ", ".join("?" for _ in key)
+    after: list[Any] = []
+    most = _LARGE.get(table, _PAGE)
+    with archive.open(f"{table}.jsonl", "w", force_zip64=True) as stream:
+        while True:
+            behind = f" WHERE ({keys}) > ({marks})" if after else ""
+            page = await do.rows(f"SELECT {named} FROM {table}{behind} ORDER BY {keys} LIMIT {most}", *after)
+            for row in page:
+                line = json.dumps([_plain(value) for value in row], ensure_ascii=False).encode() + b"\n"
+                digest.update(line)
+                stream.write(line)
+            rows += len(page)
+            if len(page) < most:
+                return digest.hexdigest(), rows
+            after = [page[-1][each] for each in at]
+
+
+def verified(file: Path) -> Backup:
+    """Read a whole backup and return what it holds.
+
+    Raises:
+        BrokenStore: it is none, damaged, or of a newer version.
+        UserError: it cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            said = _manifest(archive, file)
+            for table, known in said["tables"].items():
+                with archive.open(f"{table}.jsonl") as stream:
+                    _check(stream, known["sha256"], file)
+            for name, known in said["files"].items():
+                with archive.open(name) as stream:
+                    _check(stream, known["sha256"], file)
+    except OSError as exc:
+        raise UserError(f"cannot read {str(file)!r}: {exc.strerror or exc}") from exc
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        KeyError,
+        ValueError,
+        TypeError,
+        EOFError,
+        NotImplementedError,
+    ) as exc:
+        raise _broken(file, "it is cut off or changed") from exc
+    memory = said["files"].get(MEMORY)
+    return Backup(
+        file,
+        said["made_at"],
+        said["schema"],
+        {table: known["rows"] for table, known in said["tables"].items()},
+        None if memory is None else memory["bytes"],
+    )
+
+
+def _manifest(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
+    raw = archive.read(_MANIFEST)
+    if hashlib.sha256(raw).hexdigest().encode() != archive.read(_SUM):
+        raise _broken(file, "its list does not have its checksum")
+    said: dict[str, Any] = json.loads(raw)
+    if said["format"] > FORMAT or said["schema"] > len(SCRIPTS):
+        raise BrokenStore(
+            f"{str(file)!r} was written by metatree {said['metatree']}, which is newer: upgrade this one",
+            path=str(file),
+            reason="newer",
+        )
+    unknown = [*(set(said["tables"]) - set(TABLES)), *(set(said["files"]) - {MEMORY})]
+    if unknown:
+        raise _broken(file, f"it has an unknown part {unknown[0]!r}")
+    return said
+
+
+def _check(stream: IO[bytes], known: str, file: Path) -> None:
+    digest = hashlib.sha256()
+    while chunk := stream.read(_CHUNK):
+        digest.update(chunk)
+    if digest.hexdigest() != known:
+        raise _broken(file, "a part of it does not have its checksum")
+
+
+async def restore(
+    file: Path, database: Database, *, memory: Path | None = None, force: bool = False
+) -> Backup:
+    """Put a backup in the place of what a database holds and return what it held.
+
+    The tables are replaced together or not at all. The memory is unpacked beside its place first and put there last,
+    when the tables need nothing but their commit: only where that fails has the memory been replaced without them.
+
+    Args:
+        memory: where the memory goes; None leaves it where it is, in the backup.
+        force: whether what is there is replaced.
+
+    Raises:
+        BrokenStore: the backup is damaged; nothing was changed.
+        UserError: something is there already, or at work there: it would go on with what it knows of the state before.
+    """
+    found = verified(file)
+    target = memory if found.memory_bytes is not None else None
+    if target is not None:
+        check_files(target)
+    if await database.in_use():
+        raise UserError(
+            f"a server or another process is at work on {database.place}: stop it (`metatree serve`), then restore;"
+            " nothing was changed"
+        )
+    if target is not None and _in_use(target):
+        raise UserError(
+            f"another process uses the memory in {str(target)!r}: stop it (`metatree serve`, `mcp`, a search), or leave"
+            " the memory as it is with --no-memory; nothing was changed"
+        )
+    if not force:
+        if target is not None and target.exists():
+            raise UserError(
+                f"there is a memory in {str(target)!r}: replace it with --force, or leave it with --no-memory"
+            )
+        async with database.transaction() as do:
+            for table in ("service_user", "topic"):
+                if await do.row(f"SELECT 1 FROM {table} LIMIT 1") is not None:
+                    raise UserError("the database has users or topics already: replace them with --force")
+    with zipfile.ZipFile(file) as archive:
+        said = _manifest(archive, file)
+        with _unpacked(archive, target) as unpacked:
+            if unpacked is not None and (problem := survey(unpacked).problem):
+                raise _broken(file, f"of its memory, {problem}")
+            async with database.transaction() as do:
+                for table in (*TABLES, *LEFT_OUT):
+                    await do.execute(f"DELETE FROM {table}")
+                for table, known in said["tables"].items():
+                    await _fill(do, archive, table, known["columns"], await database.columns(do, table))
+                # Copies of the tree elsewhere may be ahead of this one: by another name it is copied anew.
+                await do.execute(
+                    "UPDATE tree_state SET name = ?, publisher = NULL, publisher_until = 0",
+                    secrets.token_hex(8),
+                )
+                await all_in_line(do)
+                await database.recount(do, [table for table, key in TABLES.items() if key == ("number",)])
+                await rename(do)
+                if target is not None and unpacked is not None:
+                    # Into the file that is there and not in its place, so that who has it open sees the change.
+                    copy_sqlite(unpacked, target)
+                    accept(target)  # who restores a backup trusts it
+    return found
+
+
+async def _fill(
+    do: Transaction, archive: zipfile.ZipFile, table: str, columns: Sequence[str], known: Sequence[str]
+) -> None:
+    if not set(columns) <= set(known):
+        raise UserError(f"the backup has a column of {table} that this version does not know: upgrade it")
+    into = f"INSERT INTO {table}({', '.join(columns)}) VALUES "
+    marks = f"({', '.join('?' for _ in columns)})"
+    with archive.open(f"{table}.jsonl") as stream:
+        for batch in _batches(stream):
+            values = [value for row in batch for value in row]
+            await do.execute(into + ", ".join([marks] * len(batch)), *values)
+
+
+def _batches(stream: IO[bytes]) -> Iterator[list[list[Any]]]:
+    batch: list[list[Any]] = []
+    for line in stream:
+        batch.append([_kept(value) for value in json.loads(line)])
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _plain(value: Any) -> Any:
+    return {"base64": b64encode(value).decode()} if isinstance(value, bytes | memoryview) else value
+
+
+def _kept(value: Any) -> Any:
+    return b64decode(value["base64"]) if isinstance(value, dict) else value
+
+
+@contextmanager
+def _unpacked(archive: zipfile.ZipFile, target: Path | None) -> Iterator[Path | None]:
+    """Unpack the memory beside its place, while the block runs; None where it goes nowhere."""
+    if target is None:
+        yield None
+        return
+    part = target.with_name(target.name + ".restored")
+    try:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.unlink(missing_ok=True)
+            check_files(part)
+            with (
+                archive.open(MEMORY) as stream,
+                os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out,
+            ):
+                while chunk := stream.read(_CHUNK):
+                    out.write(chunk)
+        except OSError as exc:
+            raise UserError(f"cannot write {str(target)!r}: {exc.strerror or exc}") from exc
+        yield part
+    finally:
+        for end in ("", "-wal", "-shm"):
+            part.with_name(part.name + end).unlink(missing_ok=True)
+
+
+def _in_use(file: Path) -> bool:
+    """Say whether any process has a SQLite file open; one that is damaged nobody can use."""
+    if not file.exists():
+        return False
+    with closing(sqlite3.connect(file, timeout=0)) as connection:
+        try:
+            connection.execute(LEAVE_LOG)
+        except sqlite3.DatabaseError as exc:
+            return is_busy(exc)
+    return False
+
+
+def copy_sqlite(source: Path, target: Path) -> None:
+    """Copy a SQLite file as it is at one moment, by SQLite's online backup; others may be at work in both.
+
+    Raises:
+        BrokenStore: the source is none of metatree's, or damaged.
+        MetatreeError: the target cannot be written, or either is being written by another process.
+    """
+    try:
+        with (
+            closing(sqlite3.connect(source, timeout=MEMORY_WAIT_S)) as came,
+            closing(sqlite3.connect(target, timeout=MEMORY_WAIT_S)) as out,
+        ):
+            try:
+                application = came.execute("PRAGMA application_id").fetchone()[0]
+                sound = came.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
+            except sqlite3.DatabaseError as exc:
+                raise (_broken(source, str(exc)) if is_damage(exc) else store_error(exc, source)) from exc
+            if application != APPLICATION_ID or not sound:
+                raise _broken(source, "it is no store of metatree's")
+            deadline = time.monotonic() + MEMORY_WAIT_S
+
+            def not_for_ever(status: int, *_: int) -> None:
+                if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() > deadline:
+                    raise TransientError(
+                        f"{str(source)!r} or {str(target)!r} is being written by another process: try again",
+                        retry_after_s=1.0,
+                    )
+
+            came.backup(out, progress=not_for_ever)
+            with suppress(sqlite3.Error):
+                out.execute(LEAVE_LOG)  # one file, where nobody else has it open
+    except sqlite3.Error as exc:
+        raise store_error(exc, target) from exc
+
+
+def _copied(stream: IO[bytes], archive: zipfile.ZipFile, name: str) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    with archive.open(name, "w", force_zip64=True) as out:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+            out.write(chunk)
+    return digest.hexdigest(), size
+
+
+def _broken(file: Path, why: str) -> BrokenStore:
+    return BrokenStore(
+        f"{str(file)!r} is damaged, or no backup of a service ({why}): use another copy", path=str(file)
+    )

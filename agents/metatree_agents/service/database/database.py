@@ -1,0 +1,312 @@
+"""The database behind the service: one small interface, SQLite in a file or PostgreSQL, the same SQL for both.
+
+Statements are written for both: `?` for a value, `RETURNING`, `ON CONFLICT`. SQLite has one writer, so a transaction
+there is alone. On PostgreSQL others run at the same time, and each statement sees what was committed before it (READ
+COMMITTED), so a transaction takes the row that its other statements rely on first: the topic's, then queries'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from metatree.errors import BrokenStore, MetatreeError, TransientError
+from metatree.storage.store import Store
+from metatree_agents.service.database._change_notify import Neighbours
+from metatree_agents.service.database.schema import SCRIPTS, statements
+
+TICK_S: Final = 0.05
+"""How often a SQLite file is asked whether another process wrote, when no neighbour says so."""
+PACE_S: Final = 0.01
+"""How long it is not asked again after a neighbour said so: one that writes all the time says so all the time."""
+CHECKPOINT_S: Final = 2.0
+COMMAND_WAIT_S: Final = 10.0
+"""How long a statement waits for another process that writes, before anybody is served: commands, and migrations."""
+SERVER_WAIT_S: Final = 0.2
+"""The same within a server, which nobody else can call meanwhile; callers are told to come again."""
+LEAVE_LOG: Final = "PRAGMA journal_mode=DELETE"
+"""What SQLite does for a file's only connection alone, and refuses while any process has another one."""
+WAL_PAGES: Final = 20_000
+"""Size of the write-ahead log, in pages of 4 kB, from which commits checkpoint by themselves after all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What another process did that somebody may wait for: to one query, or a topic can be claimed now."""
+
+    query: tuple[str, int] | None = None
+    """Topic and number; None for a topic that can be claimed."""
+
+
+class Statements(Protocol):
+    """Runs statements."""
+
+    async def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run one statement and return all its rows."""
+        ...
+
+    async def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+        """Run one statement and return its first row, None when there is none."""
+        ...
+
+    async def execute(self, sql: str, *values: Any) -> int:
+        """Run one statement and return the number of rows that it changed."""
+        ...
+
+
+class Transaction(Statements, Protocol):
+    """Statements that are kept together or not at all."""
+
+    async def alone(self, name: str) -> None:
+        """Let no two transactions go on from here at the same time, until the one has ended.
+
+        Numbers that the database counts up are then seen in their order: otherwise the higher one may be committed
+        first, and a reader that asks for what came after it never sees the lower one.
+        """
+        ...
+
+
+class Database(Statements, Protocol):
+    """Runs statements by themselves and in transactions, and says what other processes did.
+
+    Raises `TransientError` where the same may work later.
+    """
+
+    held: str
+    """What ends a SELECT that takes its rows for this transaction, and waits for those that others took."""
+    skip_locked: str
+    """The same, passing over rows that others took; empty where nobody else can have taken any."""
+
+    @property
+    def place(self) -> str:
+        """What tells this database from others; without secrets."""
+        ...
+
+    async def start(self) -> None:
+        """Connect, and bring the tables up to date; starting twice is allowed.
+
+        Raises:
+            UserError: the database cannot be used as it is named.
+        """
+        ...
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        """Keep all statements of the block, or none of them."""
+        ...
+
+    def snapshot(self) -> AbstractAsyncContextManager[Transaction]:
+        """Read all as it is at one moment, whatever others write meanwhile; nothing can be written."""
+        ...
+
+    async def columns(self, do: Transaction, table: str) -> list[str]:
+        """Return the names of the columns of a table."""
+        ...
+
+    async def recount(self, do: Transaction, tables: Sequence[str]) -> None:
+        """Let the keys that the database counts up go on after the largest that is there."""
+        ...
+
+    async def in_use(self) -> bool:
+        """Say whether a server, or on SQLite any other process, is at work on this database."""
+        ...
+
+    def clock(self) -> float:
+        """Return the seconds since 1970, by one clock for all processes of this database."""
+        ...
+
+    async def watch(self, heard: Callable[[Change | None], None]) -> None:
+        """Say what other processes did, until this is cancelled; None for what is not known."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class SqliteDatabase:
+    """A database in one file, or in memory.
+
+    Statements run on the event loop: each takes some microseconds, and a hop into a thread would take longer.
+    """
+
+    held = skip_locked = ""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._version = store.version()
+        self._neighbours = None if store.path is None else Neighbours(store.path)
+        self._statements = _SqliteTransaction(store)
+        self.rows, self.row = self._statements.rows, self._statements.row
+        self.execute = self._statements.execute
+
+    @classmethod
+    def open(cls, path: str | Path) -> SqliteDatabase:
+        """Open a database, or make it; raises as `Store.open`."""
+        store = Store.open(path, busy_timeout_s=COMMAND_WAIT_S, mode=0o600)  # secrets are in it
+        with store.transaction():
+            _bring_up_to_date(store)
+        return cls(store)
+
+    @property
+    def place(self) -> str:
+        return ":memory:" if self._store.path is None else str(self._store.path.resolve())
+
+    async def start(self) -> None:
+        """Do nothing: an open file is ready."""
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        # Nothing inside suspends, so no other task can get between the statements.
+        with self._store.transaction():
+            yield self._statements
+        if self._neighbours is not None:
+            self._neighbours.tell()
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Transaction]:
+        # A connection of its own reads in one transaction without keeping writers out, as the write-ahead log allows.
+        if self._store.path is None:
+            async with self.transaction() as do:
+                yield do
+            return
+        with Store.open(self._store.path, create=False) as reader:
+            reader.freeze()
+            reader.execute("BEGIN")
+            try:
+                yield _SqliteTransaction(reader)
+            finally:
+                reader.execute("ROLLBACK")
+
+    async def columns(self, do: Transaction, table: str) -> list[str]:
+        return [row[0] for row in await do.rows("SELECT name FROM pragma_table_info(?) ORDER BY cid", table)]
+
+    async def recount(self, do: Transaction, tables: Sequence[str]) -> None:
+        """Do nothing: SQLite counts what is inserted."""
+
+    async def in_use(self) -> bool:
+        if self._store.path is None:
+            return False
+        self._store.rows("PRAGMA busy_timeout=0")
+        try:
+            self._store.rows(LEAVE_LOG)
+        except TransientError:
+            return True
+        finally:
+            self._store.rows("PRAGMA journal_mode=WAL")
+            self._store.rows(f"PRAGMA busy_timeout={round(COMMAND_WAIT_S * 1000)}")
+        return False
+
+    def clock(self) -> float:
+        return time.time()
+
+    async def watch(self, heard: Callable[[Change | None], None]) -> None:
+        """Say when another process wrote; meanwhile a thread does what SQLite would do inside some commit.
+
+        From here on no statement waits long for another process, since the event loop waits with it.
+        """
+        self._store.rows(f"PRAGMA busy_timeout={round(SERVER_WAIT_S * 1000)}")
+        checkpointing = asyncio.ensure_future(self._checkpoint_often())
+        try:
+            await self._watch(heard)
+        finally:
+            checkpointing.cancel()
+
+    async def _checkpoint_often(self) -> None:
+        # A checkpoint waits for the disk, up to a second on one that is busy, and with it everybody who calls.
+        if self._store.path is None:
+            return
+        self._store.rows(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
+        while True:
+            await asyncio.sleep(CHECKPOINT_S)
+            with suppress(sqlite3.Error):
+                await asyncio.to_thread(checkpoint, self._store.path)
+
+    async def _watch(self, heard: Callable[[Change | None], None]) -> None:
+        told = asyncio.Event()
+        if self._neighbours is not None:
+            self._neighbours.listen(told.set)
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TICK_S):
+                    await told.wait()
+            near = told.is_set()
+            told.clear()
+            with suppress(MetatreeError):  # a file that is locked for a moment
+                before, self._version = self._version, self._store.version()
+                if self._version != before:
+                    heard(None)
+            if near:
+                await asyncio.sleep(PACE_S)
+
+    async def close(self) -> None:
+        if self._neighbours is not None:
+            self._neighbours.close()
+        self._store.close()
+
+
+def checkpoint(path: Path) -> None:
+    """Move what was committed from the write-ahead log into the database, as far as no reader needs it there."""
+    with closing(sqlite3.connect(path, timeout=0)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+
+class _SqliteTransaction:
+    __slots__ = ("_store",)
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._store.rows(sql, values)
+
+    async def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+        found = self._store.rows(sql, values)  # all of it: a statement that RETURNs ends when it was read
+        return found[0] if found else None
+
+    async def execute(self, sql: str, *values: Any) -> int:
+        return self._store.execute(sql, values)
+
+    async def alone(self, name: str) -> None:
+        """Do nothing: SQLite has one writer."""
+
+
+def _bring_up_to_date(store: Store) -> None:
+    store.execute(VERSION_TABLE)
+    found = store.row("SELECT version FROM service_schema")
+    if found is None:
+        store.execute("INSERT INTO service_schema VALUES (0)")
+    for statement in missing(
+        found[0] if found else 0, serial="INTEGER PRIMARY KEY AUTOINCREMENT", place=str(store.path)
+    ):
+        store.execute(statement)
+    store.execute("UPDATE service_schema SET version = ?", (len(SCRIPTS),))
+
+
+VERSION_TABLE: Final = "CREATE TABLE IF NOT EXISTS service_schema(version BIGINT NOT NULL)"
+
+
+def missing(version: int, *, serial: str, place: str, blob: str = "BLOB") -> Iterator[str]:
+    """Yield what brings tables of one version to this one.
+
+    Raises:
+        BrokenStore: they are newer.
+    """
+    if version > len(SCRIPTS):
+        raise BrokenStore(
+            f"the service in {place} has schema {version}, this version of metatree knows {len(SCRIPTS)}: upgrade it",
+            path=place,
+            reason="newer",
+        )
+    for script in SCRIPTS[version:]:
+        yield from statements(script, serial=serial, blob=blob)
+
+
+def placeholders(values: Sequence[object]) -> str:
+    """Return `?, ?, …` for a list of values."""
+    return ", ".join("?" for _ in values)

@@ -1,0 +1,263 @@
+"""One query, answered by a search: what was said before goes in as context, its steps and sources come out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+from metatree import Limits, Tree, aresume, asearch, load_run
+from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
+from metatree.result import PersonQuestion, SearchResult, TraceEntry
+from metatree.trees.layer import Layer
+from metatree_agents.service.engine._at_limit import with_person
+from metatree_agents.service.queue.models import Asked, Said
+
+NOTHING = "No answer was found in this memory."
+CUT_OFF: Final = {
+    "failed": "The search failed before an answer was found; the log of the engine says why.",
+    "limit": "No answer was found before the search reached its limit.",
+}
+"""What an asker is told of a search that was cut off: what failed may name servers that are not theirs to know."""
+_log = logging.getLogger("metatree.engine")
+HELD_S = 1.0
+"""How often an engine looks what became of a run that another one holds."""
+AWAY = "TransientError: PostgreSQL"
+"""How the detail of a search begins that lost the database of its journal."""
+RULED_OUT = 12
+"""How many of the branches that were ruled out at one node are told to those who watch."""
+_TURNS = 10
+_JOURNAL_FACT = "journal-name"
+_TURN_CHARS = 1_500
+
+
+def run_id_of(asked: Asked) -> str:
+    """Return the name of the run of a query, the same in every engine: one that takes over goes on where it ended.
+
+    Without a name that the service gave, it is a hash, which a query of a later topic of the same name may share.
+    """
+    if asked.run is not None:
+        return asked.run
+    return "query-" + sha256(f"{asked.topic}\0{asked.seq}\0{asked.text}".encode()).hexdigest()[:20]
+
+
+async def answer_query(
+    tree: Tree,
+    asked: Asked,
+    *,
+    parts: Mapping[str, Any],
+    limits: Limits | None = None,
+    on_step: Callable[[dict[str, Any]], None] | None = None,
+) -> Said:
+    """Search a tree for the answer to a query; a run of it that was cut off goes on where it was.
+
+    Args:
+        tree: the memory.
+        asked: the query.
+        parts: router and reader and so on, as for `search`.
+        limits: bounds of the run.
+        on_step: called with each step, as JSON for those who watch.
+    """
+
+    def told(entry: TraceEntry) -> None:
+        if on_step is not None and (step := step_of(tree, entry)):
+            on_step(step)
+
+    given = {**parts, "on_event": told}
+    while True:
+        try:
+            result = await _searched(tree, asked, given, limits)
+            if not _is_cut_off(tree, result):
+                return with_person(asked, result, said_of(tree, result), parts)
+        except (LeaseLost, RunExists):
+            pass  # another engine is at work on it, or its machine died and its hold runs out
+        except TransientError:
+            if tree.shared is None:
+                raise
+        await asyncio.sleep(HELD_S)
+
+
+def _is_cut_off(tree: Tree, result: SearchResult) -> bool:
+    """Say whether a search ended since what it shares with other machines was out of reach: then it goes on later."""
+    return tree.shared is not None and result.ended == "failed" and result.detail.startswith(AWAY)
+
+
+async def _searched(
+    tree: Tree, asked: Asked, given: Mapping[str, Any], limits: Limits | None
+) -> SearchResult:
+    run_id, left = run_id_of(asked), list(asked.told)
+    try:
+        result = load_run(run_id, tree=tree)
+    except UnknownRun:
+        start, context = _narrowed(tree, asked)
+        result = await asearch(
+            asked.text,
+            tree=tree,
+            start_node=start,
+            context=context,
+            run_id=run_id,
+            limits=limits or Limits(),
+            **given,
+        )
+    else:
+        if result.ended not in ("answered", "exhausted", "waiting"):
+            result = await aresume(run_id, tree=tree, limits=limits, **given)
+    while result.ended == "waiting" and (answers := _told(tree, result.asks, left)):
+        result = await aresume(run_id, tree=tree, limits=limits, answers=answers, **given)
+    return result
+
+
+def _told(tree: Tree, asks: Sequence[PersonQuestion], left: list[Mapping[str, Any]]) -> dict[str, str]:
+    """Return what a person has said to these questions, and take it out of what is left.
+
+    What a person knows is taken by whatever run asks for it. A permission is for the very call that was asked for, so
+    it counts only in the journal that asked.
+    """
+    answers: dict[str, str] = {}
+    for ask in asks:
+        for one in left:
+            same = one["Question"] == ask.question and one.get("Answer") is not None
+            if same and (ask.about == "question" or one["Key"] == _key(tree, ask)):
+                answers[ask.question] = one["Answer"]
+                left.remove(one)
+                break
+    return answers
+
+
+def _key(tree: Tree, ask: PersonQuestion) -> str:
+    """Return what a question of a run goes by: the journal that it is in, and its number there."""
+    if tree.shared is not None:
+        return f"shared:{ask.id}"  # the journal of all machines of this service
+    layer = Layer(tree.memory)
+    with tree.memory.transaction():
+        name = layer.fact(_JOURNAL_FACT)
+        if name is None:
+            layer.set_fact(_JOURNAL_FACT, name := secrets.token_hex(8))
+    return f"{name}:{ask.id}"
+
+
+def said_of(tree: Tree, result: SearchResult) -> Said:
+    """Return a result in paragraphs, with the thinking of its search and where each answer comes from."""
+    # Spaces before a first line are those of code.
+    answer = [part.strip("\n").rstrip() for part in result.answer.split("\n\n") if part.strip()]
+    if not answer and result.ended in CUT_OFF:
+        _log.warning("run %s ended early: %s", result.run_id, result.detail)
+        answer = [CUT_OFF[result.ended]]
+    sources = [
+        {
+            "Node": quote.node or None,
+            "Title": quote.title,
+            "Quote": quote.quote,
+            "Path": _path(tree, quote.node),
+        }
+        for each in result.answers
+        for quote in each.sources
+    ]
+    think = [step["Text"] for entry in result.trace if (step := step_of(tree, entry))]
+    asks = [{"Key": _key(tree, ask), "Question": ask.question, "Kind": ask.about} for ask in result.asks]
+    return Said(answer or [NOTHING], think[:500], sources, result.ended, result.detail, asks)
+
+
+def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT) -> dict[str, Any] | None:
+    """Return one step of a search for people who watch, None for one that says nothing of its own.
+
+    Args:
+        tree: the memory that was searched; says the titles of nodes.
+        entry: the step, as the trace has it.
+        ruled_out: how many of those that were ruled out are told; None for all.
+    """
+    title, more = _title(tree, entry.node), dict[str, Any]()
+    match entry.event:
+        case "route":
+            chosen, offered = entry.data.get("choice"), entry.data.get("offered") or ()
+            unviable = entry.data.get("unviable") or {}
+            text = f"chose {_title(tree, chosen)}" if chosen else "chose nothing here"
+            text += f" of {len(offered)}" + (f", ruled out {len(unviable)}" if unviable else "")
+            text += f": {entry.reason}" if entry.reason else ""
+            told = list(unviable.items())[:ruled_out]
+            more = {
+                "Chosen": _title(tree, chosen),
+                "Trail": _between(tree, entry.node, chosen),
+                "Offered": len(offered),
+                "By": entry.data.get("by", "router"),
+                "RuledOut": [
+                    {"Node": node, "Title": _title(tree, node), "Reason": str(why)[:300]}
+                    for node, why in told
+                ],
+                "RuledOutCount": len(unviable),
+            }
+        case "read":
+            found = len(entry.data.get("answers") or ())
+            text = f"read {title}: " + (f"{found} answer{'s' * (found != 1)}" if found else "nothing of use")
+            more = {"Answers": found}
+        case "ask":
+            text = f"asks first: {entry.reason}"
+        case "tool" | "create" | "fallback" | "restart" | "second_look" | "person":
+            text = f"{entry.event.replace('_', ' ')} {title}: {entry.reason}".replace(" : ", ": ")
+        case _:
+            return None
+    return {
+        "Event": entry.event,
+        "Node": entry.node,
+        "Choice": entry.data.get("choice"),
+        "Text": text[:1_000],
+        "Title": title,
+        "Above": tree.ancestors(entry.node) if entry.node and entry.node in tree else [],
+        "Frame": entry.frame,
+        "Step": entry.step,
+        "Reason": entry.reason[:500],
+        **more,
+    }
+
+
+def _narrowed(tree: Tree, asked: Asked) -> tuple[str | None, str]:
+    """Return where the search of a query starts, and what it is told besides.
+
+    A `Category` or `Region` that is the title of one node near the root narrows the search to it; others are said.
+    """
+    said = []
+    start: str | None = None
+    for name in ("Category", "Region"):
+        value = asked.modifiers.get(name)
+        for wish in value if isinstance(value, list) else [value]:
+            if not isinstance(wish, str) or not wish.strip():
+                continue
+            found = [
+                node.id
+                for depth, node in tree.walk(start or tree.root, depth=2)
+                if depth and node.title.casefold() == wish.strip().casefold()
+            ]
+            if len(found) == 1:
+                start = found[0]
+            else:
+                said.append(f"{name}: {wish.strip()[:200]}")
+    if isinstance(wish := asked.modifiers.get("Instructions"), str) and wish.strip():
+        said.append(f"Instructions of the asker's program: {wish.strip()[:_TURN_CHARS]}")
+    turns = [one for one in asked.earlier if one.get("Seq", 0) < asked.seq and one.get("Answer")]
+    for turn in turns[-_TURNS:]:
+        said.append(
+            f"Asked before: {turn['Query'][:_TURN_CHARS]}\nAnswered: {' '.join(turn['Answer'])[:_TURN_CHARS]}"
+        )
+    return start, "\n".join(said)
+
+
+def _title(tree: Tree, node: str | None) -> str:
+    found = tree.find(node) if node else None
+    return found.title if found is not None else str(node or "")
+
+
+def _between(tree: Tree, node: str | None, below: str | None) -> list[str]:
+    """Return the titles that lie between a node and one below it, which a search may choose at once."""
+    if not node or not below or tree.find(below) is None:
+        return []
+    above = tree.ancestors(below)
+    passed = above[above.index(node) + 1 :] if node in above else []
+    return [_title(tree, each) for each in passed]
+
+
+def _path(tree: Tree, node: str) -> str | None:
+    found = tree.find(node)
+    return None if found is None else found.path

@@ -1,0 +1,337 @@
+"""An engine: claims topics of a query service, answers them by searches of a tree, hands back what it must leave."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
+from typing import Any, Final, TypeVar
+
+from metatree import Limits, Tree
+from metatree._util.threads import run_beside
+from metatree.durable.renewal import SHARE, Renewal
+from metatree.errors import LeaseLost, MetatreeError, TransientError, UserError
+from metatree_agents.service.engine._memories import Memory, OwnTree
+from metatree_agents.service.engine.answering import CUT_OFF, answer_query
+from metatree_agents.service.engine.client import (
+    ServiceAway,
+    ServiceClient,
+    ServiceRefused,
+    WrongCredentials,
+    patiently,
+)
+from metatree_agents.service.engine.nearest import matches_of
+from metatree_agents.service.queue.models import Asked, Said
+from metatree_agents.service.queue.queue import LEASE_S
+
+RENEW_MOST_S: Final = 10.0
+"""How long one renewal of a lease may take; a third of the lease where that is less."""
+STEPS_S: Final = 0.25
+IDLE_S: Final = 1.0
+IDLE_MOST_S: Final = 10.0
+"""How often lookups are asked for while none is wanted: each call is a nonce that the service keeps for ever."""
+LEARN_S: Final = 30.0
+PAUSE_S: Final = 5.0
+"""How long a topic is kept back after its search failed for now; doubled each time."""
+TRIES: Final = 5
+"""How often an engine searches for an answer when it fails for now."""
+_MOST_FAILING: Final = 1_000
+_log = logging.getLogger("metatree.engine")
+T = TypeVar("T")
+
+
+class Engine:
+    """Answers queries of one service from one memory.
+
+    Args:
+        client: the service, as a user with the role of an engine; entered by the caller.
+        tree: the memory; shared by all searches of this engine. A tree of its own, or one that a service shares.
+        parts: router and reader and so on, as for `search`, or what gives them for a tree; none for the embedded ones.
+        several: how many topics are answered at the same time.
+        limits: bounds of each search.
+    """
+
+    def __init__(
+        self,
+        client: ServiceClient,
+        tree: Tree | Memory,
+        *,
+        parts: Mapping[str, Any] | Callable[[Tree], Mapping[str, Any]] | None = None,
+        several: int = 1,
+        limits: Limits | None = None,
+        on_answer: Callable[[Asked, Said], None] | None = None,
+    ) -> None:
+        self._client = client
+        self._memory: Memory = OwnTree(client, tree) if isinstance(tree, Tree) else tree
+        self._parts = parts if callable(parts) else lambda _: parts or {}
+        self._several = max(1, several)
+        self._limits = limits
+        self._on_answer = on_answer
+        self._stopping = asyncio.Event()
+        self._failing: dict[tuple[str, int], int] = {}
+        """How often the search for a query has failed for now."""
+
+    def stop(self) -> None:
+        """Claim nothing more, stop searches, and hand their topics back; `run` then returns."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Work until `stop`.
+
+        Raises:
+            UserError: the service does not accept the credentials, or their role.
+        """
+        loops = [self._answer_topics() for _ in range(self._several)] + [self._look_up(), self._learn()]
+        tasks: list[asyncio.Future[None]] = [asyncio.ensure_future(loop) for loop in loops]
+        stopped: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({*tasks, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            try:
+                for task in tasks:
+                    if task.done():
+                        task.result()
+            except ServiceRefused as exc:
+                raise UserError(str(exc)) from exc
+            # A claim that is under way is let go of by the server when its connection closes; answers are finished.
+            await asyncio.wait(tasks, timeout=30)
+        finally:
+            for task in (*tasks, stopped):
+                task.cancel()
+            await asyncio.gather(*tasks, stopped, return_exceptions=True)
+
+    async def _until_stopped(self, what: Coroutine[Any, Any, T], *ends: asyncio.Event) -> T | None:
+        """Await something, or give it up when the engine stops, or at another event; return None then."""
+        task = asyncio.ensure_future(what)
+        ended = [asyncio.ensure_future(event.wait()) for event in (self._stopping, *ends)]
+        try:
+            await asyncio.wait({task, *ended}, return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            for waiting in ended:
+                waiting.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def _pause(self, seconds: float) -> None:
+        await self._until_stopped(asyncio.sleep(seconds))
+
+    async def _answer_topics(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                batch = await self._until_stopped(self._client.call("GET", "get-new-queries"))
+            except ServiceAway:
+                await self._pause(IDLE_S)
+                continue
+            if batch and batch["Topic"] is not None:
+                await self._answer_topic(batch)
+
+    async def _answer_topic(self, batch: dict[str, Any]) -> None:
+        """Answer what a topic was claimed with; give it up as soon as another engine may have it."""
+        loop, lost = asyncio.get_running_loop(), asyncio.Event()
+        with self._renewal(batch, lost=lambda: loop.call_soon_threadsafe(lost.set)):
+            await self._answer_queries(batch, lost)
+
+    def _renewal(
+        self, batch: Mapping[str, Any], *, lost: Callable[[], object]
+    ) -> AbstractContextManager[object]:
+        """Renew the lease of a topic, whatever the loop does; a service that gives none has none renewed."""
+        if not (lease := batch.get("Lease")):
+            return nullcontext()
+        held = {"Topic": batch["Topic"], "Lease": lease}
+        every_s = float(batch.get("LeaseSeconds") or LEASE_S) / SHARE
+
+        def renew() -> None:
+            most_s = min(every_s, RENEW_MOST_S)
+            try:
+                self._client.call_from_thread("POST", "renew-lease", body=held, timeout_s=most_s)
+            except ServiceRefused as exc:
+                if exc.status == 409:
+                    raise LeaseLost(held["Topic"]) from exc
+                raise
+
+        return Renewal(renew, every_s=every_s, lost=lost)
+
+    async def _answer_queries(self, batch: Mapping[str, Any], lost: asyncio.Event) -> None:
+        topic, lease = batch["Topic"], batch.get("Lease")
+        try:
+            for item in batch["Queries"]:
+                ((seq, text),) = item.items()
+                modifiers = (batch.get("Modifiers") or {}).get(seq) or {}
+                told = (batch.get("Asked") or {}).get(seq) or []
+                run = (batch.get("Runs") or {}).get(seq)
+                asked = Asked(topic, int(seq), text, modifiers, told=told, run=run)
+                if lost.is_set():
+                    return
+                if self._stopping.is_set() or not (said := await self._answer(asked, lost)):
+                    await self._hand_back(topic, lease)
+                    return
+                if said.asks:
+                    await self._park(asked, said, lease)
+                    return
+        except MetatreeError:
+            await self._hand_back(topic, lease)
+            raise
+
+    async def _hand_back(self, topic: str, lease: str | None) -> None:
+        with suppress(MetatreeError):
+            await self._client.call("POST", "hand-back", body={"Topic": topic, "Lease": lease})
+
+    async def _answer(self, asked: Asked, lost: asyncio.Event) -> Said | None:
+        """Answer one query, or come to where its run asks a person; None when the topic goes back, or is lost."""
+        topic, seq = asked.topic, asked.seq
+        try:
+            thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
+        except ServiceRefused:
+            thread = []  # a service that shows engines no threads: the query stands alone
+        asked = replace(asked, earlier=thread)
+        steps: list[dict[str, Any]] = []
+        telling = asyncio.ensure_future(self._tell(topic, seq, steps))
+        try:
+            said = await self._until_stopped(self._said(asked, steps), lost)
+        except WrongCredentials:
+            raise
+        except (MetatreeError, OSError) as exc:
+            said = await self._failed(asked, exc)
+        finally:
+            telling.cancel()
+        if said is None:
+            if lost.is_set():
+                _log.warning("the lease of %s has ended: its search is given up, for another engine", topic)
+            return None
+        self._failing.pop((topic, seq), None)
+        await self._send(topic, seq, steps)
+        if not said.asks:
+            await self._give(asked, said)
+        if self._on_answer is not None:
+            self._on_answer(asked, said)
+        return said
+
+    async def _failed(self, asked: Asked, exc: MetatreeError | OSError) -> Said | None:
+        """Keep a query whose search fails for now back for a while; None to hand it back, others may have its memory.
+
+        A topic that is handed back has the attempt taken off, so tries are counted here: the last one is its answer.
+        """
+        query = asked.topic, asked.seq
+        tries = self._failing.pop(query, 0) + 1
+        _log.warning("the search for %s %d failed, try %d of %d: %s", *query, tries, TRIES, exc)
+        if tries >= TRIES:
+            return _failure(exc)
+        if len(self._failing) >= _MOST_FAILING:  # others have answered most of them
+            self._failing.clear()
+        self._failing[query] = tries
+        await self._pause(PAUSE_S * 2 ** (tries - 1))
+        return None
+
+    async def _give(self, asked: Asked, said: Said) -> None:
+        body = {
+            "Topic": asked.topic,
+            "Seq": asked.seq,
+            "Query": asked.text,
+            "Answer": said.answer,
+            "Think": said.think,
+            "Sources": said.sources,
+        }
+        try:
+            await patiently(self._client, "POST", "give-new-answer", body=body)
+        except ServiceRefused as exc:
+            _log.warning("the answer to %s %d was not taken: %s", asked.topic, asked.seq, exc)
+
+    async def _park(self, asked: Asked, said: Said, lease: str | None) -> None:
+        """Let a topic wait for a person; its run is in the journal, so this engine or another goes on with it."""
+        body = {"Topic": asked.topic, "Seq": asked.seq, "Lease": lease, "Questions": said.asks}
+        try:
+            await patiently(self._client, "POST", "ask-person", body=body)
+        except ServiceRefused as exc:  # the lease has ended: whoever has it now comes to the same question
+            _log.warning("what %s %d asks was not taken: %s", asked.topic, asked.seq, exc)
+
+    async def _said(self, asked: Asked, steps: list[dict[str, Any]]) -> Said:
+        """Search the memory as it is now.
+
+        Raises:
+            MetatreeError, OSError: the memory is not there for now.
+            TransientError: a part of the search is away or busy.
+        """
+        async with self._memory.using() as tree:
+            version = self._memory.version
+            try:
+                said = await run_beside(
+                    lambda: answer_query(
+                        tree, asked, parts=self._parts(tree), limits=self._limits, on_step=steps.append
+                    )
+                )
+            except (TransientError, WrongCredentials):
+                raise
+            except MetatreeError as exc:
+                _log.warning("the search for %s %d failed: %s", asked.topic, asked.seq, exc)
+                return _failure(exc)
+        if version:
+            said = replace(said, think=[f"searched version {version} of the memory", *said.think])
+        return said
+
+    async def _tell(self, topic: str, seq: int, steps: list[dict[str, Any]]) -> None:
+        while True:
+            await asyncio.sleep(STEPS_S)
+            await self._send(topic, seq, steps)
+
+    async def _send(self, topic: str, seq: int, steps: list[dict[str, Any]]) -> None:
+        """Send the steps that have come; those that cannot be sent are left out, since an answer matters more."""
+        now, steps[:] = steps[:100], steps[100:]
+        if now:
+            with suppress(MetatreeError):
+                await self._client.call(
+                    "POST", "give-progress", body={"Topic": topic, "Seq": seq, "Steps": now}
+                )
+
+    # Wrong credentials end the loops that answer topics, and so this engine; these two go on whatever happens.
+
+    async def _look_up(self) -> None:
+        idle_s = IDLE_S
+        while not self._stopping.is_set():
+            try:
+                await self._look_up_next()
+                idle_s = IDLE_S
+            except WrongCredentials:
+                await self._pause(IDLE_MOST_S)
+            except (MetatreeError, OSError) as exc:
+                # 404: none is wanted; 403: not the role of an engine, as the loops that answer topics say
+                known = isinstance(exc, ServiceRefused) and exc.status in (403, 404)
+                if not known and not isinstance(exc, ServiceAway):
+                    _log.warning("the lookup failed: %s; trying again", exc)
+                await self._pause(idle_s)
+                idle_s = min(idle_s * 2, IDLE_MOST_S)
+
+    async def _look_up_next(self) -> None:
+        index = self._memory.index
+        state = {} if index is None else {"Index": index}
+        wish = await self._client.call("GET", "get-new-lookup", **state)
+        async with self._memory.using() as tree:
+            found = await asyncio.to_thread(
+                matches_of, tree, wish["Fragment"], wish["Count"], wish["Threshold"]
+            )
+        with suppress(ServiceRefused):
+            await patiently(
+                self._client,
+                "POST",
+                "give-new-matches",
+                body={"Fingerprint": wish["Fingerprint"], "Matches": found},
+            )
+
+    async def _learn(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                await self._memory.follow()
+            except WrongCredentials:
+                pass
+            except ServiceRefused:
+                pass  # a service that has the documented routes alone tells engines no recommendations
+            except (MetatreeError, OSError) as exc:
+                _log.warning("what people recommend was not remembered: %s; trying again", exc)
+            await self._pause(LEARN_S)
+
+
+def _failure(exc: Exception) -> Said:
+    """Return what an asker is told: the error may name servers and files that are not theirs to know."""
+    return Said([CUT_OFF["failed"]], [], [], "failed", str(exc))

@@ -1,0 +1,196 @@
+"""Recommendations become memory: what people promote or correct is remembered in the tree of an engine, and what they
+flag or correct counts less in searches for the same."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from metatree_routers import text_evidence
+
+from metatree import Tree
+from metatree.errors import BrokenStore, MetatreeError, UserError
+from metatree.notes.feedback import flag
+from metatree.notes.notes import known_text, remember
+from metatree.trees.layer import Layer
+from metatree_agents.service.database.identity import Earlier, Identity
+from metatree_agents.service.database.schema import ADDRESS
+from metatree_agents.service.engine.client import ServiceClient, ServiceRefused, patiently
+from metatree_agents.service.queue.recommendations import CORRECTION, NEGATIVE
+
+_FACT = "recommendations-from:"
+_MOST_NAMED: Final = 10
+_LEAST_CHARS: Final = 12
+"""A quote or fragment of fewer characters is in too many texts to say which is meant."""
+_LOOKED_AT: Final = 20
+_log = logging.getLogger("metatree.engine")
+
+Turn = Mapping[str, Any]
+"""A query of a thread with its answer, as the wire has it."""
+
+
+async def learn(client: ServiceClient, tree: Tree) -> int:
+    """Remember what was recommended since the last time; return how many recommendations came.
+
+    Each is remembered once in a tree, whatever happens in between: the same text is one memory, the same flag one flag.
+    One that no memory can be made of is left out, or it would keep all later ones away for ever.
+
+    Raises:
+        TransientError: the store is locked; the next call goes on with the same recommendation.
+        BrokenStore: the store is damaged.
+    """
+    layer = Layer(tree.memory)
+    fact, came = await _came(client, layer)
+    for one in came:
+        thread: list[Turn] = []
+        if one["type"] in (*NEGATIVE, CORRECTION):
+            with suppress(ServiceRefused):  # the topic is gone; what it named may be in the tree all the same
+                thread = await patiently(client, "GET", "get-topic-thread", Topic=one["topic"])
+        try:
+            await asyncio.to_thread(_take, tree, one, thread)
+        except BrokenStore:
+            raise
+        except UserError as exc:
+            _log.warning("recommendation %s is left out: %s", one["number"], exc)
+        with tree.memory.transaction():
+            layer.set_fact(fact, one["number"])
+    return len(came)
+
+
+async def _came(client: ServiceClient, layer: Layer) -> tuple[str, list[dict[str, Any]]]:
+    """Return what was recommended that a tree has not learned yet, and the fact that says up to where it has.
+
+    The name of the database is asked for once; the service refuses when it has another one by now.
+    """
+    asked_now = client.identity is None
+    named = client.identity = client.identity or await _identity(client)
+    fact, after = _FACT + client.url, 0
+    of: dict[str, str] = {}
+    if named.id:
+        names = (named.id, *(one.id for one in named.before if one.id != ADDRESS))
+        facts = {ADDRESS: fact, **{name: _FACT + name for name in names}}
+        known = {name: int(value) for name, its in facts.items() if (value := layer.fact(its)) is not None}
+        fact, after, of = _FACT + named.id, named.position(known), {"Of": named.id}
+    else:
+        after = int(layer.fact(fact) or 0)
+    try:
+        return fact, await patiently(client, "GET", "get-recommendations", After=after, **of)
+    except ServiceRefused as exc:
+        client.identity = None
+        if exc.status != 409 or asked_now:
+            raise
+    return await _came(client, layer)
+
+
+async def _identity(client: ServiceClient) -> Identity:
+    """Return what the database of a service is called; no name for a service that does not say it."""
+    try:
+        told = await patiently(client, "GET", "get-identity")
+    except ServiceRefused as exc:
+        if exc.status != 404:
+            raise
+        return Identity("")
+    return Identity(told["Id"], tuple(Earlier(one["Id"], one["Until"]) for one in told["Before"]))
+
+
+def _take(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> None:
+    if one["type"] in NEGATIVE:
+        _flag(tree, one, named(tree, one, thread), "off topic")
+        return
+    if one["type"] != CORRECTION:
+        _remember(tree, one, one["fragment"], one["comment"])
+        return
+    # A paragraph of the answer is what is wrong, and the comment says what is right; any other text is what is right,
+    # and the answer that was given is wrong.
+    wrong = next((turn for turn in thread if _said(turn, one["fragment"])), None)
+    made = (one["comment"],) if wrong is not None else (one["fragment"], one["comment"])
+    remembered = _remember(tree, one, *made)
+    if wrong is not None:
+        nodes = named(tree, one, [wrong])
+    else:
+        asked = [turn for turn in thread if _same(turn["Query"], one["query"])]
+        nodes = [node for turn in asked for node in _sources(turn)]
+    _flag(tree, one, [node for node in nodes if node != remembered], "corrected")
+
+
+def named(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> list[str]:
+    """Return the nodes that a fragment of an answer, or of a text, comes from.
+
+    The memory that says it; the sources that it quotes, or all of the answer that says it; else the nodes that say it
+    word for word.
+    """
+    fragment, found = one["fragment"], list[str]()
+    memory = known_text(tree, fragment)
+    if memory is not None:
+        found.append(memory.id)
+    for turn in thread:
+        if _said(turn, fragment):
+            sources = _sources(turn)
+            quotes = [(each.get("Node"), each.get("Quote") or "") for each in turn.get("Sources") or ()]
+            quoted = [node for node, quote in quotes if node and _meet(quote, fragment)]
+            found += quoted or [node for node in sources if _says(tree, node, fragment)] or sources
+    if not found and len(_plain(fragment)) >= _LEAST_CHARS:
+        near = text_evidence(tree).rank([fragment], k=_LOOKED_AT)
+        found = [scored.node_id for scored in near if _says(tree, scored.node_id, fragment)]
+    return [node for node in dict.fromkeys(found) if node in tree][:_MOST_NAMED]
+
+
+def _flag(tree: Tree, one: Mapping[str, str], nodes: Sequence[str], why: str) -> None:
+    for node in nodes:
+        if node in tree:
+            source = f"{one['type']}, topic {one['topic']}"
+            flag(tree, node, one["query"], why=why, who=one["on_behalf_of"], source=source)
+
+
+def _remember(tree: Tree, one: Mapping[str, str], *texts: str) -> str | None:
+    said = "\n\n".join(text for text in texts if text.strip())[:190_000]
+    if not said.strip():
+        return None
+    made = remember(
+        tree,
+        said,
+        title=" ".join(one["query"].split())[:100] or None,
+        source=f"{one['type']}, topic {one['topic']}",
+        who=one["on_behalf_of"],
+    )
+    return made.node.id
+
+
+def _sources(turn: Turn) -> list[str]:
+    return [each["Node"] for each in turn.get("Sources") or () if each.get("Node")]
+
+
+def _said(turn: Turn, fragment: str) -> bool:
+    """Say whether an answer says a text: it is in one of its paragraphs, or in all of them together."""
+    answer = turn.get("Answer") or []
+    return len(_plain(fragment)) >= _LEAST_CHARS and _plain(fragment) in _plain(" ".join(answer))
+
+
+def _meet(quote: str, fragment: str) -> bool:
+    if _pieces_in(fragment, quote):
+        return True
+    return len(_plain(quote)) >= _LEAST_CHARS and _plain(quote) in _plain(fragment)
+
+
+def _pieces_in(fragment: str, text: str) -> bool:
+    """Say whether a text has a fragment, or all that is between the places where an answer left something out."""
+    pieces = [plain for piece in fragment.split("…") if (plain := _plain(piece))]
+    return len("".join(pieces)) >= _LEAST_CHARS and all(piece in _plain(text) for piece in pieces)
+
+
+def _says(tree: Tree, node: str, fragment: str) -> bool:
+    try:
+        return _pieces_in(fragment, tree.content(node))
+    except (MetatreeError, OSError):
+        return False
+
+
+def _same(one: str, other: str) -> bool:
+    return _plain(one) == _plain(other)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()

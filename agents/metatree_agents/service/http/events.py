@@ -1,0 +1,97 @@
+"""Server-sent events of a query that is being answered, from where a client was cut off.
+
+Each step has the number of its row as id, so a browser that reconnects sends it as `Last-Event-ID` and misses nothing
+(WHATWG HTML, section 9.2).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+
+from metatree_agents.service.accounts.users import Caller
+from metatree_agents.service.http.calls import caller, gone, number, parameters, refused, still
+from metatree_agents.service.http.routes import ASKING, answered, described, said, topic_of
+from metatree_agents.service.queue.human_input import on_wire
+from metatree_agents.service.queue.queue import Query
+from metatree_agents.service.queue.waiting import first_of
+from metatree_agents.service.settings import Service
+
+router = APIRouter(prefix="/api")
+HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+BEAT_S: Final = 15.0
+"""How often a comment is sent while nothing happens, so that proxies keep the connection."""
+
+
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={
+        **described(404, 422),
+        200: {"description": "The steps, then the answer", "content": {"text/event-stream": {}}},
+    },
+    openapi_extra=said("Topic", "Seq"),
+)
+async def events(request: Request) -> Response:
+    """Stream the steps of a query, what it asks a person (again when that is answered), and its answer at the end."""
+    service, given = Service.of(request), await parameters(request)
+    who = await caller(request, service.users, given, *ASKING)
+    topic, seq = await topic_of(service, who, given), number(given, "Seq")
+    if await service.queue.query(topic, seq) is None:
+        raise refused(404, f"there is no query {seq} in this topic")
+    after = number_of_step(request.headers.get("last-event-id", "0"))
+    return StreamingResponse(
+        stream(request, service, who, topic, seq, after), media_type="text/event-stream", headers=HEADERS
+    )
+
+
+def number_of_step(said: str) -> int:
+    """Return the number of the last step that a client has, 0 when what it says is none."""
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
+
+
+async def stream(
+    request: Request, service: Service, who: Caller, topic: str, seq: int, after: int
+) -> AsyncIterator[str]:
+    """Yield the steps of a query that came after a number, and its answer at last, as events.
+
+    It ends, too, when the one who watches is no user with this role any more, and after a long time: a query that
+    nobody answers is watched in another stream then.
+    """
+    deadline, left = time.monotonic() + service.settings.stream_s, gone(request)
+    told: dict[int, dict[str, Any]] = {}
+    query: Query | None = None
+    yield "retry: 2000\n\n"
+    with service.presence.of(who) as out, ExitStack() as ending:
+        ending.callback(left.cancel)
+        while not left.done():
+            async with service.waiting.answer(topic, seq) as turn:
+                # The query first: steps that come before its answer are then surely among those read next.
+                query = await service.queue.query(topic, seq, last=query)
+                if query is None:
+                    yield "event: gone\ndata: {}\n\n"
+                    return
+                for step, data in await service.progress.after(topic, seq, after):
+                    after = step
+                    yield f"id: {step}\nevent: step\ndata: {data}\n\n"
+                for asked in on_wire(query.asked):
+                    if told.get(asked["Id"]) != asked:
+                        told[asked["Id"]] = asked
+                        yield f"event: question\ndata: {json.dumps(asked)}\n\n"
+                if query.status in ("Done", "Failed"):
+                    yield f"event: answer\ndata: {json.dumps(answered(query))}\n\n"
+                    return
+                rest_s = deadline - time.monotonic()
+                if rest_s <= 0:
+                    return
+                await first_of(min(BEAT_S, rest_s), turn, left, out)
+                if out.done() or not await still(service, who):
+                    return
+                if not turn.done():
+                    yield ": still at work\n\n"

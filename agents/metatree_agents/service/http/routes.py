@@ -1,0 +1,440 @@
+"""The documented routes, byte for byte, with the safe behaviour behind them."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from metatree._util.process import this_process
+from metatree_agents.service.accounts.users import INSIDE, Caller
+from metatree_agents.service.http import bodies
+from metatree_agents.service.http.bodies import stamp
+from metatree_agents.service.http.calls import (
+    caller,
+    gone,
+    heard,
+    number,
+    parameters,
+    parameters_of,
+    read,
+    refused,
+    required,
+    still,
+)
+from metatree_agents.service.queue.human_input import on_wire
+from metatree_agents.service.queue.queue import Claim, Query, Refused
+from metatree_agents.service.queue.waiting import first_of
+from metatree_agents.service.settings import Service
+
+ASKING = ("frontend", "user", "admin")
+ANSWERING = ("engine",)
+MAX_INDEX = 200
+
+router = APIRouter(prefix="/api")
+
+
+def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the errors of a route as its description has them; some belong to all routes."""
+    meaning = {
+        400: "Malformed JSON, or a parameter given twice",
+        401: "Wrong credentials, or a nonce that was used",
+        403: "Wrong role, or not yours",
+        404: "Nothing there",
+        408: "The request took more than a minute to come in",
+        409: "Another answer was given, or it is not clear to which query this one belongs",
+        413: "More than 2,000,000 bytes",
+        422: "An invalid value",
+        429: "Too many requests; Retry-After says when to come again",
+        503: "The database is away for a moment; Retry-After says when to come again",
+    }
+    return {
+        status: {"model": bodies.Problem, "description": meaning[status]}
+        for status in (*statuses, 400, 401, 403, 408, 413, 429, 503)
+    }
+
+
+_PROOF = [
+    {"name": name, "in": "query", "required": True, "schema": {"type": "string"}, "description": said}
+    for name, said in (
+        ("User", "Who calls"),
+        ("Nonce", "8 to 128 characters that were never used before"),
+        ("Hash", 'SHA-256 or SHA-1 of "User Nonce Secret", in hexadecimal'),
+    )
+]
+
+
+def said(*names: str) -> dict[str, Any]:
+    """Return the parameters of a route as its description has them."""
+    kinds: dict[str, dict[str, Any]] = {
+        "Seq": {"type": "integer", "minimum": 1, "maximum": bodies.MAX_NUMBER},
+        "After": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
+        "Part": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
+        "Version": {"type": "integer", "minimum": 1, "maximum": bodies.MAX_NUMBER},
+        "Digest": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+        "Of": {"type": "string", "default": ""},
+    }
+    more = [
+        {
+            "name": name,
+            "in": "query",
+            "required": "default" not in (schema := kinds.get(name, {"type": "string", "minLength": 1})),
+            "schema": schema,
+        }
+        for name in names
+    ]
+    return {"parameters": [*_PROOF, *more]}
+
+
+def taking(body: type[bodies.Body]) -> dict[str, Any]:
+    """Return the parameters and the body of a route as its description has them."""
+    content = {"application/json": {"schema": bodies.inlined(body.model_json_schema())}}
+    return {"parameters": _PROOF, "requestBody": {"required": True, "content": content}}
+
+
+# for frontends and users
+
+
+@router.get("/login", responses=described(), openapi_extra=said())
+async def login(request: Request) -> Response:
+    """Say whether these credentials are right."""
+    await caller(request, Service.of(request).users, await parameters(request))
+    return JSONResponse({})
+
+
+@router.get(
+    "/user-topics",
+    response_model=dict[str, str],
+    responses=described(404, 422),
+    openapi_extra=said("OnBehalfOf"),
+)
+async def user_topics(request: Request) -> Response:
+    """List the topics of a user, each with its first query."""
+    service, given = Service.of(request), await parameters(request)
+    who = await caller(request, service.users, given, *ASKING)
+    found = await service.queue.topics(_on_behalf(who, required(given, "OnBehalfOf")))
+    if not found:
+        raise refused(404, "this user has no topics")
+    return JSONResponse(found)
+
+
+@router.delete("/topic", responses=described(422), openapi_extra=said("OnBehalfOf", "Topic"))
+async def remove_topic(request: Request) -> Response:
+    """Delete a topic with its queries and answers."""
+    service, given = Service.of(request), await parameters(request)
+    who = await caller(request, service.users, given, *ASKING)
+    owner = _on_behalf(who, required(given, "OnBehalfOf"))
+    for topic in _spellings(required(given, "Topic")):
+        if await service.queue.remove(topic, owner):
+            service.waiting.removed(topic)
+            return JSONResponse({})
+    raise refused(403, "this user has no such topic")
+
+
+@router.post(
+    "/add-query",
+    response_model=bodies.Added,
+    responses=described(422),
+    openapi_extra=taking(bodies.AddQuery),
+)
+async def add_query(request: Request) -> Response:
+    """Ask a question in a topic; the first one makes the topic."""
+    service, given = Service.of(request), parameters_of(request)
+    who = await caller(request, service.users, given, *ASKING)
+    body = await read(request, bodies.AddQuery)
+    user = _on_behalf(who, body.User)
+    service.limits.admit_open(who, await service.queue.open_of(user) if who.role == "user" else 0)
+    try:
+        seq, at = await service.queue.add(
+            body.Topic, user, body.Query, model=body.Model, modifiers=body.Modifiers
+        )
+    except Refused:
+        raise refused(403, "this topic belongs to another user") from None
+    service.waiting.engines.ring()
+    return JSONResponse({"Topic": body.Topic, "Seq": seq, "Timestamp": stamp(at)})
+
+
+@router.get(
+    "/check-query",
+    response_model=bodies.Answered,
+    responses=described(404, 422),
+    openapi_extra=said("Topic", "Seq"),
+)
+async def check_query(request: Request) -> Response:
+    """Return the answer to a query; wait for it for a while when there is none yet."""
+    service, given = Service.of(request), await parameters(request)
+    who = await caller(request, service.users, given, *ASKING)
+    topic, seq = await topic_of(service, who, given), number(given, "Seq")
+    deadline, left = time.monotonic() + service.settings.check_wait_s, gone(request)
+    ending, found = ["Done", "Failed"], None
+    with service.presence.of(who) as out, ExitStack() as stack:
+        stack.callback(left.cancel)
+        while True:
+            async with service.waiting.answer(topic, seq) as turn:
+                found = await service.queue.query(topic, seq, last=found)
+                if found is None:
+                    raise refused(404, f"there is no query {seq} in this topic")
+                wait_s = deadline - time.monotonic()
+                if found.status in ending or wait_s <= 0 or left.done():
+                    return JSONResponse(answered(found))
+                # What begins to wait for a person is told at once; a caller that knows it already waits on, or one
+                # that asks again and again would never rest.
+                if found.status != "Waiting" and "Waiting" not in ending:
+                    ending.append("Waiting")
+                await first_of(wait_s, turn, left, out)
+                if out.done():
+                    raise refused(401, f"{who.name} is no {who.role} any more")
+
+
+@router.get(
+    "/get-topic-thread",
+    response_model=list[bodies.Answered],
+    responses=described(404, 422),
+    openapi_extra=said("Topic"),
+)
+async def get_topic_thread(request: Request) -> Response:
+    """Return all queries of a topic with their answers, in order, at once."""
+    service, given = Service.of(request), await parameters(request)
+    who = await caller(request, service.users, given, *ASKING, *ANSWERING)
+    topic = await topic_of(service, who, given)
+    return JSONResponse([answered(query) for query in await service.queue.thread(topic)])
+
+
+@router.post(
+    "/add-lookup",
+    response_model=bodies.LookupAdded,
+    responses=described(404, 422),
+    openapi_extra=taking(bodies.AddLookup),
+)
+async def add_lookup(request: Request) -> Response:
+    """Ask for the fragments of memory that are nearest to a text; the distance is 1 - cosine similarity."""
+    service, given = Service.of(request), parameters_of(request)
+    who = await caller(request, service.users, given, *ASKING)
+    body = await read(request, bodies.AddLookup)
+    topic = await topic_of(service, who, {"Topic": body.Topic})
+    if await service.queue.query(topic, body.Seq) is None:
+        raise refused(404, f"there is no query {body.Seq} in this topic")
+    mark, at = await service.lookups.add(topic, body.Seq, body.Fragment, body.Count, body.Threshold)
+    return JSONResponse({"Fingerprint": mark, "Timestamp": stamp(at)})
+
+
+@router.get(
+    "/get-lookups",
+    response_model=bodies.LookupsOf,
+    responses=described(404, 422),
+    openapi_extra=said("Topic"),
+)
+async def get_lookups(request: Request) -> Response:
+    """Return the lookups of a topic with what was found, by query."""
+    service, given = Service.of(request), await parameters(request)
+    who = await caller(request, service.users, given, *ASKING)
+    topic = await topic_of(service, who, given)
+    return JSONResponse({"Topic": topic, "Lookups": await service.lookups.of_topic(topic)})
+
+
+@router.post(
+    "/recommend",
+    response_model=bodies.Stamped,
+    responses=described(422),
+    openapi_extra=taking(bodies.Recommend),
+)
+async def recommend(request: Request) -> Response:
+    """Recommend a text, or flag it; it becomes part of the memory."""
+    service, given = Service.of(request), parameters_of(request)
+    who = await caller(request, service.users, given, *ASKING)
+    body = await read(request, bodies.Recommend)
+    if (owner := await service.queue.owner(body.Topic)) is not None:
+        _require_sight(service, who, owner)
+    at = await service.recommendations.add(
+        topic=body.Topic,
+        on_behalf_of=_on_behalf(who, body.OnBehalfOf),
+        query=body.Query,
+        fragment=body.Fragment,
+        comment=body.Comment,
+        kind=body.Type,
+    )
+    return JSONResponse({"Timestamp": stamp(at)})
+
+
+# for engines
+
+
+@router.get("/get-new-queries", response_model=bodies.NewQueries, responses=described(), openapi_extra=said())
+async def get_new_queries(request: Request) -> Response:
+    """Claim the open queries of a topic; wait for one for a while when there is none."""
+    service = Service.of(request)
+    who = await caller(request, service.users, await parameters(request), *ANSWERING)
+    deadline, left = time.monotonic() + service.settings.engine_wait_s, gone(request)
+    line = service.waiting.engines
+    with service.presence.of(who) as out, ExitStack() as stack:
+        stack.callback(left.cancel)
+        while not left.done():
+            async with line.place() as turn:
+                await heard()
+                if left.done():
+                    break
+                claim = await service.queue.claim(
+                    who.name, process=this_process() if who.name == INSIDE else ""
+                )
+                if claim is not None and left.done():
+                    await service.queue.hand_back(claim.topic, claim.lease)
+                    line.ring()
+                    break
+                if claim is not None:
+                    service.metrics.attempts.inc(len(claim.queries))
+                    return JSONResponse(_batch(claim, service.settings.lease_s))
+                wait_s = deadline - time.monotonic()
+                if wait_s <= 0:
+                    break
+                await first_of(wait_s, turn, left, out)
+                if not left.done() and (out.done() or not await still(service, who)):
+                    line.ring()  # the next one may have what this one was woken for
+                    raise refused(401, f"{who.name} is no {who.role} any more")
+        if left.done():
+            line.ring()  # a wake-up that this client may have taken with it
+    return JSONResponse({"Topic": None, "Queries": None})
+
+
+@router.post(
+    "/give-new-answer",
+    response_model=bodies.Stamped,
+    responses=described(404, 409, 422),
+    openapi_extra=taking(bodies.GiveAnswer),
+)
+async def give_new_answer(request: Request) -> Response:
+    """Give the answer to a query; the first one wins."""
+    service, given = Service.of(request), parameters_of(request)
+    who = await caller(request, service.users, given, *ANSWERING)
+    body = await read(request, bodies.GiveAnswer)
+    became, seq = await service.queue.answer(
+        body.Topic,
+        body.Query,
+        seq=body.Seq,
+        answer=body.Answer,
+        think=body.Think,
+        sources=body.Sources,
+        engine=who.name,
+    )
+    if became == "unknown":
+        raise refused(404, "there is no such query in this topic")
+    if became == "conflict":
+        raise refused(
+            409, "another answer was given before, or it is not clear to which query this one belongs"
+        )
+    if became == "accepted":
+        service.metrics.answers.inc()
+        service.waiting.answered(body.Topic, seq)
+        service.waiting.engines.ring()  # the topic may have queries that came meanwhile
+    return JSONResponse({"Timestamp": stamp(time.time())})
+
+
+@router.get(
+    "/get-new-lookup", response_model=bodies.WantedLookup, responses=described(404, 422), openapi_extra=said()
+)
+async def get_new_lookup(request: Request) -> Response:
+    """Claim one lookup; `Index` is the state of the engine's index, so that lookups are made again when it changes."""
+    service = Service.of(request)
+    given = await parameters(request)
+    who = await caller(request, service.users, given, *ANSWERING)
+    index = given.get("Index")
+    if index is not None and len(index) > MAX_INDEX:
+        raise refused(422, f"Index has more than {MAX_INDEX} characters")
+    found = await service.lookups.claim(who.name, index=index)
+    if found is None:
+        raise refused(404, "no lookup is wanted")
+    return JSONResponse(
+        {
+            "Fragment": found.fragment,
+            "Fingerprint": found.fingerprint,
+            "Count": found.count,
+            "Threshold": found.threshold,
+        }
+    )
+
+
+@router.post(
+    "/give-new-matches",
+    response_model=bodies.Stamped,
+    responses=described(404, 422),
+    openapi_extra=taking(bodies.GiveMatches),
+)
+async def give_new_matches(request: Request) -> Response:
+    """Give what a lookup found."""
+    service, given = Service.of(request), parameters_of(request)
+    await caller(request, service.users, given, *ANSWERING)
+    body = await read(request, bodies.GiveMatches)
+    if not await service.lookups.give(body.Fingerprint, body.Matches):
+        raise refused(404, "no lookup with this fingerprint waits for matches")
+    return JSONResponse({"Timestamp": stamp(time.time())})
+
+
+# what they share
+
+
+def _on_behalf(who: Caller, user: str) -> str:
+    """Return for whom a caller acts: a frontend for anybody, a user for nobody else."""
+    if who.role == "user" and user != who.name:
+        raise refused(403, f"{who.name} may not act for another user")
+    return user
+
+
+def _spellings(topic: str) -> tuple[str, ...]:
+    """Return what a topic of an address may mean: as it is, or with spaces that were written as `+`."""
+    return (topic, topic.replace("+", " ")) if "+" in topic else (topic,)
+
+
+async def topic_of(service: Service, who: Caller, given: dict[str, str]) -> str:
+    """Return the topic that a request is about: 404 when there is none, 403 when it is not the caller's to see."""
+    user = given.get("OnBehalfOf")
+    for topic in _spellings(required(given, "Topic")):
+        owner = await service.queue.owner(topic)
+        if owner is None:
+            continue
+        _require_sight(service, who, owner, user)
+        return topic
+    raise refused(404, "there is no such topic")
+
+
+def _require_sight(service: Service, who: Caller, owner: str, user: str | None = None) -> None:
+    """Raise 403 when a topic of this owner is not the caller's to see, or not that of the user it says to act for."""
+    if not service.queue.shared and (
+        (who.role == "user" and owner != who.name) or (user is not None and owner != user)
+    ):
+        raise refused(403, "this topic belongs to another user")
+
+
+def answered(query: Query) -> dict[str, Any]:
+    """Return a query as the wire has it."""
+    return {
+        "Query": query.text,
+        "Topic": query.topic,
+        "Seq": query.seq,
+        "Answer": query.answer,
+        "Think": query.think,
+        "Status": query.status,
+        "Sources": query.sources,
+        "Asked": on_wire(query.asked),
+    }
+
+
+def _batch(claim: Claim, lease_s: float) -> dict[str, Any]:
+    return {
+        "Topic": claim.topic,
+        "Queries": [{str(query.seq): query.text} for query in claim.queries],
+        "Lease": claim.lease,
+        "LeaseSeconds": lease_s,
+        "Model": {str(query.seq): query.model for query in claim.queries},
+        "Modifiers": {str(query.seq): query.modifiers for query in claim.queries},
+        "Asked": {
+            str(query.seq): [
+                {"Key": ask.key, "Question": ask.question, "Kind": ask.kind, "Answer": ask.answer}
+                for ask in query.asked
+            ]
+            for query in claim.queries
+            if query.asked
+        },
+        "Runs": {str(query.seq): query.run for query in claim.queries if query.run is not None},
+    }

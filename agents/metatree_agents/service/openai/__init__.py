@@ -1,0 +1,1 @@
+"""`/v1`: the routes of OpenAI's API that a chat page needs, their bodies and answers, and conversations as topics."""

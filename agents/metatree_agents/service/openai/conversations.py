@@ -1,0 +1,262 @@
+"""Conversations of chat pages as topics: which topic a list of messages goes on with, and when a request is a retry.
+
+A chat client sends the whole conversation with each request and no name for it. A request is known by a hash of its
+asker and all messages of people and answers (not of the system's, in which chat pages put the time). Its topic is that
+of the request that the conversation had before, when the answer that the client shows is the one that was given and
+nothing came after it there; else the conversation is another one (it began elsewhere, was edited, or branches off), and
+its earlier turns are written into a topic of its own, where any engine finds them.
+
+Where the run of a query asks the person something, that is the answer that the client shows, and the next message is
+the answer to it.
+
+The same request again is a retry, and gets the query that it made before, while that is unanswered, when its answer
+never went out, or when the client says so (`X-Stainless-Retry-Count`, `Idempotency-Key`). Otherwise somebody wants
+another answer, in a topic of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+from metatree.errors import TransientError
+from metatree_agents.service.database.database import Database, Transaction
+from metatree_agents.service.queue.human_input import asks_of
+from metatree_agents.service.queue.queue import Query, Queue, Refused
+
+KEPT_TURNS: Final = 20
+"""How many earlier turns go into a new topic; engines look at the last ten."""
+TOLD: Final = "Said in the conversation before it came here."
+_OPENS = re.compile(r"<(think|thinking|details)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question, and the answer that the client shows for it."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a chat request says.
+
+    Args:
+        question: the last message, to be answered.
+        turns: what was said before.
+        topic: the topic that the client names; None where it leaves that to us.
+        model: what the engine is asked for.
+    """
+
+    question: str
+    turns: Sequence[Turn] = ()
+    topic: str | None = None
+    model: str = "default"
+
+    def asked(self, owner: str) -> str:
+        """Return what this request is known by."""
+        turns = [(turn.question, shown(turn.answer)) for turn in self.turns]
+        said = json.dumps([owner, self.topic, turns, self.question])
+        return sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def before(self) -> Conversation:
+        """Return the request that this conversation had before."""
+        return Conversation(self.turns[-1].question, self.turns[:-1], self.topic, self.model)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the query of a request is; `asked` and `number` name the request itself."""
+
+    topic: str
+    seq: int
+    asked: str
+    number: int
+    joined: bool = False
+    """Whether the query was there before."""
+    replies: bool = False
+    """Whether the request is the answer to what the run of the query asks."""
+
+
+class Conversations:
+    """Chat requests and the queries that they became.
+
+    Args:
+        content: how an answer is shown to a client, to compare it with what the client sends back.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        queue: Queue,
+        *,
+        content: Callable[[Query], str],
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._database = database
+        self._queue = queue
+        self._content = content
+        self._clock = clock or database.clock
+
+    async def place(
+        self,
+        owner: str,
+        said: Conversation,
+        *,
+        retry: str | None = None,
+        again: bool = False,
+        modifiers: Mapping[str, Any] | None = None,
+    ) -> Place:
+        """Return the query of a request: the one that it made before when it is a retry, else one that is added now.
+
+        Args:
+            owner: whose topic it is.
+            retry: a key that names this request and its retries.
+            again: whether the client says that it tries again.
+            modifiers: kept with the query, for the engine.
+
+        Raises:
+            Refused: the topic that the client names belongs to somebody else.
+        """
+        asked, kept = said.asked(owner), dict(modifiers or {})
+        while True:
+            async with self._database.transaction() as do:
+                # First, so that the same request, if it comes in between, is seen as the last or has taken the number.
+                found = await do.row("SELECT max(number) FROM chat WHERE asked = ?", asked)
+                number = 1 + int((found and found[0]) or 0)
+                last = await do.row(
+                    "SELECT chat.number, chat.topic, chat.seq, chat.retry, chat.delivered_at, query.status,"
+                    " query.model, query.modifiers FROM chat"
+                    " JOIN query ON query.topic = chat.topic AND query.seq = chat.seq"
+                    " WHERE chat.asked = ? ORDER BY chat.number DESC LIMIT 1",
+                    asked,
+                )
+                same = last is not None and (last[6], json.loads(last[7])) == (said.model, kept)
+                if last is not None and _is_retry(last, retry, again=again, same=same):
+                    return Place(last[1], int(last[2]), asked, int(last[0]), joined=True)
+                topic, replied = await self._going_on(do, owner, said) or (
+                    said.topic or "chat-" + secrets.token_urlsafe(12),
+                    None,
+                )
+                # The same request at the same moment, in another process, waits here for this one and joins it.
+                if await do.execute(
+                    "INSERT INTO chat(asked, number, topic, seq, retry) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    *(asked, number, topic, replied or 0, retry),
+                ):
+                    if replied is not None:
+                        return Place(topic, replied, asked, number, joined=True, replies=True)
+                    await self._write_turns(do, topic, owner, said)
+                    seq, _ = await self._queue.add_within(
+                        do, topic, owner, said.question, model=said.model, modifiers=kept
+                    )
+                    await do.execute(
+                        "UPDATE chat SET seq = ? WHERE asked = ? AND number = ?", seq, asked, number
+                    )
+                    return Place(topic, seq, asked, number)
+
+    async def delivered(self, place: Place) -> None:
+        """Note that the answer went out: the same request is none of its retries any more."""
+        with suppress(TransientError):  # the answer is out: the same request finds it once more then
+            await self._database.execute(
+                "UPDATE chat SET delivered_at = ? WHERE asked = ? AND number = ?",
+                *(self._clock(), place.asked, place.number),
+            )
+
+    async def _going_on(
+        self, do: Transaction, owner: str, said: Conversation
+    ) -> tuple[str, int | None] | None:
+        """Return the topic of a conversation: that whose last query is its last turn, as the client shows it.
+
+        The number is that of the query whose run asked what the conversation answers now; None where it asks.
+        """
+        if not said.turns:
+            return None
+        rows = await do.rows(
+            "SELECT chat.topic, chat.seq, topic.last_seq, query.status, query.answer, query.sources, query.asked"
+            " FROM chat JOIN topic ON topic.id = chat.topic"
+            " JOIN query ON query.topic = chat.topic AND query.seq = chat.seq"
+            " WHERE chat.asked = ? AND query.status IN ('Done', 'Waiting') ORDER BY chat.number DESC",
+            said.before().asked(owner),
+        )
+        for topic, seq, last, status, answer, sources, asked in rows:
+            query = Query(
+                topic=str(topic),
+                seq=int(seq),
+                text="",
+                status=status,
+                answer=json.loads(answer or "[]"),
+                think=None,
+                sources=json.loads(sources or "[]"),
+                model="",
+                modifiers={},
+                at=0.0,
+                attempts=0,
+                asked=asks_of(asked),
+                run=None,
+            )
+            if shown(self._content(query)) != shown(said.turns[-1].answer):
+                continue
+            if status == "Waiting":
+                return query.topic, query.seq
+            if seq == last:
+                return query.topic, None
+        return None
+
+    async def _write_turns(self, do: Transaction, topic: str, owner: str, said: Conversation) -> None:
+        """Write the earlier turns of a conversation that was held elsewhere into its new topic."""
+        turns = said.turns[-KEPT_TURNS:]
+        if not turns:
+            return
+        now = self._clock()
+        if not await do.execute(
+            "INSERT INTO topic(id, owner, made_at, last_seq) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            *(topic, owner, now, len(turns)),
+        ):
+            return
+        for seq, turn in enumerate(turns, start=1):
+            await do.execute(
+                "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts, answer, think,"
+                " sources, answered_at) VALUES (?, ?, ?, ?, ?, '{}', ?, 'Done', 0, ?, ?, '[]', ?)",
+                *(topic, seq, turn.question, owner, said.model, now),
+                *(json.dumps([turn.answer]), json.dumps([TOLD]), now),
+            )
+
+
+def shown(answer: str) -> str:
+    """Return an answer as it is compared: without thinking that a client put into it, and whatever its spaces are.
+
+    Example:
+        >>> shown("<think>Hm.</think> Nine  watts.")
+        'Nine watts.'
+    """
+    kept: list[str] = []
+    at, unclosed = 0, set[str]()
+    # One pass: `<think\b.*?</think>` would read to the end of the answer again from each mark that nothing closes.
+    for opens in _OPENS.finditer(answer):
+        name = opens[1]
+        if opens.start() < at or name in unclosed:
+            continue
+        end = answer.find(f"</{name}>", opens.end())
+        if end < 0:
+            unclosed.add(name)
+            continue
+        kept += [answer[at : opens.start()], " "]
+        at = end + len(f"</{name}>")
+    return " ".join("".join([*kept, answer[at:]]).split())
+
+
+def _is_retry(last: Sequence[Any], retry: str | None, *, again: bool, same: bool) -> bool:
+    _, _, _, its_retry, delivered_at, status, *_ = last
+    if again or (retry is not None and retry == its_retry):
+        return True
+    return same and (status in ("Open", "Pending", "Waiting") or (status == "Done" and delivered_at is None))
+
+
+__all__ = ["Conversation", "Conversations", "Place", "Refused", "Turn", "shown"]

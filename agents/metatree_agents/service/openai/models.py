@@ -1,0 +1,165 @@
+"""What `/v1` returns: models, completions and chunks, in OpenAI's form; `metatree` in them is more than that."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from metatree_agents.service.openai.answer_segments import pieces_of, quotes_of
+from metatree_agents.service.openai.conversations import Place
+from metatree_agents.service.queue.human_input import forms
+from metatree_agents.service.queue.queue import Query
+
+MODEL: Final = "metatree"
+"""The model that is always there: whatever an engine takes for its default."""
+LISTED: Final = 8
+_BYTES_A_TOKEN: Final = 4
+
+
+ASKS_BACK = "The memory does not say. Do you know?"
+"""What comes before a question to the person; the question alone would look like an echo."""
+
+
+def model_shape(name: str, made_at: float) -> dict[str, Any]:
+    """Return a model as the list of models has it."""
+    return {"id": name, "object": "model", "created": int(made_at), "owned_by": "metatree"}
+
+
+def content_of(query: Query) -> str:
+    """Return an answer as a chat page shows it: its paragraphs, and a short list of its sources.
+
+    A query that waits for a person has what it asks for its answer; the next message answers that.
+    """
+    if query.status == "Waiting":
+        (question, *_) = [*forms(query.topic, query.seq, query.asked), None]
+        if question is not None:
+            if question.choices:
+                return f"{question.question} ({' or '.join(question.choices)})"
+            return f"{ASKS_BACK} {question.question}"
+    pieces = pieces_of(query.answer or (), quotes_of(query.sources))
+    said = "\n\n".join(fenced(piece.text) if piece.kind == "code" else piece.text for piece in pieces)
+    listed = sources_listed(query.sources or ())
+    return said + ("\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else "")
+
+
+def fenced(code: str) -> str:
+    """Return code as chat pages show it as it is: between fences that are longer than any in it.
+
+    Example:
+        >>> print(fenced("def __init__(self):"))
+        ```
+        def __init__(self):
+        ```
+    """
+    longest = max((len(run) for run in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{code.strip(chr(10))}\n{fence}"
+
+
+def sources_listed(sources: Sequence[dict[str, Any]]) -> list[str]:
+    """Return where an answer comes from, each place once, at most `LISTED` of them.
+
+    Example:
+        >>> sources_listed([{"Title": "total_of", "Path": "billing/invoice.py"}, {"Title": "Lamps", "Path": None}])
+        ['total_of (billing/invoice.py)', 'Lamps']
+    """
+    found: dict[str, None] = {}
+    for source in sources:
+        title, path = (" ".join(str(source.get(name) or "").split()) for name in ("Title", "Path"))
+        name = title or path or str(source.get("Node") or "")
+        if name:
+            found[f"{name} ({path})" if path and path != name else name] = None
+    listed = list(found)
+    more = len(listed) - LISTED
+    return [*listed[:LISTED], f"and {more} more"] if more > 0 else listed
+
+
+def thinking_of(query: Query) -> str:
+    """Return the thinking behind an answer as text."""
+    return "\n".join(query.think or ())
+
+
+def usage_of(asked: str, said: str, thought: str) -> dict[str, Any]:
+    """Return an estimate of tokens: no model counted them; four bytes are taken for one."""
+    taken, given, thinking = (
+        -(-len(text.encode("utf-8", "replace")) // _BYTES_A_TOKEN) for text in (asked, said, thought)
+    )
+    return {
+        "prompt_tokens": taken,
+        "completion_tokens": given + thinking,
+        "total_tokens": taken + given + thinking,
+        "completion_tokens_details": {"reasoning_tokens": thinking},
+    }
+
+
+def extra_of(query: Query) -> dict[str, Any]:
+    """Return what a client of ours may want to know besides."""
+    return {
+        "topic": query.topic,
+        "seq": query.seq,
+        "status": query.status,
+        "sources": query.sources or [],
+    }
+
+
+def completion(place: Place, model: str, query: Query, asked: str, *, thinks: bool) -> dict[str, Any]:
+    """Return an answer as a whole."""
+    said, thought = content_of(query), thinking_of(query) if thinks else ""
+    message: dict[str, Any] = {"role": "assistant", "content": said, "refusal": None}
+    if thought:
+        message["reasoning_content"] = thought
+    return {
+        "id": _id(place),
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": model,
+        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
+        "usage": usage_of(asked, said, thought),
+        "metatree": extra_of(query),
+    }
+
+
+class Chunks:
+    """The chunks of one streamed answer, as server-sent events."""
+
+    def __init__(self, place: Place, model: str, *, usage: bool) -> None:
+        self._base = {
+            "id": _id(place),
+            "object": "chat.completion.chunk",
+            "created": int(time.time()),
+            "model": model,
+        }
+        self._usage: dict[str, Any] = {"usage": None} if usage else {}
+
+    def delta(self, finish: str | None = None, **delta: Any) -> str:
+        """Return a chunk with a part of the message."""
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return event({**self._base, "choices": [choice], **self._usage})
+
+    def answer(self, query: Query) -> Iterator[str]:
+        """Yield the chunks of an answer, a paragraph each, and the one that ends it."""
+        said = content_of(query)
+        for number, part in enumerate(said.split("\n\n")):
+            yield self.delta(content=("\n\n" if number else "") + part)
+        choice = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}
+        yield event({**self._base, "choices": [choice], **self._usage, "metatree": extra_of(query)})
+
+    def end(self, asked: str, query: Query, thought: str) -> str:
+        """Return the chunk with the usage, where it is wanted, and the end of the stream."""
+        done = "data: [DONE]\n\n"
+        if not self._usage:
+            return done
+        usage = usage_of(asked, content_of(query), thought)
+        return event({**self._base, "choices": [], "usage": usage}) + done
+
+
+def event(data: dict[str, Any]) -> str:
+    """Return a server-sent event."""
+    return f"data: {json.dumps(data)}\n\n"
+
+
+def _id(place: Place) -> str:
+    return f"chatcmpl-{place.asked[:24]}{place.number}"

@@ -1,0 +1,319 @@
+"""`/v1`: the routes of OpenAI's API that a chat page needs, so that any of them can sit in front of a memory.
+
+A request becomes a query of a topic (`conversations`), and any engine answers it. While it waits, a stream carries the
+steps of the search as `reasoning_content`, which chat pages show and official clients leave alone, and comments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from hashlib import sha256
+from typing import Any, Final
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from starlette.background import BackgroundTask
+
+from metatree.errors import TransientError
+from metatree_agents.service.accounts.users import Caller
+from metatree_agents.service.http.bodies import Body, inlined
+from metatree_agents.service.http.calls import gone, key_in
+from metatree_agents.service.http.error_responses import openai_error
+from metatree_agents.service.openai.bodies import ChatRequest, Wrong, chat_request, conversation_of
+from metatree_agents.service.openai.conversations import Conversation, Place
+from metatree_agents.service.openai.models import (
+    MODEL,
+    Chunks,
+    completion,
+    content_of,
+    event,
+    model_shape,
+    thinking_of,
+)
+from metatree_agents.service.queue.human_input import forms
+from metatree_agents.service.queue.queue import Query, Refused
+from metatree_agents.service.queue.waiting import first_of
+from metatree_agents.service.settings import Service
+
+ASKING: Final = ("frontend", "user", "admin")
+MAX_USER: Final = 64
+"""Characters of the name of whom a topic belongs to; OpenAI's API takes 512."""
+_HASH_CHARS: Final = 24
+BEAT_S: Final = 10.0
+"""How often a comment is sent in a stream while nothing happens, so that proxies keep the connection."""
+FAILED: Final = "no engine answered this query: ask it again, or ask the administrator of the service"
+GONE: Final = "the topic of this query was deleted"
+
+
+class Failure(Body):
+    """An error in OpenAI's form."""
+
+    error: dict[str, str | None]
+
+
+_MEANING: Final = {
+    400: "A request that cannot be answered",
+    401: "No API key, or a wrong one",
+    403: "A key whose user may not ask, or a topic of another user",
+    404: "No such model, or the topic was deleted",
+    413: "More than 2 MB",
+    429: "Too many requests; Retry-After says when to come again",
+    500: "No engine could answer",
+    503: "No answer yet, or the database is away; the same request later finds the same query",
+}
+
+
+def _described(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": Failure, "description": _MEANING[status]} for status in statuses}
+
+
+_KEY = Depends(HTTPBearer(auto_error=False, scheme_name="API key"))
+router = APIRouter(prefix="/v1", dependencies=[_KEY])
+_OBJECT = {"type": "object"}
+
+
+async def bearer(request: Request, *roles: str) -> Caller:
+    """Return whose API key a request carries.
+
+    Raises:
+        Wrong: 401 for no right key, 403 for a user who may not use this route.
+    """
+    service = Service.of(request)
+    key = key_in(request)
+    who = await service.keys.verified(key) if key else None
+    if who is None:
+        raise Wrong(
+            "Incorrect API key provided: `metatree users key NAME` on the service's machine makes one",
+            status=401,
+            code="invalid_api_key",
+        )
+    service.limits.admit(request, who)
+    if roles and who.role not in roles:
+        raise Wrong(f"{who.name} is of role {who.role} and may not ask", status=403)
+    return who
+
+
+@router.get("/models", responses=_described(401, 403, 429, 503))
+async def models(request: Request) -> Response:
+    """List the models: `metatree`, and those that the service was told of."""
+    await bearer(request, *ASKING)
+    service = Service.of(request)
+    data = [model_shape(name, service.started_at) for name in _models(service)]
+    return JSONResponse({"object": "list", "data": data})
+
+
+@router.get("/models/{name:path}", responses=_described(401, 403, 404, 429, 503))
+async def model(request: Request, name: str) -> Response:
+    """Return one model."""
+    await bearer(request, *ASKING)
+    service = Service.of(request)
+    _wire_model(service, name)
+    return JSONResponse(model_shape(name, service.started_at))
+
+
+@router.post(
+    "/chat/completions",
+    responses={
+        **_described(400, 401, 403, 404, 413, 429, 500, 503),
+        200: {
+            "description": "The answer, or a stream of its parts",
+            "content": {
+                "application/json": {"schema": _OBJECT},
+                "text/event-stream": {"schema": {"type": "string"}},
+            },
+        },
+    },
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": inlined(ChatRequest.model_json_schema())}},
+        }
+    },
+)
+async def chat_completions(request: Request) -> Response:
+    """Answer the last message of a conversation from the memory."""
+    service = Service.of(request)
+    who = await bearer(request, *ASKING)
+    asked = chat_request(await request.body())
+    said, instructions = conversation_of(asked, model=_wire_model(service, asked.model))
+    place = await _placed(request, service, who, asked, said, instructions)
+    text = "\n".join(
+        [instructions, *(f"{turn.question}\n{turn.answer}" for turn in said.turns), said.question]
+    )
+    if asked.stream:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(
+            _stream(request, service, who, place, asked, text),
+            media_type="text/event-stream",
+            headers=headers,
+        )
+    query = await _answer(request, service, who, place)
+    if query is None:
+        return Response(status_code=499)  # the client went away; its retry finds the query
+    done = BackgroundTask(service.conversations.delivered, place)
+    return JSONResponse(completion(place, asked.model, query, text, thinks=asked.thinks), background=done)
+
+
+OFFERED: Final = ", ".join(
+    f"{' '.join(route.methods or ())} {route.path_format}"
+    for route in router.routes
+    if isinstance(route, APIRoute)
+)
+"""The routes of OpenAI's API that are here."""
+
+
+async def _placed(
+    request: Request, service: Service, who: Caller, asked: ChatRequest, said: Conversation, instructions: str
+) -> Place:
+    """Return the query of a request, added now or before."""
+    owner = owner_of(asked.user or who.name) if who.role in ("frontend", "admin") else who.name
+    service.limits.admit_open(who, await service.queue.open_of(owner) if who.role == "user" else 0)
+    tries = request.headers.get("x-stainless-retry-count", "0")
+    try:
+        place = await service.conversations.place(
+            owner,
+            said,
+            retry=request.headers.get("idempotency-key", "")[:200] or None,
+            again=tries.isascii() and tries.isdigit() and tries.strip("0") != "",
+            modifiers={"Instructions": instructions} if instructions else None,
+        )
+    except Refused:
+        raise Wrong("this topic belongs to another user", status=403, param="metadata.topic") from None
+    if place.replies:
+        asks = await service.queue.query(place.topic, place.seq)
+        open_ones = forms(place.topic, place.seq, asks.asked) if asks is not None else []
+        if open_ones:  # one at a time; what is no answer to it is asked again
+            number = open_ones[0].number
+            await service.asking.answer(place.topic, place.seq, said.question, number=number, by=owner)
+            service.waiting.answered(place.topic, place.seq)
+    if not place.joined or place.replies:
+        service.waiting.engines.ring()
+    return place
+
+
+def owner_of(user: str) -> str:
+    """Return the name of a user whom a frontend names; one that is too long ends in a hash of all of it."""
+    if len(user) <= MAX_USER and "\0" not in user:
+        return user
+    digest = sha256(user.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]
+    return f"{user.replace(chr(0), '')[: MAX_USER - _HASH_CHARS - 1]}-{digest}"
+
+
+async def _answer(request: Request, service: Service, who: Caller, place: Place) -> Query | None:
+    """Wait for an answer; return None when the client went away.
+
+    Raises:
+        Wrong: there will be none, or is none yet.
+    """
+    deadline, left = time.monotonic() + service.settings.chat_wait_s, gone(request)
+    query: Query | None = None
+    with service.presence.of(who) as out, ExitStack() as ending:
+        ending.callback(left.cancel)
+        while not left.done():
+            async with service.waiting.answer(place.topic, place.seq) as turn:
+                query = await service.queue.query(place.topic, place.seq, last=query)
+                if query is None:
+                    raise Wrong(GONE, status=404)
+                if query.status == "Failed":
+                    raise Wrong(FAILED, status=500)
+                if query.status in ("Done", "Waiting"):
+                    return query
+                wait_s = deadline - time.monotonic()
+                if wait_s <= 0:
+                    raise Wrong(_not_yet(query), status=503)
+                await first_of(wait_s, turn, left, out)
+                if out.done():
+                    raise Wrong(_no_more(who), status=401)
+        if service.waiting.ended:
+            raise Wrong("the server stops: try again", status=503)
+        return None
+
+
+def _no_more(who: Caller) -> str:
+    return f"{who.name} is no user with the role {who.role} any more"
+
+
+def _not_yet(query: Query) -> str:
+    asks = [ask.question for ask in query.asked if ask.answer is None]
+    if query.status == "Waiting" and asks:
+        return f"it waits for a person to answer in its thread (docs/service.md): {' '.join(asks)}"
+    return "there is no answer yet: the same request later finds it"
+
+
+async def _stream(
+    request: Request, service: Service, who: Caller, place: Place, asked: ChatRequest, text: str
+) -> AsyncIterator[str]:
+    usage = asked.stream_options is not None and asked.stream_options.include_usage
+    chunks = Chunks(place, asked.model, usage=usage)
+    left, after, thought = gone(request), 0, ""
+    deadline = time.monotonic() + service.settings.stream_s
+    query: Query | None = None
+    with service.presence.of(who) as out, ExitStack() as ending:
+        ending.callback(left.cancel)
+        yield chunks.delta(role="assistant", content="", refusal=None)
+        while not left.done():
+            async with service.waiting.answer(place.topic, place.seq) as turn:
+                try:
+                    # The query first: steps that come before its answer are then surely among those read next.
+                    query = await service.queue.query(place.topic, place.seq, last=query)
+                    steps = await service.progress.after(place.topic, place.seq, after) if query else []
+                except TransientError:
+                    await asyncio.wait({left}, timeout=1.0)
+                    continue
+                for after, data in steps:  # noqa: B007
+                    step = f"{json.loads(data).get('Text') or ''}\n"
+                    if asked.thinks and step.strip():
+                        thought += step
+                        yield chunks.delta(reasoning_content=step)
+                if query is None or query.status == "Failed":
+                    status, why = (404, GONE) if query is None else (500, FAILED)
+                    yield event(openai_error(status, why))
+                    return
+                if query.status in ("Done", "Waiting"):
+                    break
+                if time.monotonic() > deadline:
+                    yield event(openai_error(503, _not_yet(query)))
+                    return
+                await first_of(min(BEAT_S, deadline - time.monotonic()), turn, left, out)
+                if out.done():
+                    yield event(openai_error(401, _no_more(who)))
+                    return
+                if not turn.done():
+                    yield ": still at work\n\n"
+        else:
+            return
+        if asked.thinks and not thought and (thought := thinking_of(query)):
+            yield chunks.delta(reasoning_content=thought)
+        for chunk in chunks.answer(query):
+            yield chunk
+        yield chunks.end(text, query, thought)
+        await service.conversations.delivered(place)
+
+
+def _models(service: Service) -> tuple[str, ...]:
+    return (MODEL, *(name for name in service.settings.models if name != MODEL))
+
+
+def _wire_model(service: Service, name: str) -> str:
+    """Return what engines are asked for by the name of a model.
+
+    Raises:
+        Wrong: 404, there is no such model.
+    """
+    if name not in _models(service):
+        raise Wrong(
+            f"The model `{name[:80]}` does not exist: `/v1/models` lists them",
+            status=404,
+            param="model",
+            code="model_not_found",
+        )
+    return "default" if name == MODEL else name
+
+
+__all__ = ["bearer", "content_of", "router"]

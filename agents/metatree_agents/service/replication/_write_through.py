@@ -1,0 +1,75 @@
+"""Shared runs whose additions to memory are on all machines before a journal says that they were made.
+
+A run that goes on elsewhere finds in its journal that a node was added; it must find the node, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+from metatree.durable import Journal, Record
+from metatree.errors import TransientError
+from metatree.shared import Shared
+from metatree.storage.store import Store
+from metatree.tools.call_log import Calls
+
+T = TypeVar("T")
+WAIT_S: Final = 120.0
+
+
+class WriteThrough:
+    """What a tree shares of its runs; implements `metatree.shared.Sharing`.
+
+    Args:
+        shared: where runs, calls and boards are kept.
+        first: called before each record; sends what has changed.
+    """
+
+    def __init__(self, shared: Shared, first: Callable[[], None]) -> None:
+        self._shared = shared
+        self.journal: Journal = _FirstJournal(shared.journal, first)
+        self.calls: Calls = shared.calls
+
+    @cached_property
+    def boards(self) -> Store:
+        """The store of the blackboards."""
+        return self._shared.boards
+
+
+class _FirstJournal:
+    """A journal that does something before each record; all else is the journal's own."""
+
+    def __init__(self, journal: Journal, first: Callable[[], None]) -> None:
+        self._journal = journal
+        self._first = first
+
+    def append(self, run_id: str, token: int, seq: int, record: Record) -> int:
+        self._first()
+        return self._journal.append(run_id, token, seq, record)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
+
+
+def called_from(loop: asyncio.AbstractEventLoop) -> Callable[[Coroutine[Any, Any, T]], T]:
+    """Return a function that runs a coroutine on a loop for the thread of a search, and waits for it."""
+
+    def call(what: Coroutine[Any, Any, T]) -> T:
+        try:
+            here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        if here is loop or loop.is_closed():
+            what.close()
+            raise TransientError("the service cannot be asked from its own loop", retry_after_s=1.0)
+        waited = asyncio.run_coroutine_threadsafe(what, loop)
+        try:
+            return waited.result(WAIT_S)
+        except TimeoutError as exc:
+            waited.cancel()
+            raise TransientError("the service cannot be reached", retry_after_s=1.0) from exc
+
+    return call

@@ -1,0 +1,296 @@
+"""What a server shares with other machines: its own tree, published by version, or a copy of what another publishes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import tempfile
+import zlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from metatree import Tree
+from metatree._util.process import this_process
+from metatree.errors import MetatreeError, TransientError, UserError
+from metatree.notes.replication import BLOCK, digest_of_block, snapshot
+from metatree.notes.replication.blocks import blocks_of
+from metatree.shared import Shared
+from metatree.trees.content import file_state
+from metatree.trees.layer import Layer
+from metatree.trees.source_files import digest_bytes, read_inside
+from metatree.trees.source_types import SourceRef
+from metatree.trees.sources import disk_root, inner_path, source_of
+from metatree_agents.service.engine.client import ServiceClient
+from metatree_agents.service.engine.memory import learn
+from metatree_agents.service.engine.nearest import index_of
+from metatree_agents.service.replication._memory_sync import MemorySync, name_of
+from metatree_agents.service.replication._write_through import WriteThrough, called_from
+from metatree_agents.service.replication.copies import TreeCopy
+from metatree_agents.service.replication.trees import LEASE_S, Trees
+
+LOOK_S: Final = 2.0
+"""How often the tree is looked at for changes."""
+LEARN_S: Final = 30.0
+_MANY: Final = 64
+_log = logging.getLogger("metatree.engine")
+
+
+class Published:
+    """The tree of a service, as one of its servers has it; searched by the engine inside.
+
+    Of several servers with one database, one publishes its tree, and the engines of the others search copies of that,
+    as workers do. When it is gone, another one with a tree goes on with its own.
+
+    Args:
+        client: the service, as an engine.
+        trees: where versions are kept.
+        tree: what is published; one that was built from sources, not one in a single file. None for a server that
+            publishes nothing.
+        copies: where a copy of another server's tree is kept.
+        shared: keeps runs and tool calls for all machines.
+        refresh_s: how often the tree is brought up to date with its sources; 0 leaves that to `metatree build`.
+        say: told what a person may want to know.
+
+    Raises:
+        UserError: the tree is in one file, or in memory.
+    """
+
+    def __init__(
+        self,
+        client: ServiceClient,
+        trees: Trees,
+        tree: Tree | None,
+        *,
+        copies: Path,
+        shared: Shared | None = None,
+        refresh_s: float = 0.0,
+        say: Callable[[str], None] = _log.info,
+    ) -> None:
+        if tree is not None and (tree.index is tree.memory or tree.index.path is None):
+            raise UserError(
+                f"{tree!r} is in one file: only a tree that was built from sources can be published"
+            )
+        self._copies = copies
+        self._copy: TreeCopy | None = None
+        self._leads = False
+        self._version = 0
+        self._client = client
+        self._trees = trees
+        self._tree = tree
+        self._shared = shared
+        self._refresh_s = refresh_s
+        self._say = say
+        self._who = this_process()
+        self._sync: MemorySync | None = None
+        self._turn = asyncio.Lock()
+        self._started = asyncio.Event()
+        self._seen = ("", 0.0)
+        """What the tree was made from when it was last published or found to be, and when that was."""
+
+    @property
+    def version(self) -> int:
+        """The version that searches begin with now."""
+        return self._version if self._leads or self._copy is None else self._copy.version
+
+    async def start(self) -> None:
+        """Take in what others have remembered, and publish the tree as it is."""
+        if self._tree is None:
+            self._started.set()
+            return
+        self._sync = sync = MemorySync(self._client, self._tree, await name_of(self._client))
+        if self._shared is not None:
+            call = called_from(asyncio.get_running_loop())
+            self._tree.shared = WriteThrough(
+                self._shared, lambda: call(sync.push()) if sync.pending() else None
+            )
+        await sync.pull()
+        await self.publish()
+        self._started.set()
+
+    async def close(self) -> None:
+        """Let go of the copy, if there is one."""
+        if self._copy is not None:
+            await self._copy.__aexit__()
+            self._copy = None
+
+    async def run(self) -> None:
+        """Follow the sources, the people who recommend, and the other machines, until this is cancelled."""
+        loop = asyncio.get_running_loop()
+        learned = refreshed = loop.time()
+        learned -= LEARN_S
+        while True:
+            try:
+                if not self._started.is_set():
+                    await self.start()
+                if self._tree is None:  # a copy follows by itself, when it is used
+                    await loop.create_future()
+                    return
+                if loop.time() - learned >= LEARN_S:
+                    await self._learn()
+                    learned = loop.time()
+                if self._refresh_s and loop.time() - refreshed >= self._refresh_s:
+                    await asyncio.to_thread(_refreshed, self._tree)
+                    refreshed = loop.time()
+                await self.follow()
+                mark, at = self._seen
+                if _mark(self._tree) != mark or loop.time() - at > LEASE_S / 3:
+                    await self.publish()
+            except TransientError as exc:
+                _log.warning("%s; trying again", exc)
+            except (MetatreeError, OSError):
+                _log.exception("the tree could not be published; trying again")
+            await asyncio.sleep(LOOK_S)
+
+    async def _learn(self) -> None:
+        """Remember what people recommended: one server does, or each would remember it."""
+        if self._leads and self._tree is not None:
+            await self.follow()
+            while await learn(self._client, self._tree):
+                await self.follow()
+
+    @property
+    def index(self) -> str | None:
+        if self._leads and self._tree is not None:
+            return index_of(self._tree)
+        return None if self._copy is None else self._copy.index
+
+    @asynccontextmanager
+    async def using(self) -> AsyncIterator[Tree]:
+        await self._started.wait()
+        if self._leads and self._tree is not None:
+            await self.follow()
+            yield self._tree
+            return
+        while not (await self._trees.current()).version:  # another server is about to publish
+            await asyncio.sleep(LOOK_S)
+        async with self._turn:
+            if self._copy is None:
+                copy = TreeCopy(self._client, self._copies, shared=self._shared, say=self._say)
+                self._copy = await copy.__aenter__()
+        async with self._copy.using() as tree:
+            yield tree
+
+    async def follow(self) -> None:
+        if self._sync is None:
+            return
+        await self._sync.push()
+        await self._sync.pull((await self._trees.current()).memory)
+
+    async def publish(self) -> int | None:
+        """Publish the built layer if it changed, and this server is the one to do it; return the new version."""
+        tree, sync = self._tree, self._sync
+        if tree is None or sync is None:
+            return None
+        async with self._turn:
+            token = await self._trees.lead(self._who)
+            if token is None:
+                self._leads, self._seen = False, ("", 0.0)
+                return None
+            mark, before = _mark(tree), await self._trees.mark()
+            self._seen = (mark, asyncio.get_running_loop().time())
+            if before == mark:
+                self._leads, self._version = True, (await self._trees.current()).version
+                return None
+            # Inside the tree's own folder: there is room for a file of this size where the tree is.
+            with tempfile.TemporaryDirectory(prefix=".publishing-", dir=tree.path) as folder:
+                file = Path(folder) / "index.db"
+                await asyncio.to_thread(_taken, tree, file)
+                hashes, sent = await self._add_blocks(file)
+                files = await self._add_files(tree)
+                version = await self._trees.publish(
+                    token,
+                    hashes=hashes,
+                    size=file.stat().st_size,
+                    nodes=Layer(tree.index).count(),
+                    files=files,
+                    mark=mark,
+                )
+            self._leads = version is not None
+            if version is None:
+                self._seen = ("", 0.0)
+                return None
+            self._version = version
+            if not before or json.loads(before)[2] != json.loads(mark)[2]:
+                await sync.push(
+                    everything=True
+                )  # what was said of a file that was renamed is now said of another id
+            self._say(
+                f"published version {version} of the tree: {sent:,} of {len(set(hashes)):,} blocks were new"
+            )
+            await self._trees.sweep(token)
+            return version
+
+    async def _add_blocks(self, file: Path) -> tuple[list[bytes], int]:
+        hashes = await asyncio.to_thread(lambda: [digest_of_block(block) for block in blocks_of(file)])
+        missing = await self._trees.missing_blocks({digest.hex() for digest in hashes})
+        places = {digest.hex(): number for number, digest in enumerate(hashes)}
+        listed = sorted(missing, key=lambda digest: places[digest])
+        for at in range(0, len(listed), _MANY):
+            page = listed[at : at + _MANY]
+            await self._trees.add_blocks(await asyncio.to_thread(_packed, file, page, places))
+            await self._trees.lead(self._who)
+        return hashes, len(missing)
+
+    async def _add_files(self, tree: Tree) -> list[str]:
+        """Keep the files that nodes were built from; return the digests of all."""
+        rows = tree.index.rows("SELECT path, digest FROM file")
+        missing = await self._trees.missing_files({row[1] for row in rows})
+        sources, changed = tree.sources(), 0
+        for number, (path, digest) in enumerate(row for row in rows if row[1] in missing):
+            data = await asyncio.to_thread(_read, tree, path, sources)
+            if data is None or digest_bytes(data) != digest:
+                changed += 1  # since the tree was built: the next version has it
+                continue
+            await self._trees.add_file(digest, data)
+            if number % _MANY == 0:
+                await self._trees.lead(self._who)
+        if changed:
+            _log.warning(
+                "%d files changed since the tree was built; `metatree build` brings it up to date", changed
+            )
+        return [row[1] for row in rows]
+
+
+def _mark(tree: Tree) -> str:
+    """Return what tells one state of a built layer from another."""
+    layer = Layer(tree.index)
+    renames = tree.index.rows("SELECT ifnull(max(number), 0) FROM rename")[0][0]
+    return json.dumps([layer.fact("generation"), layer.last_seq(), renames, layer.fact("sources"), BLOCK])
+
+
+def _taken(tree: Tree, file: Path) -> None:
+    """Write the built layer to a file, its text index brought up to date."""
+    from metatree_routers import TextEvidence
+
+    TextEvidence(tree).refresh()
+    snapshot(tree.index, file)
+
+
+def _refreshed(tree: Tree) -> None:
+    if tree.stale():
+        tree.refresh()
+
+
+def _packed(file: Path, page: list[str], places: dict[str, int]) -> dict[str, bytes]:
+    found = {}
+    with file.open("rb") as stream:
+        for digest in page:
+            stream.seek(places[digest] * BLOCK)
+            found[digest] = zlib.compress(stream.read(BLOCK), 6)
+    return found
+
+
+def _read(tree: Tree, path: str, sources: Sequence[SourceRef]) -> bytes | None:
+    """Return the bytes of a file of the tree's sources, None when it cannot be read."""
+    source = source_of(sources, path)
+    known = file_state(tree.index, path)
+    try:
+        root = None if source is None else disk_root(source)
+        if source is None or root is None:
+            return None
+        return read_inside(root, known.raw if known and known.raw else inner_path(source, path))[0]
+    except (OSError, UserError):
+        return None

@@ -1,0 +1,48 @@
+"""Topics as the web page lists them: the first question of each, how many there are, and how the last one stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from metatree_agents.service.database.database import Database
+from metatree_agents.service.queue.statuses import SHOWN
+
+TOPICS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One topic of a list."""
+
+    id: str
+    question: str
+    count: int
+    status: str
+    """That of its last question."""
+    at: float
+    """When its last question was asked."""
+
+
+async def topics_of(database: Database, owner: str, *, start: int = 0) -> tuple[list[Listed], bool]:
+    """Return some topics of a user, the newest first, and whether there are more."""
+    rows = await database.rows(
+        f"SELECT topic.id, opening.text, topic.last_seq, {SHOWN}, query.at FROM topic"
+        " JOIN query AS opening ON opening.topic = topic.id AND opening.seq = 1"
+        " JOIN query ON query.topic = topic.id AND query.seq = topic.last_seq"
+        " WHERE topic.owner = ? ORDER BY topic.made_at DESC, topic.id LIMIT ? OFFSET ?",
+        *(database.clock(), owner, TOPICS + 1, max(0, start)),
+    )
+    return [Listed(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows[:TOPICS]], len(rows) > TOPICS
+
+
+async def topics_by_owner(database: Database) -> dict[str, int]:
+    """Return how many topics each user has."""
+    rows = await database.rows("SELECT owner, count(*) FROM topic GROUP BY owner")
+    return {str(owner): int(count) for owner, count in rows}
+
+
+async def answered(database: Database) -> int:
+    """Return how many queries are answered."""
+    row = await database.row("SELECT count(*) FROM query WHERE status = 'Done'")
+    return int(row[0]) if row else 0

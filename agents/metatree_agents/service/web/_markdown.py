@@ -1,0 +1,105 @@
+"""Text of answers as HTML that can do nothing: Markdown from an allow-list, and quoted words exactly as they are.
+
+Answers hold what was found in memory and what a model made of it, so nothing in them is trusted: HTML is shown as
+text, links go to http and https alone and say so, and pictures are their description, since fetching one would tell
+its server who reads what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from metatree_agents.service.openai.answer_segments import pieces_of
+
+_EXACT: Final = {
+    "code": Markup('<div class="exact code" tabindex="0">{}</div>'),
+    "words": Markup('<blockquote class="exact words">{}</blockquote>'),
+}
+_RULES: Final = [
+    *("blockquote", "code", "fence", "heading", "lheading", "hr", "list", "table"),
+    *("backticks", "emphasis", "escape", "image", "link", "newline"),
+]
+_LONGEST: Final = 20_000
+"""Characters of one text that become HTML as Markdown: some texts take time that grows with the square of them."""
+_PAGE: Final = 200_000
+"""The same of all texts of a page."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much Markdown a page may still have; what is longer is shown as it is."""
+
+    left: int = _PAGE
+
+    def spend(self, characters: int) -> bool:
+        """Return whether there is so much left, and take it."""
+        if characters > min(self.left, _LONGEST):
+            return False
+        self.left -= characters
+        return True
+
+
+def prose(paragraphs: Sequence[str], quotes: Sequence[str] = (), budget: Budget | None = None) -> Markup:
+    """Return paragraphs as HTML.
+
+    A paragraph that is one of the quotes, or a part of one, is shown as it is: `__init__` in a line of code is no
+    bold `init`. Everything else is Markdown, as far as the budget of the page goes.
+    """
+    budget = budget or Budget()
+    return Markup("").join(
+        rendered(piece.text, budget) if piece.kind == "said" else _EXACT[piece.kind].format(piece.text)
+        for piece in pieces_of(paragraphs, quotes)
+    )
+
+
+def rendered(text: str, budget: Budget | None = None) -> Markup:
+    """Return Markdown as HTML, and as plain text what the budget has not enough for."""
+    if not (budget or Budget()).spend(len(text)):
+        return Markup('<div class="exact words">{}</div>').format(text)
+    return Markup(_markdown().render(text))
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    made = MarkdownIt("zero", {"html": False, "linkify": False, "maxNesting": 20}).enable(_RULES)
+    made.validateLink = lambda url: url.lower().startswith(("http://", "https://"))  # type: ignore[method-assign]
+    made.add_render_rule("link_open", _link_open)
+    made.add_render_rule("image", _image)
+    made.add_render_rule("heading_open", _heading)
+    made.add_render_rule("heading_close", _heading)
+    made.add_render_rule("th_open", _cell)
+    made.add_render_rule("td_open", _cell)
+    made.add_render_rule("fence", _code)
+    made.add_render_rule("code_block", _code)
+    made.render("*a*")  # rules are prepared by the first text, which threads must not do at the same time
+    return made
+
+
+def _link_open(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    href = escape(tokens[index].attrGet("href") or "")
+    return f'<a href="{href}" rel="noopener noreferrer nofollow" target="_blank">'
+
+
+def _image(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    return f'<span class="picture">picture: {escape(tokens[index].content)}</span>'
+
+
+def _heading(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """Headings of an answer stand below that of its question."""
+    return '<p class="heading">' if tokens[index].nesting == 1 else "</p>"
+
+
+def _cell(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """How a column is aligned would be a style in the page, which its policy refuses."""
+    return f"<{tokens[index].tag}>"
+
+
+def _code(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    return f'<pre class="exact code" tabindex="0"><code>{escape(tokens[index].content)}</code></pre>'

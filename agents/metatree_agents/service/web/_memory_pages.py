@@ -1,0 +1,114 @@
+"""The memory in the browser: the tree, page by page, one node with its text, and a search box."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Any, Final, TypeVar
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from metatree.errors import UnknownNode, UnknownRun, UserError
+from metatree.trees.layer import ROOT
+from metatree_agents.service.openai.answer_segments import quotes_of
+from metatree_agents.service.settings import Service
+from metatree_agents.service.web import _browse as browse
+from metatree_agents.service.web._guard import entered
+from metatree_agents.service.web._replies import PageError, page
+from metatree_agents.service.web._state import Web
+from metatree_agents.service.web._thread_pages import number_of, owner_of
+from metatree_agents.service.web.sessions import Session
+
+router = APIRouter()
+T = TypeVar("T")
+WAIT_S: Final = 10.0
+"""How long a page waits for a copy of the memory of another machine."""
+NO_MEMORY = "This server shows no memory: it was started without a tree. Start it with --source or --tree."
+
+
+@router.get("/tree")
+async def tree_page(request: Request) -> Response:
+    """Show the tree, open down to one node."""
+    session = await entered(request)
+    node, said = request.query_params.get("id", ROOT), request.query_params.get("start")
+    start = None if said is None else number_of(said)
+    top = await reading(request, browse.opened, node, start)
+    above = await reading(request, browse.above, top)
+    return page(request, "tree.html", session=session, top=top, at=node, above=above)
+
+
+@router.get("/tree/children")
+async def tree_children(request: Request) -> Response:
+    """Give one page of the children of a node, for a tree that is open already."""
+    session = await entered(request)
+    node, start = request.query_params.get("id", ROOT), number_of(request.query_params.get("start", "0"))
+    found = await reading(request, browse.children_of, node, start)
+    return page(request, "children.html", session=session, page=found)
+
+
+@router.get("/node")
+async def node_page(request: Request) -> Response:
+    """Show one node, with the lines marked that an answer quotes when it was come to from there."""
+    session = await entered(request)
+    wanted = request.query_params
+    node = wanted.get("id", ROOT)
+    topic, seq = wanted.get("topic", ""), number_of(wanted.get("seq", ""))
+    quotes = await _quotes(request, session, node, topic, seq) if topic else []
+    first = number_of(wanted.get("line", "")) or None
+    start = number_of(wanted.get("start", "0"))
+    shown = await reading(
+        request, lambda tree: browse.shown(tree, node, quotes=quotes, first=first, start=start)
+    )
+    return page(request, "node.html", session=session, shown=shown, topic=topic, seq=seq, quoted=bool(quotes))
+
+
+@router.get("/find")
+async def find_page(request: Request) -> Response:
+    """Show the nodes that fit some words best."""
+    session = await entered(request)
+    text = request.query_params.get("q", "").strip()[:1_000]
+    found: list[Any] = []
+    exact = None
+    if text:
+        found = await reading(request, browse.find, text)
+        exact = await reading(request, browse.named, text)
+    return page(request, "find.html", session=session, text=text, found=found, exact=exact)
+
+
+async def reading(request: Request, what: Callable[..., T], *given: Any) -> T:
+    """Read the tree that this server shows, in a thread beside the requests of others.
+
+    Args:
+        what: called with the tree and what is given besides.
+
+    Raises:
+        PageError: there is no tree, the node is not there, or it cannot be shown now.
+        UnknownRun: as `what` raises it.
+    """
+    memory = Web.of(request).memory
+    if memory is None:
+        raise PageError(404, NO_MEMORY)
+    try:
+        async with AsyncExitStack() as stack:
+            async with asyncio.timeout(WAIT_S):
+                tree = await stack.enter_async_context(memory.using())
+            return await asyncio.to_thread(what, tree, *given)
+    except TimeoutError:
+        raise PageError(503, "The memory is not here yet: come again in a moment.") from None
+    except UnknownNode as exc:
+        said = str(exc)
+        raise PageError(404, said[:1].upper() + said[1:] + ("" if said.endswith("?") else ".")) from None
+    except UnknownRun:
+        raise
+    except UserError as exc:
+        raise PageError(422, str(exc)) from None
+
+
+async def _quotes(request: Request, session: Session, node: str, topic: str, seq: int) -> list[str]:
+    service = Service.of(request)
+    await owner_of(service, session, topic)
+    query = await service.queue.query(topic, seq)
+    sources = [] if query is None else query.sources or []
+    return quotes_of([source for source in sources if source.get("Node") == node])

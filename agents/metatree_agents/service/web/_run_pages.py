@@ -1,0 +1,174 @@
+"""What a run did: each step with what was offered, chosen and ruled out, why, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from metatree import SearchResult, Tree, load_run, runs
+from metatree.errors import UnknownRun
+from metatree.result import TraceEntry
+from metatree_agents.service.engine.answering import run_id_of, step_of
+from metatree_agents.service.queue.models import Asked
+from metatree_agents.service.settings import Service
+from metatree_agents.service.web._browse import titles
+from metatree_agents.service.web._guard import entered
+from metatree_agents.service.web._memory_pages import reading
+from metatree_agents.service.web._replies import PageError, page
+from metatree_agents.service.web._search_path import walk_of
+from metatree_agents.service.web._thread_pages import number_of, owner_of
+
+router = APIRouter()
+RUNS: Final = 200
+STEPS: Final = 2_000
+
+
+@router.get("/run")
+async def run_page(request: Request) -> Response:
+    """Show the trace of a run: that of a question, or one by its name for those who see all topics."""
+    session, service = await entered(request), Service.of(request)
+    wanted = request.query_params
+    topic, seq = wanted.get("topic", ""), number_of(wanted.get("seq", ""))
+    if topic:
+        await owner_of(service, session, topic)
+        query = await service.queue.query(topic, seq)
+        if query is None:
+            raise PageError(404, "There is no such question in this topic.")
+        name = run_id_of(Asked(topic, seq, query.text, query.modifiers, run=query.run))
+    elif session.sees_all:
+        name = wanted.get("id", "")
+    else:
+        raise PageError(403, "Runs by their names are for administrators: open this one from its question.")
+    try:
+        shown = await reading(request, _shown, name)
+    except UnknownRun:
+        raise PageError(
+            404, "The trace of this run is not in this server's memory: it is with the engine that answered."
+        ) from None
+    return page(request, "run.html", session=session, topic=topic, seq=seq, name=name, **shown)
+
+
+@router.get("/runs")
+async def runs_page(request: Request) -> Response:
+    """List the runs in the journal of the memory, for those who see all topics."""
+    session = await entered(request)
+    if not session.sees_all:
+        raise PageError(403, "The list of all runs is for administrators.")
+    listed = await reading(request, lambda tree: runs(tree=tree)[:RUNS])
+    shown = [
+        {
+            "id": each.run_id,
+            "questions": [str(text) for text in (each.given or {}).get("questions", ())],
+            "ended": each.ended or "unfinished",
+            "at": each.updated_at,
+        }
+        for each in listed
+    ]
+    return page(request, "runs.html", session=session, runs=shown)
+
+
+def _shown(tree: Tree, name: str) -> dict[str, Any]:
+    """Return what the template of a run shows."""
+    result = load_run(name, tree=tree)
+    told = [entry for number, entry in enumerate(result.trace) if not _follows(result.trace, number)]
+    steps = [(number, step_of(tree, entry, ruled_out=None)) for number, entry in enumerate(result.trace, 1)]
+    return {
+        "result": result,
+        "walk": walk_of([(number, step) for number, step in steps if step is not None]),
+        "questions": _questions(result),
+        "steps": [_told(tree, entry) for entry in told[:STEPS]],
+        "more": max(0, len(told) - STEPS),
+        "used": _used(result),
+    }
+
+
+def _follows(trace: Sequence[TraceEntry], number: int) -> bool:
+    """Say whether an entry only carries out the one before it of the same step, which tells it already."""
+    entry = trace[number]
+    if entry.event not in ("enter", "mark"):
+        return False
+    while number and trace[number].event in ("enter", "mark"):
+        number -= 1
+    before = trace[number]
+    return (before.step, before.frame) == (entry.step, entry.frame) and before.event in (
+        "route",
+        "read",
+        "collect",
+    )
+
+
+def _questions(result: SearchResult) -> list[str]:
+    for entry in result.trace:
+        if entry.event == "frame":
+            return [str(text) for text in entry.data.get("questions") or ()]
+    return []
+
+
+_SAID: Final = {
+    "frame": "asked",
+    "route": "decided at",
+    "enter": "went into",
+    "up": "went back up to",
+    "ask": "has to know first",
+    "end": "ended",
+    "compose": "put the answers together",
+}
+
+
+def _told(tree: Tree, entry: TraceEntry) -> dict[str, Any]:
+    """Return one entry of a trace with everything that it says, and titles for ids."""
+    data = entry.data
+    offered, unviable = list(data.get("offered") or ()), dict(data.get("unviable") or {})
+    known = titles(tree, [*offered, *([entry.node] if entry.node else [])])
+    options = [
+        {
+            "node": node,
+            "title": known.get(node, node),
+            "mark": "chosen" if node == data.get("choice") else "out" if node in unviable else "open",
+            "why": entry.reason if node == data.get("choice") else str(unviable.get(node, "")),
+        }
+        for node in offered
+    ]
+    order = {"chosen": 0, "open": 1, "out": 2}
+    options.sort(key=lambda option: order[str(option["mark"])])
+    said = _SAID.get(entry.event, entry.event.replace("_", " "))
+    if entry.event == "mark":
+        said = "ruled out" if data.get("mark") == "unviable" else "done with"
+    more = {"tool": data.get("tool"), "by": data.get("by") if data.get("by") != "router" else None}
+    answers = [str(one.get("answer", "")) for one in data.get("answers") or () if isinstance(one, dict)]
+    return {
+        "step": entry.step,
+        "frame": entry.frame,
+        "said": said,
+        "node": entry.node,
+        "title": known.get(entry.node or "", entry.node or ""),
+        "reason": entry.reason,
+        "options": options,
+        "answers": answers,
+        "more": {name: str(value) for name, value in more.items() if value},
+        "questions": [str(text) for text in data.get("questions") or ()],
+    }
+
+
+def _used(result: SearchResult) -> list[tuple[str, str]]:
+    """Return what a run used, in the words of people; what was not used is left out."""
+    usage = result.usage
+    rows: list[tuple[str, Any]] = [
+        ("Decisions of the router", usage.router_calls),
+        ("Nodes read", usage.reads),
+        ("Calls of a model", usage.model_calls),
+        ("Calls of tools", usage.tool_calls),
+        ("Tokens read by the model", usage.tokens_in),
+        ("Tokens from its cache", usage.tokens_cached),
+        ("Tokens written by it", usage.tokens_out),
+        ("Answers from a cache", usage.cache_hits),
+        ("Failed attempts", usage.failed_attempts),
+    ]
+    said = [(name, f"{value:,}") for name, value in rows if value]
+    if usage.cost_usd is not None:
+        said.append(("Cost", f"{usage.cost_usd:.4f} USD"))
+    said.append(("Time at work", f"{usage.seconds:.2f} s"))
+    return said

@@ -1,0 +1,336 @@
+"""Topics and their threads: asking, watching a search, reading answers with their sources, recommending."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from typing import Any, Final, get_args, get_type_hints
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+
+from metatree_agents.service.http import bodies, events
+from metatree_agents.service.queue.human_input import Became
+from metatree_agents.service.queue.queue import Query, Refused
+from metatree_agents.service.queue.recommendations import TYPES
+from metatree_agents.service.settings import Service
+from metatree_agents.service.web._guard import entered, posted
+from metatree_agents.service.web._listing import TOPICS, topics_of
+from metatree_agents.service.web._questions import question_of, walk_so_far
+from metatree_agents.service.web._replies import HEADERS, PageError, gone_to, page
+from metatree_agents.service.web.sessions import Session
+
+router = APIRouter()
+SAID: Final = {
+    "recommended": "Thank you. An engine remembers it within half a minute, and searches will find it.",
+    "flagged": "Thank you. What this names will count for less in questions like this one.",
+    "deleted": "The topic was deleted.",
+}
+_NOT_TAKEN: Final[dict[Became, tuple[int, str]]] = {
+    "unknown": (404, "Nothing is asked there."),
+    "conflict": (409, "This was answered before, or the search does not wait for it any more."),
+    "unclear": (422, "Say yes or no."),
+    "not yours": (403, "Only an administrator may permit a tool for good: say yes or no."),
+}
+_MODIFIERS: Final = ("Category", "Region")
+
+
+@router.get("/topics")
+async def topics(request: Request) -> Response:
+    """List the topics of a person, with a box to ask in."""
+    session = await entered(request)
+    return await _topics_page(request, session)
+
+
+async def _topics_page(
+    request: Request,
+    session: Session,
+    *,
+    wrong: str = "",
+    given: dict[str, str] | None = None,
+    status: int = 200,
+) -> Response:
+    service = Service.of(request)
+    wanted = request.query_params
+    of = wanted.get("of", session.name) if session.sees_all else session.name
+    start = number_of(wanted.get("start", "0"))
+    listed, more = await topics_of(service.database, of, start=start)
+    return page(
+        request,
+        "topics.html",
+        session=session,
+        status=status,
+        of=of,
+        topics=listed,
+        start=start,
+        later=start + TOPICS if more else None,
+        earlier=max(0, start - TOPICS) if start else None,
+        said=SAID.get(wanted.get("said", ""), ""),
+        wrong=wrong,
+        given=given or {},
+    )
+
+
+@router.post("/ask")
+async def ask(request: Request) -> Response:
+    """Put a question, in a topic or in one of its own."""
+    session, service = await entered(request), Service.of(request)
+    given = await posted(request, session)
+    topic = given.get("topic", "").strip()
+    text = given.get("question", "").strip()
+    owner = None
+    if topic:
+        owner = await service.queue.owner(topic)
+    try:
+        body = bodies.AddQuery(
+            Topic=topic or topic_for(text),
+            User=session.name,
+            Query=text,
+            Modifiers=modifiers_of(given),
+            Model=given.get("model", "").strip() or "default",
+        )
+    except ValidationError as exc:
+        wrong = _wrong(exc)
+        if owner is not None and given.get("back") == "thread":
+            return await _thread_page(request, session, topic, wrong=wrong, given=given, status=422)
+        return await _topics_page(request, session, wrong=wrong, given=given, status=422)
+    # As over the API, a frontend or an administrator asks in another's topic on behalf of its owner.
+    user = owner if owner is not None and session.sees_all and not service.queue.shared else session.name
+    try:
+        service.limits.admit_open(
+            session.caller, await service.queue.open_of(user) if session.role == "user" else 0
+        )
+        seq, _ = await service.queue.add(
+            body.Topic, user, body.Query, model=body.Model, modifiers=body.Modifiers
+        )
+    except HTTPException:
+        wrong = "Many of your questions are not answered yet: wait for some of the answers first."
+        return await _topics_page(request, session, wrong=wrong, given=given, status=429)
+    except Refused:
+        wrong = "A topic of this name belongs to somebody else: choose another name."
+        return await _topics_page(request, session, wrong=wrong, given=given, status=403)
+    service.waiting.engines.ring()
+    return gone_to("/thread", anchor=f"q{seq}" if seq > 1 else "", topic=body.Topic)
+
+
+@router.get("/thread")
+async def thread(request: Request) -> Response:
+    """Show the questions of a topic with their answers."""
+    session = await entered(request)
+    return await _thread_page(request, session, request.query_params.get("topic", ""))
+
+
+async def _thread_page(
+    request: Request,
+    session: Session,
+    topic: str,
+    *,
+    wrong: str = "",
+    given: dict[str, str] | None = None,
+    status: int = 200,
+) -> Response:
+    service = Service.of(request)
+    owner = await owner_of(service, session, topic)
+    queries = await service.queue.thread(topic)
+    return await asyncio.to_thread(
+        page,
+        request,
+        "thread.html",
+        session=session,
+        status=status,
+        topic=topic,
+        owner=owner,
+        questions=[await question_of(service, session, query) for query in queries],
+        said=SAID.get(request.query_params.get("said", ""), ""),
+        said_of=number_of(request.query_params.get("of", "0")),
+        wrong=wrong,
+        given=given or {},
+        kinds=TYPES,
+        live=any(query.status in ("Open", "Pending", "Waiting") for query in queries),
+    )
+
+
+@router.get("/thread/question")
+async def one_question(request: Request) -> Response:
+    """Give one question with its answer, for a page that is open already."""
+    session, service = await entered(request), Service.of(request)
+    query = await _query(request, service, session)
+    return await asyncio.to_thread(
+        page,
+        request,
+        "question.html",
+        session=session,
+        topic=query.topic,
+        question=await question_of(service, session, query),
+        kinds=TYPES,
+        said="",
+        said_of=0,
+    )
+
+
+@router.get("/thread/walk")
+async def one_walk(request: Request) -> Response:
+    """Give the way of a search so far, for a page that is open already."""
+    session, service = await entered(request), Service.of(request)
+    query = await _query(request, service, session)
+    after = number_of(request.query_params.get("after", "0"))
+    walk, latest = await walk_so_far(service, query.topic, query.seq)
+    return page(request, "walk.html", session=session, walk=walk, latest=latest, after=after)
+
+
+@router.get("/thread/events")
+async def thread_events(request: Request) -> Response:
+    """Stream the steps of a search to a page that is open already, from where it was cut off."""
+    session, service = await entered(request), Service.of(request)
+    query = await _query(request, service, session)
+    last = request.headers.get("last-event-id") or request.query_params.get("after", "0")
+    return StreamingResponse(
+        events.stream(request, service, session.caller, query.topic, query.seq, events.number_of_step(last)),
+        media_type="text/event-stream",
+        headers={**HEADERS, **events.HEADERS},
+    )
+
+
+@router.post("/answer")
+async def answer(request: Request) -> Response:
+    """Take what a person says to a run that waits for it; the run goes on."""
+    session, service = await entered(request), Service.of(request)
+    given = await posted(request, session)
+    topic, seq = given.get("topic", ""), number_of(given.get("seq", ""))
+    await owner_of(service, session, topic)
+    said = given.get("said", "")
+    if len(said) > bodies.MAX_TEXT:
+        raise PageError(422, f"The answer is too long: at most {bodies.MAX_TEXT:,} characters.")
+    became = await service.asking.answer(
+        topic,
+        seq,
+        said,
+        number=number_of(given.get("number", "")),
+        by=session.name,
+        admin=session.role == "admin",
+    )
+    if became in _NOT_TAKEN:
+        raise PageError(*_NOT_TAKEN[became])
+    service.waiting.answered(topic, seq)
+    service.waiting.engines.ring()
+    return gone_to("/thread", anchor=f"q{seq}", topic=topic)
+
+
+@router.post("/recommend")
+async def recommend(request: Request) -> Response:
+    """Keep what a person says of an answer."""
+    session, service = await entered(request), Service.of(request)
+    given = await posted(request, session)
+    topic, seq = given.get("topic", ""), number_of(given.get("seq", ""))
+    owner = await owner_of(service, session, topic)
+    query = await service.queue.query(topic, seq)
+    if query is None:
+        raise PageError(404, "There is no such question in this topic.")
+    behalf = owner if session.role == "frontend" else session.name
+    try:
+        body = bodies.Recommend.model_validate(
+            {
+                "Topic": topic,
+                "OnBehalfOf": behalf,
+                "Query": query.text,
+                "Fragment": given.get("fragment", "").strip(),
+                "Comment": given.get("comment", "").strip(),
+                "Type": given.get("type", ""),
+            }
+        )
+    except ValidationError as exc:
+        raise PageError(422, _wrong(exc)) from None
+    await service.recommendations.add(
+        topic=body.Topic,
+        on_behalf_of=body.OnBehalfOf,
+        query=body.Query,
+        fragment=body.Fragment,
+        comment=body.Comment,
+        kind=body.Type,
+    )
+    said = "flagged" if body.Type == "Flag as Off Topic" else "recommended"
+    return gone_to("/thread", anchor=f"q{seq}", topic=topic, said=said, of=seq)
+
+
+@router.post("/topic/delete")
+async def delete(request: Request) -> Response:
+    """Delete a topic."""
+    session, service = await entered(request), Service.of(request)
+    given = await posted(request, session)
+    topic = given.get("topic", "")
+    owner = await owner_of(service, session, topic)
+    if owner != session.name and not session.sees_all:
+        raise PageError(403, "This topic belongs to somebody else.")
+    await service.queue.remove(topic, owner)
+    service.waiting.removed(topic)
+    return gone_to("/topics", said="deleted")
+
+
+# what they share
+
+
+async def owner_of(service: Service, session: Session, topic: str) -> str:
+    """Return whose topic it is, when this person may see it; what is not there and what is not theirs look alike."""
+    owner = await service.queue.owner(topic)
+    if owner is None or not (service.queue.shared or session.sees_all or owner == session.name):
+        raise PageError(404, "There is no such topic, or it is not yours.")
+    return owner
+
+
+async def _query(request: Request, service: Service, session: Session) -> Query:
+    topic, seq = request.query_params.get("topic", ""), number_of(request.query_params.get("seq", ""))
+    await owner_of(service, session, topic)
+    query = await service.queue.query(topic, seq)
+    if query is None:
+        raise PageError(404, "There is no such question in this topic.")
+    return query
+
+
+def topic_for(text: str) -> str:
+    """Return a name for the topic of a question: words to know it by, and something that no other has."""
+    words = re.findall(r"\w+", text.lower())[:6]
+    return "-".join([*words, secrets.token_hex(4)])[-100:]
+
+
+def modifiers_of(given: dict[str, str]) -> dict[str, Any]:
+    """Return the modifiers of a form: several values of one are parted by commas."""
+    found: dict[str, Any] = {}
+    for name in _MODIFIERS:
+        values = [value.strip() for value in given.get(name.lower(), "").split(",") if value.strip()]
+        if values:
+            found[name] = values[0] if len(values) == 1 else values
+    return found
+
+
+def number_of(said: str) -> int:
+    """Return a number of an address, 0 when it is none."""
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 16 else 0
+
+
+_KINDS: Final = get_args(get_type_hints(bodies.Recommend)["Type"])
+_FIELDS: Final = {
+    "Query": "The question",
+    "Topic": "The name of the topic",
+    "Model": "The name of the model",
+    "Fragment": "The text",
+    "Comment": "The comment",
+    "Type": "The kind",
+}
+
+
+def _wrong(exc: ValidationError) -> str:
+    first = exc.errors(include_url=False, include_input=False, include_context=True)[0]
+    name = _FIELDS.get(str(first["loc"][0]) if first["loc"] else "", "A field")
+    limit = (first.get("ctx") or {}).get("max_length")
+    match first["type"]:
+        case "string_too_short":
+            return f"{name} is empty."
+        case "string_too_long":
+            return f"{name} is too long: at most {limit:,} characters."
+        case _ if name == "The kind":
+            return f"The kind must be one of: {', '.join(_KINDS)}."
+        case _:
+            return f"{name}: {first['msg']}."

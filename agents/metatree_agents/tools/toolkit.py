@@ -1,0 +1,346 @@
+"""What other agents do with a tree: search, ask, read, browse, remember, forget.
+
+The MCP server and the function tools are made of it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from metatree import Limits, Node, SearchResult, Tree, astream
+from metatree._util.threads import in_thread
+from metatree.notes.feedback import FLAG, take_back
+from metatree.notes.notes import forget, remember, said_by
+from metatree.notes.placement import GROUP_KIND, MEMORY_KIND
+from metatree.trees.text import decode
+from metatree_agents.tools._models import (
+    Answered,
+    Answers,
+    Child,
+    Found,
+    Gone,
+    Hit,
+    Kept,
+    Listing,
+    Source,
+    Text,
+)
+
+REFRESH_EVERY_S = 3.0
+"""How often a look is taken at whether the sources have changed."""
+MAX_SECONDS = 120.0
+"""Of one search, unless the caller sets other limits."""
+_MOST_LEAVES = 5_000
+
+Progress = Callable[[int, str], Awaitable[None]]
+"""Told how many steps were made, and what the last one was."""
+
+
+class Toolkit:
+    """A tree, as tools for other agents. Calls may overlap.
+
+    Args:
+        tree: the tree, or a function that opens or builds it when it is first needed.
+        who: who says what is remembered, when a call does not tell.
+        parts: router, reader and so on, as `search` takes them; the embedded ones when empty.
+        limits: of each search.
+        refresh: whether a tree whose sources have changed is brought up to date before it is used.
+    """
+
+    def __init__(
+        self,
+        tree: Tree | Callable[[], Tree],
+        *,
+        who: str = "an agent",
+        parts: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        refresh: bool = True,
+    ) -> None:
+        self._open = tree
+        self._tree: Tree | None = tree if isinstance(tree, Tree) else None
+        self._lock = threading.Lock()
+        self._looked_at = float("-inf")
+        self.who = who
+        self._parts = dict(parts or {})
+        self._limits = limits or Limits(seconds=MAX_SECONDS)
+        self._refresh = refresh
+
+    def close(self) -> None:
+        """Close the tree if this object opened it."""
+        with self._lock:
+            if self._tree is not None and self._tree is not self._open:
+                self._tree.close()
+            self._tree = None if callable(self._open) else self._tree
+
+    def ready(self) -> Tree:
+        """Return the tree, opened, and refreshed when it is stale; may take as long as building it.
+
+        Raises:
+            UserError: there is no tree and none can be built.
+        """
+        with self._lock:
+            if self._tree is None:
+                assert not isinstance(self._open, Tree)
+                self._tree = self._open()
+                self._looked_at = time.monotonic()
+            elif self._refresh and time.monotonic() - self._looked_at > REFRESH_EVERY_S:
+                if self._tree.stale():
+                    self._tree.refresh()
+                self._looked_at = time.monotonic()
+            return self._tree
+
+    # finding
+
+    async def search(
+        self, query: str, *, k: int = 10, under: str | None = None, progress: Progress | None = None
+    ) -> Found:
+        """Return the nodes that fit a question best, without reading answers out of them."""
+        tree = await self._ready_with_evidence(progress)
+        result = await self._searched(tree, [query], under, progress, returns="nodes", k=k)
+        hits = []
+        for ref in result.nodes:
+            node = tree.find(ref.id)
+            if node is not None:
+                hits.append(_hit(node, ref.score, ref.reason))
+        return Found(nodes=hits, ended=result.ended, run=result.run_id)
+
+    async def ask(
+        self,
+        questions: Sequence[str],
+        *,
+        under: str | None = None,
+        context: str = "",
+        progress: Progress | None = None,
+    ) -> Answers:
+        """Return answers with their sources, and what stays open."""
+        tree = await self._ready_with_evidence(progress)
+        result = await self._searched(tree, list(questions), under, progress, context=context)
+        answers = [
+            Answered(
+                question=each.question,
+                answer=each.answer,
+                sources=[_source(tree, source) for source in each.sources],
+            )
+            for each in result.answers
+        ]
+        return Answers(
+            answer=result.answer,
+            answers=answers,
+            open_questions=list(result.open_questions),
+            ended=result.ended,
+            detail=result.detail,
+            run=result.run_id,
+        )
+
+    async def _ready_with_evidence(self, progress: Progress | None) -> Tree:
+        if progress is not None and self._tree is None:
+            await progress(0, "building the tree")
+        return await in_thread(self._with_evidence)
+
+    def _with_evidence(self) -> Tree:
+        from metatree.searches.parts import find_evidence
+
+        tree = self.ready()
+        evidence = find_evidence(tree, required=True)
+        if evidence is not None:
+            evidence.score(["ready"], k=1)  # takes in what has changed, which may take a while
+        return tree
+
+    async def _searched(
+        self, tree: Tree, questions: list[str], under: str | None, progress: Progress | None, **options: Any
+    ) -> SearchResult:
+        start = None if under is None else tree.resolve(under)
+        parts = dict(self._parts)
+        if parts and "evidence" not in parts:
+            from metatree.searches.parts import find_evidence
+
+            parts["evidence"] = find_evidence(tree, required=True)
+        events = astream(questions, start, tree=tree, limits=self._limits, **options, **parts)
+        return await _last(events, progress)
+
+    # reading
+
+    async def read(self, node: str, *, offset: int = 0, max_chars: int = 20_000) -> Text:
+        """Return the text of a node from an offset on; of a file its parts in order, of a folder a list."""
+        tree = await in_thread(self.ready)
+        return await in_thread(self._read, tree=tree, named=node, offset=offset, max_chars=max_chars)
+
+    def _read(self, tree: Tree, named: str, offset: int, max_chars: int) -> Text:
+        node = tree.get(tree.resolve(named))
+        text = _text_of(tree, node)
+        end = offset + max_chars
+        return Text(
+            id=node.id,
+            title=node.title,
+            kind=node.kind,
+            path=node.path,
+            lines=_lines(node),
+            said_by=said_by(node),
+            text=text[offset:end],
+            total_chars=len(text),
+            next_offset=end if end < len(text) else None,
+        )
+
+    async def browse(self, node: str = ".", *, offset: int = 0, limit: int = 100) -> Listing:
+        """Return a node and what lies directly below it, a page at a time."""
+        tree = await in_thread(self.ready)
+        return await in_thread(self._browse, tree=tree, named=node, offset=offset, limit=limit)
+
+    def _browse(self, tree: Tree, named: str, offset: int, limit: int) -> Listing:
+        node = tree.get(tree.resolve(named))
+        children = tree.children(node)
+        end = offset + limit
+        return Listing(
+            id=node.id,
+            title=node.title,
+            kind=node.kind,
+            description=node.description,
+            above=tree.ancestors(node),
+            children=[
+                Child(
+                    id=child.id,
+                    title=child.title,
+                    kind=child.kind,
+                    description=child.description,
+                    children=tree.child_count(child),
+                    has_text=_has_text(tree, child),
+                )
+                for child in children[offset:end]
+            ],
+            total=len(children),
+            next_offset=end if end < len(children) else None,
+        )
+
+    # memory
+
+    async def remember(
+        self,
+        text: str,
+        *,
+        title: str | None = None,
+        source: str | None = None,
+        under: str | None = None,
+        who: str | None = None,
+    ) -> Kept:
+        """Keep a memory, marked with who said it and when."""
+        tree = await in_thread(self.ready)
+        made = await in_thread(
+            remember,
+            tree=tree,
+            text=text,
+            title=title,
+            source=source,
+            who=who or self.who,
+            under=None if under is None else tree.resolve(under),
+        )
+        return Kept(
+            id=made.node.id,
+            title=made.node.title,
+            under=made.parent,
+            why=made.why,
+            known=made.known,
+            warnings=list(made.warnings),
+        )
+
+    async def forget(self, node: str) -> Gone:
+        """Take back a memory or another node that was added; built nodes are refused."""
+        tree = await in_thread(self.ready)
+        if node.startswith(FLAG):
+            flag = await in_thread(take_back, tree=tree, flag_id=node)
+            return Gone(forgotten=[flag.id], text=str(flag))
+        gone = await in_thread(forget, tree=tree, node=node)
+        return Gone(forgotten=[each.id for each in gone.nodes], text=str(gone.undo["text"]))
+
+
+async def _last(events: AsyncIterator[Any], progress: Progress | None) -> SearchResult:
+    """Return the result that a stream ends with, and tell of what comes before it."""
+    from metatree.searches.on_blackboard import describe
+
+    steps = 0
+    result: SearchResult | None = None
+    async for event in events:
+        if isinstance(event, SearchResult):
+            result = event
+        elif progress is not None and event.event != "mark":  # the step that ruled a node out says so
+            steps += 1
+            entry = {"event": event.event, "node": event.node, "reason": event.reason, "data": event.data}
+            await progress(steps, describe(entry))
+    assert result is not None
+    return result
+
+
+def _hit(node: Node, score: float, reason: str) -> Hit:
+    return Hit(
+        id=node.id,
+        title=node.title,
+        kind=node.kind,
+        description=node.description,
+        path=node.path,
+        lines=_lines(node),
+        score=round(score, 4),
+        reason=reason,
+    )
+
+
+def _source(tree: Tree, quote: Any) -> Source:
+    from metatree_agents.cli.answer_text import source_place
+
+    node = tree.find(quote.node)
+    return Source(
+        node=quote.node,
+        title=quote.title,
+        place=source_place(tree, quote),
+        quote=quote.quote,
+        said_by="" if node is None else said_by(node),
+    )
+
+
+def _lines(node: Node) -> str | None:
+    source = node.source
+    if source is None or source.start_line is None:
+        return None
+    return f"{source.start_line}-{source.end_line}"
+
+
+def _has_text(tree: Tree, node: Node) -> bool:
+    """Say whether a node has a text, its own or, as a file, in its parts; the list that a folder reads as is none."""
+    if node.has_content:
+        return True
+    if node.kind in ("folder", GROUP_KIND) or node.path is None:
+        return False
+    return any(_is_part(each, node) for _, each in tree.walk(node))
+
+
+def _is_part(node: Node, of: Node) -> bool:
+    return node.has_content and node.kind != MEMORY_KIND and node.path == of.path
+
+
+def _text_of(tree: Tree, node: Node) -> str:
+    """Return the text of a node; of a file all of it, of another node without text its leaves, of a folder a list."""
+    if node.has_content:
+        return tree.content(node)
+    if node.kind in ("folder", GROUP_KIND) or node.path is None:
+        below = (
+            f"{child.id}  {child.title}: {child.description}".rstrip(": ") for child in tree.children(node)
+        )
+        return "\n".join(below)
+    leaves: list[Node] = []
+    for _, each in tree.walk(node):
+        if _is_part(each, node):
+            leaves.append(each)
+            if len(leaves) >= _MOST_LEAVES:
+                break
+    file = tree.file_of(node)
+    if (
+        node.kind == "file"
+        and file is not None
+        and all(leaf.source and leaf.source.type == "text" for leaf in leaves)
+    ):
+        with suppress(OSError):  # its parts are in the tree, if it cannot be read any more
+            return decode(file.read_bytes())[0]
+    leaves.sort(key=lambda leaf: (leaf.source.start_line or 0) if leaf.source else 0)
+    return "\n".join(text.rstrip("\n") for _, _, text in tree.texts(leaf.id for leaf in leaves))

@@ -1,0 +1,330 @@
+"""Reading the files of one source, a folder or a single file, and writing what changed.
+
+What is compared are names, sizes and times; what differs is read, and written in batches: one transaction holds some
+files with all their nodes. A build that is killed leaves a tree that the next build completes.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from metatree.errors import UserError
+from metatree.node import Node
+from metatree.trees.layer import ROOT, Layer
+from metatree.trees.overlay import above
+from metatree.trees.source_files import digest_bytes, read_inside
+from metatree.trees.source_types import Progress, SourceRef
+from metatree.trees.sources import disk_root
+from metatree.trees.text import decode
+from metatree_memory_tools.build import _folder as folders
+from metatree_memory_tools.build._index_writer import IndexWriter, SourceState, arrange, parent_of
+from metatree_memory_tools.build._renames import Renames
+from metatree_memory_tools.build.read_file import LEFT_OUT, FileNodes, memory_types, read_file, reader_names
+from metatree_memory_tools.build.scan import Found, Scan, name_of
+from metatree_memory_tools.code.imports import Modules, targets
+from metatree_memory_tools.code.references import Files
+
+MAX_FILE_BYTES = 2_000_000
+"""A larger file becomes a node without content."""
+
+_BATCH_FILES = 200
+
+
+class FilesBuild:
+    """One run over a folder, or over one file that is a source by itself."""
+
+    def __init__(
+        self,
+        source: SourceRef,
+        layer: Layer,
+        found: Scan,
+        progress: Progress | None,
+        *,
+        position: int = 0,
+        state: SourceState,
+    ) -> None:
+        options = source.options
+        self.source = source
+        root = disk_root(source)
+        assert root is not None
+        self.root = root
+        self.layer = layer
+        self.store = layer.store
+        self.state = state
+        self.writer = IndexWriter(layer, source.mount)
+        self.top = source.mount or ROOT
+        self.prefix = f"{source.mount}/" if source.mount else ""
+        self.types = memory_types()
+        self.max_file_bytes = int(options.get("max_file_bytes") or MAX_FILE_BYTES)
+        self.found = found
+        self.progress = progress
+        self.known = self.writer.known_files()
+        self.known_folders = self.writer.known_folders()
+        self.present = self.known_folders | ({self.top} if layer.has(self.top) else set())
+        self.left_out = {path for path, known in self.known.items() if known.reader == LEFT_OUT}
+        self.children = self._children()
+        self.positions: dict[str, int] = {self.top: position}
+        self.again: set[str] = set()
+        self.removed: set[str] = set()
+        self.secrets = bool(options.get("include_secrets"))
+        self.readers = reader_names(self.types, secrets=self.secrets)
+        self.room = {
+            reader: int(getattr(kind, "max_file_bytes", 0))
+            for reader, kind in zip(self.readers, self.types, strict=True)
+        }
+        """Up to which size a type reads files, where it says so."""
+        self.other_readers = state.get("readers") != self.readers
+
+    def run(self) -> None:
+        """Compare, read and write."""
+        files, known = self.found.files, self.known
+        unfinished = any(map(self.state.get, ("building", "note"))) or self.state.get("built_at") is None
+        gone = [path for path in known if path not in files]
+        self.again = self._named_like_parts(gone)
+        changed = [
+            file
+            for path, file in files.items()
+            if path not in known or path in self.again or self._must_read(file)
+        ]
+        undated = [
+            (files[path].ctime_ns, path)
+            for path, was in known.items()
+            if was.ctime_ns == -1 and path in files and was.dated(*_dates(files[path]))
+        ]
+        if not (changed or gone or unfinished):
+            with self.store.transaction():
+                self.writer.status_times(undated)
+                self.writer.omissions({**self.found.omissions, **self._void()})
+            return
+        renames = Renames(gone, known)
+        with self.store.transaction():
+            self.state.set("building", True)
+            self.writer.status_times(undated)
+            self._clear_way(gone)
+            self.state.set("readers", self.readers)
+        touched: set[str] = set()
+        for batch in self._read(changed):
+            with self.store.transaction():
+                for file in batch:
+                    if file.path not in known and (old := renames.source(file.path, file.digest, file.size)):
+                        self._remove(old)
+                        self.writer.renamed(old, file.path)
+                    if file.nodes:
+                        self._have_folder(parent_of(file.path))
+                    self.writer.file(file, self._position(file.path), files)
+                    if not file.same:
+                        touched.add(file.path)
+                        self.left_out.discard(file.path)
+                        if file.reader == LEFT_OUT:
+                            self.left_out.add(file.path)
+        with self.store.transaction():
+            for path in gone:
+                self._remove(path)
+            void = self._void()
+            present = self.writer.known_folders()
+            out_of_use = sorted(present - (self.found.folders.keys() - void.keys()), reverse=True)
+            self.writer.erase(out_of_use)
+            for old, new in renames.folders(out_of_use, present - self.known_folders):
+                self.writer.renamed(old, new)
+            self._link(touched, gone, unfinished)
+            if self.source.type != "file":
+                self._describe(None if unfinished else {*touched, *gone, *out_of_use}, void)
+            self.writer.omissions({**self.found.omissions, **void})
+            self.state.set("building", False)
+            self.state.set("note", None)
+            self.state.set("built_at", time.time())
+
+    def _void(self) -> dict[str, str]:
+        """Return the folders in which no file has a node, each with the reason to leave it out."""
+        used: set[str] = set()
+        for path in self.found.files:
+            if path not in self.left_out:
+                while (path := path.rpartition("/")[0]) and path not in used:
+                    used.add(path)
+        return dict.fromkeys(
+            (path for path in self.found.folders if path not in used), "nothing in it can be read"
+        )
+
+    def _have_folder(self, path: str) -> None:
+        """Put in a folder, and those above it, if they are not there; what they say comes when all is read."""
+        if path == ROOT or path in self.present:
+            return
+        self._have_folder(parent_of(path))
+        self.present.add(path)
+        name = path.rpartition("/")[2]
+        node = Node(path, name, kind="folder", attributes={"path": path}, digest="-")
+        self.writer.folder(node, self._position(path))
+
+    def _remove(self, path: str) -> None:
+        """Remove a file that is gone; once, since something else may have taken its id."""
+        if path not in self.removed:
+            self.removed.add(path)
+            self.writer.remove_file(path)
+
+    def _named_like_parts(self, gone: Iterable[str]) -> set[str]:
+        """Return the files whose parts get other ids because a file came or went that has the id of one."""
+        came = (path for path in self.found.files if path not in self.known)
+        odd = (path for path in (*came, *gone) if "#" in path or "::" in path)
+        return {owner for path in odd for owner in above(path) if owner in self.found.files}
+
+    def _must_read(self, file: Found) -> bool:
+        known = self.known[file.id]
+        reader = known.reader
+        if self.other_readers or (file.alone and self.state.get("note")):
+            return True
+        if reader.startswith("huge ") and reader != f"huge {self.max_file_bytes}":
+            return True
+        if not known.dated(file.size, file.mtime_ns, file.ctime_ns):
+            return True
+        room = max(self.max_file_bytes, self.room.get(reader, 0))
+        return file.size > room and reader != LEFT_OUT and not reader.startswith("huge ")
+
+    def _children(self) -> dict[str, list[str]]:
+        """Return the paths in each folder, in the order of the tree: folders, then files, by name."""
+        children: dict[str, list[str]] = {self.top: []}
+        for group in (self.found.folders, self.found.files):
+            for path in group:
+                children.setdefault(parent_of(path), []).append(path)
+        return children
+
+    def _position(self, path: str) -> int:
+        """Return where a file or folder stands among its siblings."""
+        if path not in self.positions:
+            folder = parent_of(path)
+            known = {node_id: position for position, node_id in self.layer.child_places(folder)}
+            wanted = self.children[folder]
+            places = arrange(wanted, {node_id: known[node_id] for node_id in wanted if node_id in known})
+            self.layer.reposition((places[i], i) for i in wanted if i in known and known[i] != places[i])
+            self.positions.update(places)
+        return self.positions[path]
+
+    def _clear_way(self, gone: list[str]) -> None:
+        """Remove what is gone and whose id is needed: a file for a folder or a part, a folder for a file."""
+        for path in gone:
+            if path in self.found.folders or self.again:
+                self._remove(path)
+        for path in sorted(self.known_folders, reverse=True):
+            if path in self.found.files:
+                for below in gone:
+                    if below.startswith(path + "/"):
+                        self._remove(below)
+                below_ids = self.layer.subtree(path)
+                self.writer.erase(list(below_ids))
+                self.present -= below_ids.keys()
+
+    def _read(self, changed: list[Found]) -> Iterator[list[FileNodes]]:
+        batch: list[FileNodes] = []
+        for number, file in enumerate(changed):
+            if self.progress is not None:
+                self.progress(number, len(changed), file.id)
+            anew = file.id in self.again or (file.alone and self.state.get("note"))
+            known = None if anew else self.known.get(file.id)
+            batch.append(
+                read_file(
+                    self.root,
+                    file,
+                    self.max_file_bytes,
+                    None if known is None else (known.digest, known.reader),
+                    self.types,
+                    secrets=self.secrets,
+                )
+            )
+            if len(batch) >= _BATCH_FILES:
+                yield batch
+                batch = []
+        if self.progress is not None:
+            self.progress(len(changed), len(changed), "")
+        yield batch
+
+    def _link(self, touched: set[str], gone: Iterable[str], everything: bool) -> None:
+        """Bring the links for imports up to date: of all files when modules came or went, else of what changed."""
+        cut = len(self.prefix)
+        modules = {file.path for file in self.found.files.values() if file.path.endswith((".py", ".pyi"))}
+        known = {path[cut:] for path in self.known if path.endswith((".py", ".pyi"))}
+        said = self._said("imports")
+        handed_on = any(path.rpartition("/")[2].startswith("__init__.") for path in touched)
+        all_modules = everything or handed_on or modules != known or any(path[cut:] in known for path in gone)
+        index = Modules(modules)
+        wanted = {path[cut:] for path in touched}
+        for path in sorted(said.keys() | (wanted & modules) if all_modules else wanted & modules):
+            if self.prefix + path in self.found.files:
+                found = targets(path, said.get(path, ()), index, said)
+                self.writer.links(self.prefix + path, "imports", [self.prefix + target for target in found])
+        self._follow_references(wanted - modules, everything or self.found.files.keys() != self.known.keys())
+
+    def _follow_references(self, wanted: set[str], everything: bool) -> None:
+        """Bring the links of other files up to date: of all when files or packages came or went, else of some."""
+        said, declares = self._said("references"), self._said("declares")
+        if not (said.keys() | declares.keys()) and not everything:
+            return
+        everything = everything or not wanted.isdisjoint(declares)
+        paths = [file.path for file in self.found.files.values()]
+        files = Files(paths, declares, self._head)
+        for path in sorted(said.keys() | wanted if everything else wanted):
+            if self.prefix + path in self.found.files:
+                for kind, found in files.targets(path, said.get(path, ())).items():
+                    targets = [self.top if target == "." else self.prefix + target for target in found]
+                    self.writer.links(self.prefix + path, kind, targets)
+
+    def _said(self, fact: str) -> dict[str, list[Any]]:
+        """Return one fact of every file that has it, by its path in the source."""
+        rows = self.store.rows(
+            f"SELECT path, json_extract(facts, '$.{fact}') FROM file"
+            f" WHERE facts <> '{{}}' AND {self.writer.within('path')}"
+        )
+        cut = len(self.prefix)
+        return {path[cut:]: json.loads(value) for path, value in rows if value and value != "[]"}
+
+    def _head(self, path: str) -> str:
+        """Return the beginning of a file, empty when it cannot be read."""
+        try:
+            return decode(read_inside(self.root, path, limit=65_536)[0])[0]
+        except (OSError, UserError):
+            return ""
+
+    def _describe(self, touched: set[str] | None, void: Mapping[str, str]) -> None:
+        """Describe the folders above what was touched, all with None; a folder says what lies in it."""
+        used = self.found.folders.keys() - void.keys()
+        above = {self.top, *used}
+        if touched is not None:
+            above = {self.top}
+            for path in touched:
+                while path := path.rpartition("/")[0]:
+                    above.add(path)
+        weights: dict[str, int] = {}
+        for path, file in self.found.files.items():
+            folder = path
+            while folder := folder.rpartition("/")[0]:
+                weights[folder] = weights.get(folder, 0) + file.size
+        rows = self.store.rows(
+            "SELECT path, json_extract(facts, '$.summary') FROM file"
+            f" WHERE reader <> ? AND {self.writer.within('path')}",
+            (LEFT_OUT,),
+        )
+        summaries = dict(rows)
+        for path in sorted(above & {self.top, *used}):
+            children = [
+                folders.Child(name.rpartition("/")[2], True, weights.get(name, 0))
+                if name in used
+                else folders.Child(
+                    name.rpartition("/")[2], False, self.found.files[name].size, summaries[name] or ""
+                )
+                for name in self.children.get(path, ())
+                if name in used or name in summaries
+            ]
+            title = name_of(self.root) if path == self.top else path.rpartition("/")[2]
+            text = folders.describe(children)
+            attributes: dict[str, Any] = {"path": path, "children": len(children)}
+            if path in self.found.notes:
+                attributes["note"] = self.found.notes[path]
+                text = f"{text} It {attributes['note']}.".strip()
+            digest = digest_bytes(f"folder\0{title}\0{text}".encode("utf-8", "replace"))
+            node = Node(path, title, text, kind="folder", attributes=attributes, digest=digest)
+            self.writer.folder(node, self._position(path))
+
+
+def _dates(file: Found) -> tuple[int, int, int]:
+    return file.size, file.mtime_ns, file.ctime_ns

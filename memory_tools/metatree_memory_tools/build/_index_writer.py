@@ -1,0 +1,274 @@
+"""Writing a built layer so that only what changed is touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from metatree.node import Node
+from metatree.trees.layer import APPENDED, BUILT_GAP, ROOT, Layer
+from metatree.trees.overlay import PREFIX_ENDS
+from metatree_memory_tools.build.read_file import FileNodes
+
+
+class Known(NamedTuple):
+    """What was recorded of a file when it was built."""
+
+    size: int
+    mtime_ns: int
+    """-1 when it was too fresh for its times to tell anything."""
+    digest: str
+    reader: str
+    ctime_ns: int
+    """-1 when it was not recorded."""
+
+    def dated(self, size: int, mtime_ns: int, ctime_ns: int) -> bool:
+        """Whether a file with this size and these times is the one that was built."""
+        return (size, mtime_ns) == (self.size, self.mtime_ns) and self.ctime_ns in (-1, ctime_ns)
+
+
+class IndexWriter:
+    """Puts files and folders into a built layer; every call belongs into a transaction of its store.
+
+    Args:
+        layer: the layer.
+        mount: id of the top node that all of it lies below; empty for a tree of one folder.
+    """
+
+    def __init__(self, layer: Layer, mount: str = "") -> None:
+        self.layer = layer
+        self.store = layer.store
+        self.mount = mount
+
+    def within(self, column: str) -> str:
+        """Return the condition in SQL that a path or an id belongs to what this writer writes.
+
+        The mount's name is in it as a literal: a condition with parameters could not be put into any statement.
+        """
+        if not self.mount:
+            return "1"
+        name = self.mount.replace("'", "''")
+        ranges = [f"{column} >= '{name}{first}' AND {column} < '{name}{last}'" for first, last in PREFIX_ENDS]
+        return f"({column} = '{name}' OR {' OR '.join(ranges)})"
+
+    def known_folders(self) -> set[str]:
+        """Return the ids of the folders as they were built, without the top."""
+        top = self.mount or ROOT
+        sql = f"SELECT id FROM node WHERE kind = 'folder' AND id <> ? AND {self.within('id')}"
+        return {row[0] for row in self.store.rows(sql, (top,))}
+
+    def file(self, file: FileNodes, position: int, files: Container[str]) -> None:
+        """Put a file with all its nodes in place of what was there under its path.
+
+        Args:
+            file: the file.
+            position: its place among its siblings.
+            files: the paths of all files of the source.
+        """
+        if file.same:
+            self.store.execute(
+                "UPDATE file SET size = ?, mtime_ns = ?, ctime_ns = ? WHERE path = ?",
+                (file.size, file.mtime_ns, file.ctime_ns, file.path),
+            )
+            return
+        existing = self.layer.subtree(file.path)
+        nodes = self._apart(file, files)
+        wanted = {node.id for node, _ in nodes}
+        self.erase([node_id for node_id in existing if node_id not in wanted])
+        self._put(nodes, existing, position)
+        self.store.execute(
+            "INSERT OR REPLACE INTO file(path, size, mtime_ns, ctime_ns, digest, encoding, reader, facts)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                file.path,
+                file.size,
+                file.mtime_ns,
+                file.ctime_ns,
+                file.digest,
+                file.encoding,
+                file.reader,
+                json.dumps(file.facts) if file.facts else "{}",
+            ),
+        )
+        if file.problem:
+            self.store.execute("INSERT OR REPLACE INTO omission VALUES (?, ?)", (file.path, file.problem))
+        else:
+            self.store.execute("DELETE FROM omission WHERE path = ?", (file.path,))
+
+    def _apart(self, file: FileNodes, files: Container[str]) -> list[tuple[Node, str]]:
+        """Return the nodes of a file, with another id for a part whose id is the path of another file.
+
+        That takes a file whose name looks like a part of another one, such as `a.md#b` beside `a.md`.
+        """
+        names = {node.id: node.id + "~" for node, _ in file.nodes[1:] if node.id in files}
+        return [
+            (replace(node, id=names.get(node.id, node.id)), names.get(parent, parent))
+            if names
+            else (node, parent)
+            for node, parent in file.nodes
+        ]
+
+    def _put(
+        self,
+        nodes: Sequence[tuple[Node, str]],
+        existing: Mapping[str, tuple[str | None, int, Node]],
+        position: int,
+    ) -> None:
+        children: dict[str, list[str]] = {}
+        for node, parent in nodes[1:]:
+            children.setdefault(parent, []).append(node.id)
+        places: dict[str, int] = {nodes[0][0].id: position} if nodes else {}
+        for ids in children.values():
+            places.update(
+                arrange(ids, {node_id: existing[node_id][1] for node_id in ids if node_id in existing})
+            )
+        seq = self.layer.next_seq()
+        fresh: list[tuple[int, Node, str | None, int]] = []
+        moved: list[tuple[int, str]] = []
+        for node, parent in nodes:
+            known = existing.get(node.id)
+            if known is None:
+                fresh.append((seq, node, parent, places[node.id]))
+                seq += 1
+                continue
+            if known[0] != parent:
+                self.layer.put(node.id, seq, parent, places[node.id])
+                seq += 1
+            elif known[1] != places[node.id]:
+                moved.append((places[node.id], node.id))
+            if known[2].digest != node.digest:
+                self.layer.rewrite(seq, node)
+                seq += 1
+            elif known[2] != node:
+                self.layer.rewrite(None, node)
+        self.layer.insert(fresh)
+        self.layer.reposition(moved)
+
+    def folder(self, node: Node, position: int) -> None:
+        """Put a folder's own node in place; what lies in it is left alone."""
+        existing = self.layer.node(node.id)
+        place = self.layer.place(node.id)
+        if existing is None or place is None:
+            self.layer.insert([(self.layer.next_seq(), node, parent_of(node.id), position)])
+            return
+        if existing.digest != node.digest:
+            self.layer.rewrite(self.layer.next_seq(), node)
+        elif existing != node:
+            self.layer.rewrite(None, node)
+        if node.id != ROOT and place[1] != position:
+            self.layer.reposition([(position, node.id)])
+
+    def remove_file(self, path: str) -> None:
+        """Take a file out, with all its nodes."""
+        self.erase(list(self.layer.subtree(path)))
+        self.store.execute("DELETE FROM file WHERE path = ?", (path,))
+        self.store.execute("DELETE FROM omission WHERE path = ?", (path,))
+
+    def erase(self, ids: Sequence[str]) -> None:
+        """Take nodes out for good."""
+        if ids:
+            self.layer.erase(self.layer.next_seq(), ids)
+
+    def renamed(self, old: str, new: str) -> None:
+        """Record that what lay under one path lies under another one now."""
+        self.store.execute(
+            "INSERT INTO rename(seq, old, new) VALUES (?, ?, ?)", (self.layer.next_seq(), old, new)
+        )
+
+    def omissions(self, found: Mapping[str, str]) -> None:
+        """Replace the omissions of paths that are no files of the tree."""
+        own = self.within("path")
+        sql = f"SELECT path, reason FROM omission WHERE {own} AND path NOT IN (SELECT path FROM file)"
+        known = dict(self.store.rows(sql))
+        self.store.execute_many(
+            "DELETE FROM omission WHERE path = ?", ((path,) for path in known.keys() - found.keys())
+        )
+        self.store.execute_many(
+            "INSERT OR REPLACE INTO omission(path, reason) VALUES (?, ?)",
+            ((path, reason) for path, reason in found.items() if known.get(path) != reason),
+        )
+
+    def status_times(self, times: Iterable[tuple[int, str]]) -> None:
+        """Record the times of status changes of files that are otherwise as they were: (ctime_ns, path)."""
+        self.store.execute_many("UPDATE file SET ctime_ns = ? WHERE path = ?", times)
+
+    def links(self, source: str, kind: str, targets: Iterable[str]) -> None:
+        """Make these the links of one kind that leave a node."""
+        rows = self.store.rows("SELECT target FROM link WHERE source = ? AND kind = ?", (source, kind))
+        known, wanted = {row[0] for row in rows}, set(targets)
+        self.store.execute_many(
+            "DELETE FROM link WHERE source = ? AND kind = ? AND target = ?",
+            ((source, kind, target) for target in known - wanted),
+        )
+        self.store.execute_many(
+            "INSERT INTO link(source, kind, target) VALUES (?, ?, ?)",
+            ((source, kind, target) for target in sorted(wanted - known)),
+        )
+
+    def all_links(self, wanted: set[tuple[str, str, str]]) -> None:
+        """Make these (source, kind, target) the links that leave any node that this writer writes."""
+        rows = self.store.rows(f"SELECT source, kind, target FROM link WHERE {self.within('source')}")
+        known = {(row[0], row[1], row[2]) for row in rows}
+        gone = "DELETE FROM link WHERE source = ? AND kind = ? AND target = ?"
+        self.store.execute_many(gone, known - wanted)
+        self.store.execute_many("INSERT INTO link(source, kind, target) VALUES (?, ?, ?)", wanted - known)
+
+    def known_files(self) -> dict[str, Known]:
+        """Return what was recorded of each file when it was built, by its path in the tree."""
+        rows = self.store.rows(
+            f"SELECT path, size, mtime_ns, digest, reader, ctime_ns FROM file WHERE {self.within('path')}"
+        )
+        return {row[0]: Known._make(row[1:]) for row in rows}
+
+
+def parent_of(path: str) -> str:
+    """Return the id of the folder that a path of the tree lies in."""
+    return path.rpartition("/")[0] or ROOT
+
+
+class SourceState:
+    """What is remembered of one source of a built layer between two builds: small facts by name."""
+
+    def __init__(self, layer: Layer, mount: str) -> None:
+        self._layer = layer
+        self._end = f":{mount}" if mount else ""
+
+    def get(self, name: str) -> Any:
+        """Return a fact, None when there is none."""
+        return self._layer.fact(name + self._end)
+
+    def set(self, name: str, value: Any) -> None:
+        """Keep a JSON value."""
+        self._layer.set_fact(name + self._end, value)
+
+
+def arrange(wanted: Sequence[str], known: Mapping[str, int]) -> dict[str, int]:
+    """Return positions that put ids in order, and leave those that are known where they are if that is possible.
+
+    Example:
+        >>> arrange(["a", "b", "c"], {"a": 10, "c": 20})
+        {'a': 10, 'b': 15, 'c': 20}
+    """
+    result: dict[str, int] = {}
+    low, waiting = 0, list[str]()
+    for node_id in wanted:
+        high = known.get(node_id)
+        if high is None:
+            waiting.append(node_id)
+            continue
+        step = (high - low) // (len(waiting) + 1)
+        if high <= low or not step:
+            break
+        for number, between in enumerate(waiting, start=1):
+            result[between] = low + number * step
+        result[node_id] = low = high
+        waiting = []
+    else:
+        for node_id in waiting:
+            low += BUILT_GAP
+            result[node_id] = low
+        if low < APPENDED:
+            return result
+    return {node_id: (number + 1) * BUILT_GAP for number, node_id in enumerate(wanted)}

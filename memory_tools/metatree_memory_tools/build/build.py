@@ -1,0 +1,360 @@
+"""Building a tree from its sources, and bringing it up to date, one source after the other."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from metatree._util.private import private_folder
+from metatree.errors import BrokenStore, MetatreeError, TransientError, UntrustedStore, UserError
+from metatree.node import Node, digest_of
+from metatree.storage import trust
+from metatree.storage.acceptance import survey
+from metatree.storage.errors import ELSEWHERE, file_error, is_busy, replaced, store_error, unwritable
+from metatree.storage.store import Store, writable
+from metatree.trees.edits import plant
+from metatree.trees.layer import GAP, ROOT, Layer
+from metatree.trees.source_files import digest_bytes, read_inside
+from metatree.trees.source_types import BuiltTree, Progress, SourceRef, load_source_type
+from metatree.trees.sources import (
+    FILES,
+    FOLDER,
+    check_place,
+    check_source,
+    disk_root,
+    is_path,
+    public_location,
+    source_record,
+    sources_of,
+)
+from metatree.trees.tree import INDEX, Tree
+from metatree_memory_tools.build._files import MAX_FILE_BYTES, FilesBuild
+from metatree_memory_tools.build._index_writer import IndexWriter, Known, SourceState
+from metatree_memory_tools.build._mounts import arrange_sources, describe_root
+from metatree_memory_tools.build._source import SourceBuild
+from metatree_memory_tools.build.history import bring_history, is_history_stale, with_history
+from metatree_memory_tools.build.read_file import LEFT_OUT, memory_types, reader_names
+from metatree_memory_tools.build.scan import Found, Scan, name_of, scan, scan_file
+from metatree_memory_tools.build.source_spec import Given, located, mounted
+
+_LOCK_S = 120.0
+_log = logging.getLogger("metatree")
+
+
+def build_tree(
+    source: Given,
+    *more: Given,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+    include_secrets: bool = False,
+    max_file_bytes: int = MAX_FILE_BYTES,
+    history: bool | None = None,
+    wait_s: float = _LOCK_S,
+) -> Tree:
+    """Build the tree of one or several sources, or bring it up to date, and open it.
+
+    Only files whose size or time changed are looked at, and only those whose bytes changed are read again. Files
+    that git ignores, secrets, links, binary and special files are left out; `Tree.omissions` lists them.
+
+    The tree of one folder has its paths as ids. Any other tree has a node for each source below its root, and every
+    id begins with that node's, such as `docs/install.md` or `handbook.pdf#p3`. A source that cannot be read keeps
+    the nodes that it had, and says so in `attributes["note"]`; the others are read nevertheless. Sources that are
+    not given any more leave the tree, with their nodes.
+
+    Args:
+        source: a folder, a file, an address or another location that an installed type reads, `TYPE:LOCATION`, or
+            a `SourceRef`, which also says the mount; a table of an MCP server with `command` and `args`, or `url`.
+        more: further sources.
+        out: where the tree is kept, a folder; None for `.metatree` in the source when that is one folder, in the
+            current folder otherwise.
+        progress: called as `progress(done, total, what)` while sources are read.
+        include_secrets: whether files that are likely to hold keys or passwords become nodes.
+        max_file_bytes: a larger file becomes a node without content.
+        history: whether the commits of the git repositories around folders are read too, up to those that are checked
+            out; None leaves it as it was, at first without. What could not be read is among the omissions as `.git`.
+        wait_s: how long to wait for another build of the same tree.
+
+    Raises:
+        UserError: a source is not there, nothing reads it, or `out` holds the tree of other sources; when these are
+            not there any more, they were renamed, and the tree becomes that of the source.
+        TransientError: another build of this tree is under way.
+        BrokenStore: `memory.db` is damaged; a damaged index is built anew.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pathlib.Path(folder, "a.py").write_text("def f(x):\\n    'Add one.'\\n    return x + 1\\n")
+        ...     with build_tree(folder) as tree:
+        ...         tree.get("a.py::f").description
+        'def f(x) — Add one.'
+    """
+    for given in (source, *more):
+        if not isinstance(given, str | Path | SourceRef | Mapping):
+            raise UserError(f"build_tree takes paths, addresses and sources, not {given!r}")
+    options = {"include_secrets": include_secrets, "max_file_bytes": max_file_bytes, "history": history}
+    sources = located((source, *more), options)
+    place = Path(out).expanduser().absolute() if out is not None else place_of(sources)
+    trust.check_files(place / INDEX)
+    try:
+        private_folder(place)
+        if place.name == FOLDER:
+            ignore_all(place)
+    except OSError as exc:
+        raise file_error(exc, "cannot make the folder", place, ELSEWHERE) from exc
+    _bring_up_to_date(sources, place, progress, wait_s, check=True)
+    return Tree.open(place)
+
+
+def ignore_all(folder: Path) -> None:
+    """Have git pass over a folder; an empty file is of a disk that was full, and a link is not followed."""
+    file = folder / ".gitignore"
+    with suppress(FileNotFoundError):
+        if file.lstat().st_size:
+            return
+    flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(file, flags, 0o644), "w") as stream:
+        stream.write("*\n")
+
+
+def place_of(sources: Sequence[SourceRef]) -> Path:
+    """Return where the tree of some sources is kept when nothing else is said: in the folder, or the current one."""
+    alone = len(sources) == 1 and sources[0].type == "folder" and not sources[0].mount
+    return (Path(sources[0].location) if alone else Path.cwd()) / FOLDER
+
+
+class TreeBuilder:
+    """Brings trees up to date with their sources; installed as `sources`."""
+
+    def refresh(self, tree: BuiltTree, *, progress: Progress | None = None) -> None:
+        """Read what changed since the tree was built."""
+        sources = tree.sources()
+        if tree.path is None or tree.path.is_file():
+            raise UserError(f"{tree!r} is kept in one file, which cannot be built")
+        if not (tree.path / INDEX).exists():
+            raise replaced(tree.path / INDEX if tree.path.is_dir() else tree.path)
+        if not sources[0].mount and not Path(sources[0].location).is_dir():
+            raise UserError(
+                f"the source {sources[0].location!r} is not there any more: build a tree of where it is now"
+            )
+        _bring_up_to_date(sources, tree.path, progress, _LOCK_S)
+
+    def stale(self, tree: BuiltTree) -> bool:
+        """Whether a source changed, by names, sizes and times, or by its fingerprint; False for one out of reach."""
+        if tree.path is None:
+            return False
+        layer = Layer(tree.index)
+        return any(_stale(source, layer, tree.path) for source in tree.sources())
+
+
+tree_builder = TreeBuilder()
+
+
+def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
+    state = SourceState(layer, source.mount)
+    failed = bool(state.get("note"))
+    if state.get("building") and not failed:
+        return True
+    try:
+        check_place(source)
+    except UserError:
+        return True  # and reading it says why not
+    if source.type not in FILES:
+        try:
+            kind = load_source_type(source.type)
+            fingerprint = kind.fingerprint(source)
+        except Exception:  # what cannot be reached is not read by a search that goes by
+            return False
+        if fingerprint is None:
+            return failed
+        return failed or (fingerprint, kind.version) != (state.get("fingerprint"), state.get("version"))
+    root = disk_root(source)
+    if root is None or not Path(source.location).exists():
+        return False
+    if failed or state.get("readers") != reader_names(
+        memory_types(), secrets=bool(source.options.get("include_secrets"))
+    ):
+        return True
+    if is_history_stale(source, layer):
+        return True
+    found = _scan(source, place)
+    known = IndexWriter(layer, source.mount).known_files()
+    if found.files.keys() != known.keys():
+        return True
+    return any(_differs(root, file, known[path]) for path, file in found.files.items())
+
+
+def _scan(source: SourceRef, place: Path, progress: Progress | None = None) -> Scan:
+    root = Path(source.location)
+    try:
+        if source.type == "file":
+            return scan_file(root, source.mount)
+        exclude = place.resolve().relative_to(root).as_posix() if place.resolve().is_relative_to(root) else ""
+        secrets = bool(source.options.get("include_secrets"))
+        found = scan(root, include_secrets=secrets, exclude=exclude, progress=progress)
+    except OSError as exc:
+        raise UserError(f"cannot read the {source.type} {str(root)!r}: {exc.strerror}") from exc
+    return found.below(source.mount) if source.mount else found
+
+
+def _differs(root: Path, file: Found, known: Known) -> bool:
+    """Whether a file is another one than was built, by size and times; by its bytes when these say nothing."""
+    if file.size != known.size:
+        return True
+    if known.mtime_ns != -1:
+        return not known.dated(file.size, file.mtime_ns, file.ctime_ns)
+    try:
+        return digest_bytes(read_inside(root, file.raw or file.path)[0]) != known.digest
+    except (OSError, UserError):
+        return known.reader != LEFT_OUT
+
+
+def _bring_up_to_date(
+    sources: Sequence[SourceRef],
+    place: Path,
+    progress: Progress | None,
+    wait_s: float,
+    *,
+    check: bool = False,
+) -> None:
+    """Bring the index up to date; one that is damaged, or of a newer version, is thrown away and built anew.
+
+    With `check` it is read as a whole first, since an update passes over what did not change.
+    """
+    if not writable(place / INDEX):
+        raise unwritable(place / INDEX)
+    with lock(place, wait_s):
+        offered: list[dict[str, Any]] = []
+        try:
+            if check and (place / INDEX).exists():
+                with Store.open(place / INDEX) as store:
+                    store.check()
+            _update(sources, place, progress)
+        except (BrokenStore, UntrustedStore) as exc:
+            if Path(exc.path) != place / INDEX or (isinstance(exc, BrokenStore) and exc.reason == "foreign"):
+                raise
+            if isinstance(exc, UntrustedStore):
+                found = survey(place / INDEX)
+                offered = found.offered or found.sources
+                _log.warning(
+                    "the index in %s was not made by you: it is built again, from %s", *_named(place, sources)
+                )
+            else:
+                _log.warning("%s: built anew", str(exc).partition(";")[0])
+            for end in ("", "-wal", "-shm", "-journal"):
+                (place / (INDEX + end)).unlink(missing_ok=True)
+            _update(sources, place, progress)
+        _remember_offer(place, offered)
+
+
+def _named(place: Path, sources: Sequence[SourceRef]) -> tuple[str, str]:
+    return str(place), ", ".join(public_location(source.location) for source in sources)
+
+
+def _remember_offer(place: Path, offered: list[dict[str, Any]]) -> None:
+    """Keep what sources an index of somebody else named, for `metatree trust` to show; they are not read."""
+    with Store.open(place / INDEX) as store:
+        layer = Layer(store)
+        if offered and offered != layer.fact("sources"):
+            layer.set_fact(trust.OFFERED, offered)
+            _log.warning(
+                "%s: %d sources that it named are not used: `metatree trust %s` shows them",
+                place,
+                len(offered),
+                place,
+            )
+
+
+def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) -> None:
+    with Store.open(place / INDEX) as store:
+        layer = Layer(store)
+        known = sources_of(layer, place)
+        check_source([source for source in known if not _is_unread(source, layer)], given)
+        sources = [with_history(source, known) for source in mounted(given, known)]
+        if not layer.has(ROOT):
+            plant(layer, Node(ROOT, name_of(Path(sources[0].location)), kind="folder"))
+        arrange_sources(layer, known, sources, [source_record(source, place) for source in sources])
+        for number, source in enumerate(sources, start=1):
+            if source.mount:
+                _read_or_note(source, layer, place, progress, number * GAP)
+            else:
+                _read(source, layer, place, progress, 0)
+        if sources[0].mount:
+            describe_root(layer, sources)
+
+
+def _is_unread(source: SourceRef, layer: Layer) -> bool:
+    """Whether nothing of a source was ever read, so that a tree need not stay one of it."""
+    state = SourceState(layer, source.mount)
+    failed = state.get("note") or state.get("built_at") is None
+    return bool(failed) and not layer.child_count(source.mount or ROOT)
+
+
+def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | None, position: int) -> None:
+    state = SourceState(layer, source.mount)
+    check_place(source)
+    if source.type in FILES:
+        found = _scan(source, place, progress)
+        FilesBuild(source, layer, found, progress, position=position, state=state).run()
+        bring_history(source, layer, progress)
+    else:
+        kind = load_source_type(source.type)
+        if source.type == "tree":
+            source = replace(source, options={**source.options, "within": layer.fact("generation")})
+        SourceBuild(source, layer, kind, progress, position=position, state=state).run()
+
+
+def _read_or_note(
+    source: SourceRef, layer: Layer, place: Path, progress: Progress | None, position: int
+) -> None:
+    """Read one of several sources; when that fails its top node says so, and what was read before stays."""
+    try:
+        _read(source, layer, place, progress, position)
+    except Exception as exc:
+        if isinstance(exc, BrokenStore) and exc.path == str(layer.store.path):
+            raise  # the index of this tree, not a store that is the source
+        note = str(exc) if isinstance(exc, MetatreeError) else f"{type(exc).__name__}: {exc}"
+        if not isinstance(exc, MetatreeError):
+            _log.warning("reading %s failed", source.location, exc_info=True)
+        _note(source, layer, f"cannot be read: {note}", position)
+
+
+def _note(source: SourceRef, layer: Layer, note: str, position: int) -> None:
+    writer = IndexWriter(layer, source.mount)
+    with layer.store.transaction():
+        top = layer.node(source.mount)
+        if top is None:
+            name = name_of(Path(source.location)) if is_path(source) else source.mount
+            top = Node(source.mount, name, note, kind="file" if source.type == "file" else "folder")
+        top = replace(top, attributes={**top.attributes, "note": note}, digest="")
+        writer.folder(replace(top, digest=digest_of(top)), position)
+        layer.store.execute("INSERT OR REPLACE INTO omission VALUES (?, ?)", (source.mount, note))
+        SourceState(layer, source.mount).set("note", note)
+
+
+@contextmanager
+def lock(place: Path, wait_s: float) -> Iterator[None]:
+    """Keep other builds of the same tree out; the system lets go of the lock when the process dies."""
+    trust.check_files(place / "build.lock")
+    with closing(_locked(place / "build.lock", wait_s)):
+        yield
+
+
+def _locked(file: Path, wait_s: float) -> sqlite3.Connection:
+    connection = None
+    try:
+        connection = sqlite3.connect(file, timeout=wait_s, isolation_level=None)
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as exc:
+        if connection is not None:
+            connection.close()
+        if is_busy(exc):
+            text = f"another build of {str(file.parent)!r} is under way: wait for it, or stop it"
+            raise TransientError(text, retry_after_s=wait_s) from exc
+        raise store_error(exc, file, advice=": delete it") from exc
+    return connection

@@ -1,0 +1,200 @@
+"""Code in the languages of `table`, by tree-sitter; what does not parse keeps what could be read of it.
+
+Every line that is not blank lies in one leaf: a definition without definitions below it, or what is left of a file or
+a class beside its definitions. What is left becomes no node when it is imports, comments, brackets, and a comment
+that the description repeats in full.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import time
+from functools import cache
+from hashlib import blake2b
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from metatree.node import Source
+from metatree.trees.source_types import Outline, SourceFile
+from metatree.trees.text import cut
+from metatree_memory_tools.code.languages._outline import outline_of
+from metatree_memory_tools.code.languages._syntax import ABOVE, is_wreck
+from metatree_memory_tools.code.languages._table import LANGUAGES, Language
+from metatree_memory_tools.text.plain import PlainText
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+    from metatree.tools.tool import ToolGroup
+
+PARSE_S = 10.0
+"""A file that takes longer is plain text."""
+
+_COMMENTS = ("comment", "line_comment", "block_comment", "multiline_comment", "html_comment")
+_MOST_LINE_CHARS = 2_000
+"""Lines that are longer on average were made by a tool: they are no outline for anybody."""
+
+_CPP_IN_HEADER = re.compile(
+    rb"^\s*(?:class\s+\w+[^;]*$|namespace\b|template\s*<|using\s+\w+|public:|private:|protected:)",
+    re.MULTILINE,
+)
+_INTERPRETERS = {b"sh": "shell", b"bash": "shell", b"dash": "shell", b"zsh": "shell", b"node": "javascript",
+                 b"ruby": "ruby", b"php": "php"}  # fmt: skip
+
+
+class Code:
+    """Code in other languages than Python, of those whose grammars are installed."""
+
+    name = "code"
+    source_type = "text"
+
+    @property
+    def version(self) -> str:
+        """Another one with every other set of grammars: files are then looked at again."""
+        names = " ".join(sorted(language.name for language in installed()))
+        return "2." + blake2b(names.encode(), digest_size=4).hexdigest()
+
+    @property
+    def tools(self) -> tuple[ToolGroup, ...]:
+        """The tool tree of its nodes."""
+        from metatree_memory_tools.code._tools import CODE_TOOLS  # loads pydantic, which no build needs
+
+        return CODE_TOOLS
+
+    def recognises(self, path: str, head: bytes) -> bool:
+        """Whether the name ends as code of a language that is installed, or the first line calls for one."""
+        return language_of(path, head) is not None
+
+    def outline(self, file: SourceFile) -> Outline:
+        """Return the definitions of a file, with what it imports."""
+        language = language_of(file.path, file.data)
+        if language is None:
+            return PlainText().outline(file)
+        shown = "typescript" if language.name == "tsx" else language.name
+        plain = PlainText()
+        if len(file.text) > _MOST_LINE_CHARS * max(1, len(file.lines)):
+            return _with_language(plain.outline(file), shown, "")
+        data = file.text.encode("utf-8", "replace")
+        if language.noise:
+            data = _noise(language).sub(lambda line: b" " * len(line[0]), data)
+        try:
+            parsed = _parse(language, data)
+            if parsed is not None and is_wreck(parsed.root_node):
+                problem = "read as plain text: it does not parse, or is nested without end"
+            elif parsed is not None:
+                return outline_of(file, language, shown, parsed, *_queries(language))
+            else:
+                problem = f"read as plain text: it takes more than {PARSE_S:.0f} seconds to parse"
+        except (RecursionError, MemoryError, ValueError) as exc:
+            problem = f"read as plain text: {type(exc).__name__} while it was parsed"
+        return _with_language(plain.outline(file), shown, problem)
+
+    def content(self, file: SourceFile, source: Source) -> str:
+        """Return the lines that a node names."""
+        return cut(file.text, source)
+
+
+def _with_language(plain: Outline, language: str, problem: str) -> Outline:
+    attributes: dict[str, Any] = {"language": language, **plain.attributes}
+    if problem:
+        attributes["note"] = problem
+    return Outline(
+        description=plain.description,
+        parts=plain.parts,
+        attributes=attributes,
+        summary=plain.summary,
+        problem=problem,
+    )
+
+
+@cache
+def installed() -> tuple[Language, ...]:
+    """Return the languages whose grammars are installed."""
+    if find_spec("tree_sitter") is None:
+        return ()
+    return tuple(language for language in LANGUAGES if find_spec(language.module) is not None)
+
+
+def missing() -> list[str]:
+    """Return the names of the languages whose grammars are not installed."""
+    have = installed()
+    return [language.name for language in LANGUAGES if language not in have]
+
+
+@cache
+def _by_suffix() -> dict[str, Language]:
+    return {suffix: language for language in installed() for suffix in language.suffixes}
+
+
+@cache
+def _by_name() -> dict[str, Language]:
+    return {language.name: language for language in installed()}
+
+
+@cache
+def _by_file() -> dict[str, Language]:
+    return {name: language for language in installed() for name in language.names}
+
+
+def language_of(path: str, head: bytes) -> Language | None:
+    """Return the language of a file, None for one that is not known or whose grammar is not installed."""
+    name = path.rpartition("/")[2]
+    suffix = name[name.rfind(".") :].lower() if "." in name else ""
+    if suffix == ".h" and _CPP_IN_HEADER.search(head[:20_000]):
+        return _by_name().get("c++")
+    if suffix or name in _by_file():
+        return _by_suffix().get(suffix) or _by_file().get(name)
+    first = head.split(b"\n", 1)[0]
+    if not first.startswith(b"#!"):
+        return None
+    program = first[2:].replace(b"/env ", b"/").split()[:1]
+    interpreter = _INTERPRETERS.get(program[0].rpartition(b"/")[2]) if program else None
+    return _by_name().get(interpreter) if interpreter else None
+
+
+@cache
+def _grammar(language: Language) -> tree_sitter.Language:
+    import tree_sitter
+
+    return tree_sitter.Language(getattr(importlib.import_module(language.module), language.function)())
+
+
+@cache
+def _noise(language: Language) -> re.Pattern[bytes]:
+    return re.compile(language.noise.encode(), re.MULTILINE)
+
+
+@cache
+def _queries(
+    language: Language,
+) -> tuple[tree_sitter.Query, tree_sitter.Query | None, tree_sitter.Query | None]:
+    import tree_sitter
+
+    grammar = _grammar(language)
+    imports = tree_sitter.Query(grammar, language.imports) if language.imports.strip() else None
+    nodes = [
+        name for name in (*_COMMENTS, *sorted(ABOVE)) if grammar.id_for_node_kind(name, True) is not None
+    ]
+    comments = (
+        tree_sitter.Query(grammar, f"[{' '.join(f'({name})' for name in nodes)}] @comment") if nodes else None
+    )
+    return tree_sitter.Query(grammar, language.definitions), imports, comments
+
+
+def _parse(language: Language, data: bytes) -> tree_sitter.Tree | None:
+    """Return the syntax tree, None when it takes too long."""
+    import tree_sitter
+
+    until = time.monotonic() + PARSE_S
+
+    def read(at: int, _: object) -> bytes:
+        return data[at : at + 65_536]
+
+    def late(*_: object) -> bool:
+        return time.monotonic() > until
+
+    try:
+        return tree_sitter.Parser(_grammar(language)).parse(read, progress_callback=late)
+    except ValueError:
+        return None

@@ -1,0 +1,236 @@
+"""Conversations in JSON: lists of messages, exports of chat pages, sessions with dates."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from metatree_memory_tools.conversations._dates import iso
+from metatree_memory_tools.conversations._model import (
+    Conversation,
+    Conversations,
+    Session,
+    Turn,
+    cut_long,
+    in_sessions,
+)
+
+_SPEAKER = ("speaker", "role", "author", "sender", "from", "name", "user", "username")
+_TEXT = ("text", "content", "message", "body", "value", "utterance")
+_TIME = (
+    "timestamp",
+    "created_at",
+    "create_time",
+    "date",
+    "time",
+    "at",
+    "datetime",
+    "ts",
+    "sent_at",
+    "date_time",
+)
+_MESSAGES = ("messages", "turns", "conversation", "dialogue", "dialog", "chat", "utterances", "chat_messages")
+_SESSION = re.compile(r"session_(\d+)$")
+_MOST_DEPTH = 100_000
+
+
+def of_json(data: Any) -> Conversations:
+    """Return the conversations in a JSON value, none when it holds none.
+
+    Known are lists of messages, objects with such a list, lists of such objects, the export of ChatGPT with its trees
+    of messages, and objects with `session_1`, `session_1_date_time`, ….
+    """
+    found = list(_conversations(data))
+    return Conversations(tuple(each for each in found if each.sessions))
+
+
+def of_json_lines(text: str) -> Conversations:
+    """Return the conversations in lines of JSON: messages, by conversation and session, or objects with some."""
+    conversations: list[Conversation] = []
+    grouped: dict[str, dict[str, tuple[str, list[Turn]]]] = {}
+    skipped = 0
+    for line in text.split("\n"):
+        if not line.strip():
+            continue
+        try:
+            data = json.loads(line)
+        except (ValueError, RecursionError):
+            skipped += 1
+            continue
+        turn = _turn(data) if isinstance(data, Mapping) else None
+        if turn is not None:
+            name = str(_first(data, ("conv", "conversation_id", "thread_id", "chat_id", "channel")) or "")
+            session = str(_first(data, ("session", "session_id")) or "")
+            when, turns = grouped.setdefault(name, {}).setdefault(session, (turn.at, []))
+            turns.append(turn)
+        elif isinstance(data, Mapping | list) and (inside := list(_conversations(data))):
+            conversations += inside
+        else:
+            skipped += 1
+    for name, sessions in grouped.items():
+        cut: tuple[Session, ...] = ()
+        for key, (when, turns) in sessions.items():
+            if key:
+                title = f"Session {key}" if key.isdigit() else key
+                cut += tuple(cut_long(Session(tuple(turns), title, when)))
+            else:
+                cut += in_sessions(turns)
+        conversations.append(Conversation(cut, name, name))
+    problem = f"{skipped:,} lines are no messages" if skipped else ""
+    return Conversations(tuple(each for each in conversations if each.sessions), problem, skipped)
+
+
+def _conversations(data: Any) -> Iterator[Conversation]:
+    if isinstance(data, Mapping):
+        one = _conversation(data)
+        if one is not None:
+            yield one
+        else:
+            for key in ("conversations", "chats", "threads", "data"):
+                if isinstance(data.get(key), list):
+                    yield from _conversations(data[key])
+                    return
+    elif isinstance(data, list):
+        turns = [turn for each in data if isinstance(each, Mapping) and (turn := _turn(each)) is not None]
+        if turns and len(turns) * 2 >= len(data):
+            yield Conversation(in_sessions(turns))
+            return
+        for each in data:
+            if isinstance(each, Mapping) and (one := _conversation(each)) is not None:
+                yield one
+            elif isinstance(each, list):
+                yield from _conversations(each)
+
+
+def _conversation(data: Mapping[str, Any]) -> Conversation | None:
+    title = str(_first(data, ("title", "name", "subject", "topic", "sample_id")) or "")
+    name = str(_first(data, ("id", "uuid", "conversation_id", "sample_id")) or "")
+    if isinstance(data.get("mapping"), Mapping):
+        return Conversation(in_sessions(_in_tree(data["mapping"], data.get("current_node"))), title, name)
+    sessions = _numbered(data) or _numbered(data.get("conversation"))
+    if sessions:
+        return Conversation(sessions, title, name)
+    inner = data.get("sessions")
+    if isinstance(inner, list):
+        cut: list[Session] = []
+        for each in inner:
+            turns = _turns(each)
+            if turns:
+                about = each if isinstance(each, Mapping) else {}
+                at = iso(_first(about, _TIME)) or turns[0].at
+                cut += cut_long(Session(_dated(turns, at), str(_first(about, ("title", "name")) or ""), at))
+        return Conversation(tuple(cut), title, name) if cut else None
+    for key in _MESSAGES:
+        turns = _turns(data.get(key))
+        if turns:
+            return Conversation(in_sessions(turns), title, name)
+    return None
+
+
+def _turns(data: Any) -> list[Turn]:
+    if isinstance(data, Mapping):
+        for key in _MESSAGES:
+            if isinstance(data.get(key), list):
+                return _turns(data[key])
+        return []
+    if not isinstance(data, list):
+        return []
+    return [turn for each in data if isinstance(each, Mapping) and (turn := _turn(each)) is not None]
+
+
+def _numbered(data: Any) -> tuple[Session, ...]:
+    """Return the sessions of an object with `session_1`, `session_1_date_time`, …"""
+    if not isinstance(data, Mapping):
+        return ()
+    keys = sorted((int(found[1]), key) for key in data if (found := _SESSION.match(str(key))))
+    sessions: list[Session] = []
+    for number, key in keys:
+        at = iso(data.get(f"{key}_date_time") or data.get(f"{key}_date"))
+        turns = _dated(_turns(data[key]), at)
+        if turns:
+            sessions += cut_long(Session(turns, f"Session {number}", at))
+    return tuple(sessions)
+
+
+def _dated(turns: Iterable[Turn], at: str) -> tuple[Turn, ...]:
+    """Return turns with the date of their session where they have none of their own."""
+    return tuple(turn if turn.at else Turn(turn.speaker, turn.text, at) for turn in turns)
+
+
+def _in_tree(mapping: Mapping[str, Any], current: Any) -> list[Turn]:
+    """Return the turns on the way from the root of an export's tree to the one that was shown last."""
+    if not isinstance(current, str) or current not in mapping:
+        leaves = [
+            key for key, each in mapping.items() if isinstance(each, Mapping) and not each.get("children")
+        ]
+        current = leaves[-1] if leaves else None
+    way: list[Mapping[str, Any]] = []
+    seen: set[str] = set()
+    while isinstance(current, str) and current in mapping and current not in seen and len(way) < _MOST_DEPTH:
+        seen.add(current)
+        entry = mapping[current]
+        if not isinstance(entry, Mapping):
+            break
+        way.append(entry)
+        current = entry.get("parent")
+    found = []
+    for entry in reversed(way):
+        message = entry.get("message")
+        turn = _turn(message) if isinstance(message, Mapping) else None
+        if turn is not None and turn.speaker != "system":
+            found.append(turn)
+    return found
+
+
+def _turn(data: Mapping[str, Any]) -> Turn | None:
+    speaker = _speaker(_first(data, _SPEAKER))
+    text = _text(_first(data, _TEXT))
+    if not speaker or text is None:
+        return None
+    calls = data.get("tool_calls")
+    if isinstance(calls, list) and calls:
+        text = "\n".join(filter(None, [text, *(_call(call) for call in calls)]))
+    for key in ("caption", "blip_caption", "image_caption"):
+        if isinstance(data.get(key), str) and data[key]:
+            text = f"{text}\n[shows an image: {data[key]}]"
+    if not text.strip():
+        return None
+    return Turn(speaker, text.strip(), iso(_first(data, _TIME)))
+
+
+def _first(data: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    return next((data[key] for key in keys if data.get(key) is not None), None)
+
+
+def _speaker(value: Any) -> str:
+    if isinstance(value, Mapping):
+        value = _first(value, ("name", "role", "display_name", "email"))
+    return " ".join(value.split())[:100] if isinstance(value, str) else ""
+
+
+def _text(value: Any) -> str | None:
+    """Return the text of a message: of a list of parts, those that are texts, and a word for the others."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        if isinstance(value.get("parts"), list):
+            return _text(value["parts"])
+        for key in ("text", "value", "content", "result"):
+            if value.get(key) is not None:
+                return _text(value[key])
+        kind = value.get("type") or value.get("content_type")
+        return f"[{kind}]" if isinstance(kind, str) else None
+    if isinstance(value, list):
+        return "\n".join(filter(None, (_text(part) for part in value)))
+    return None
+
+
+def _call(call: Any) -> str:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        return ""
+    return f"[calls {function.get('name')} with {str(function.get('arguments'))[:2000]}]"

@@ -1,0 +1,36 @@
+"""Opening the database of a source for reading: a SQLite file, or PostgreSQL by its address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from metatree.trees.source_types import SourceRef
+from metatree_memory_tools.databases._dsn import address_of, is_address
+from metatree_memory_tools.databases._sqlite import SQLite
+
+if TYPE_CHECKING:
+    from metatree_memory_tools.databases._postgres import Postgres
+
+
+def open_database(source: SourceRef) -> SQLite | Postgres:
+    """Open the database of a source for reading.
+
+    Raises:
+        MetatreeError: it cannot be read.
+    """
+    if is_address(source.location):
+        return open_postgres(source)
+    return SQLite.open_file(Path(source.location), secrets=shows_secrets(source.options))
+
+
+def open_postgres(source: SourceRef) -> Postgres:
+    """Connect to the PostgreSQL database of a source; raises as `open_database`."""
+    from metatree_memory_tools.databases._postgres import Postgres
+
+    return Postgres.open(address_of(source.location), secrets=shows_secrets(source.options))
+
+
+def shows_secrets(options: Any) -> bool:
+    """Whether a source's options say that the values of secret columns may be shown."""
+    return bool(options.get("secrets") or options.get("include_secrets"))

@@ -1,0 +1,258 @@
+"""SQLite files, opened so that SQLite itself refuses to change them, or to reach anything else."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from metatree.errors import UserError
+from metatree_memory_tools.databases._model import (
+    SAMPLE_ROWS,
+    Column,
+    ForeignKey,
+    Rows,
+    Table,
+    is_secret_name,
+)
+
+MAGIC = b"SQLite format 3\0"
+QUERY_S = 5.0
+_COUNT_S = 0.2
+_MAX_VALUE_BYTES = 5_000_000
+_STEPS = 5_000
+_HELD = '"number of texts held"'
+_UNWANTED = frozenset(
+    {"load_extension", "readfile", "writefile", "edit", "lsdir", "fsdir", "zipfile", "fts3_tokenizer"}
+)
+_HIDDEN_SUFFIXES = (
+    "_data",
+    "_idx",
+    "_content",
+    "_docsize",
+    "_config",
+    "_segments",
+    "_segdir",
+    "_stat",
+    "_node",
+    "_parent",
+    "_rowid",
+)
+
+
+class SQLite:
+    """An open SQLite database.
+
+    Three of SQLite's own means keep it as it is: it is opened for reading, `query_only` is set, and an authorizer
+    refuses every action but reading (no ATTACH, no PRAGMA, no extension); columns that may hold secrets read as NULL.
+    """
+
+    product = "SQLite"
+    has_schemas = False
+
+    def __init__(self, connection: sqlite3.Connection, title: str, *, secrets: bool = False) -> None:
+        """Use `open_file` or `open_bytes`."""
+        self.title = title
+        self._connection = connection
+        self._secrets = secrets
+        self._masked: set[str] = set()
+        self._deadline = 0.0
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        connection.execute("PRAGMA query_only=ON")
+        with suppress(sqlite3.Error):
+            connection.execute("PRAGMA trusted_schema=OFF")
+        connection.set_progress_handler(self._is_late, _STEPS)
+        self._wake_virtual_tables()
+
+    def _wake_virtual_tables(self) -> None:
+        # They declare what they look like when they are first used, as a CREATE that the authorizer would refuse.
+        sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"
+        for (name,) in self._run(sql):
+            with suppress(sqlite3.Error):
+                self._run(f"SELECT * FROM {_quoted(name)} LIMIT 0")
+
+    @classmethod
+    def open_file(cls, path: Path, *, secrets: bool = False) -> SQLite:
+        """Open a file for reading.
+
+        Raises:
+            UserError: it is no SQLite database, or cannot be read.
+        """
+        connection = None
+        try:
+            wal = path.with_name(path.name + "-wal")
+            # Without a log there is nobody to share it with, and SQLite would want to make one in its folder.
+            quiet = not wal.exists() or wal.stat().st_size == 0
+            mode = "?mode=ro&immutable=1" if quiet else "?mode=ro"
+            connection = _connect(path.absolute().as_uri() + mode)
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return cls(connection, path.name, secrets=secrets)
+        except (sqlite3.Error, OSError) as exc:
+            if connection is not None:
+                connection.close()
+            raise UserError(f"{path.name!r} cannot be read as a SQLite database: {exc}") from exc
+
+    @classmethod
+    def open_bytes(cls, data: bytes, title: str, *, secrets: bool = False) -> SQLite:
+        """Open a database that was read into memory; raises as `open_file`."""
+        connection = _connect(":memory:")
+        try:
+            if data[18:20] == b"\2\2":
+                # A file with a log beside it says so in two bytes, and in memory there can be none.
+                data = data[:18] + b"\1\1" + data[20:]
+            connection.deserialize(data)
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return cls(connection, title, secrets=secrets)
+        except (sqlite3.Error, OverflowError, MemoryError) as exc:
+            connection.close()
+            raise UserError(f"{title!r} cannot be read as a SQLite database: {exc}") from exc
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def tables(self) -> Iterator[Table]:
+        names = self._run(
+            "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%'"
+            " ESCAPE '\\' ORDER BY name"
+        )
+        virtual = {name for name, _, sql in names if str(sql).lstrip()[:14].upper() == "CREATE VIRTUAL"}
+        shadows = {f"{name}{end}" for name in virtual for end in _HIDDEN_SUFFIXES}
+        for name, kind, _ in names:
+            if name not in shadows:
+                yield self._table(name, kind)
+
+    def _table(self, name: str, kind: str) -> Table:
+        columns: tuple[Column, ...] = ()
+        foreign: dict[int, list[tuple[str, str, str | None]]] = {}
+        problem = ""
+        try:
+            columns = tuple(
+                Column(row[1], row[2], not row[3], row[4], key=bool(row[5]))
+                for row in self._run(
+                    'SELECT cid, name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?) WHERE hidden <> 1',
+                    name,
+                )
+            )
+            for number, _, table, own, there in self._run(
+                'SELECT id, seq, "table", "from", "to" FROM pragma_foreign_key_list(?) ORDER BY id, seq', name
+            ):
+                foreign.setdefault(number, []).append((own, table, there))
+        except sqlite3.Error as exc:  # a view of a table that is gone
+            problem = str(exc)
+        keys = tuple(
+            ForeignKey(
+                tuple(own for own, _, _ in parts),
+                ("", parts[0][1]),
+                tuple(there for _, _, there in parts if there is not None),
+            )
+            for _, parts in sorted(foreign.items())
+        )
+        count, exact = (None, True) if problem else self._count(name, kind)
+        sample, problem = ("", problem) if problem else self._sample_digest(name)
+        return Table("", name, kind, columns, keys, (), "", count, exact, sample, problem)
+
+    def _count(self, name: str, kind: str) -> tuple[int | None, bool]:
+        try:
+            return int(self._run(f"SELECT count(*) FROM {_quoted(name)}", seconds=_COUNT_S)[0][0]), True
+        except sqlite3.Error:
+            pass
+        if kind == "table":
+            with suppress(sqlite3.Error):
+                found = self._run(f"SELECT max(rowid) FROM {_quoted(name)}", seconds=_COUNT_S)[0][0]
+                return (None if found is None else int(found)), False
+        return None, True
+
+    def _sample_digest(self, name: str) -> tuple[str, str]:
+        try:
+            return self.sample("", name).digest(), ""
+        except UserError as exc:
+            return "", str(exc)
+
+    def sample(self, schema: str, table: str, limit: int = SAMPLE_ROWS) -> Rows:
+        return self.query(f"SELECT * FROM {_quoted(table)}", limit)
+
+    def find(self, schema: str, table: str, texts: Sequence[str], limit: int) -> Rows:
+        names = [
+            row[0] for row in self._run("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", table)
+        ]
+        shown = [_quoted(name) for name in names if self._secrets or not is_secret_name(name)]
+        if not shown:
+            raise UserError(f"there is no table {table!r} with columns that are shown")
+        row = " || char(10) || ".join(f"ifnull(CAST({name} AS TEXT), '')" for name in shown)
+        held = " + ".join(f"(instr(lower({row}), lower(?{n})) > 0)" for n in range(1, len(texts) + 1))
+        columns = ", ".join(map(_quoted, names))
+        return self.query(
+            f"WITH held AS (SELECT {columns}, {held} AS {_HELD} FROM {_quoted(table)})"
+            f" SELECT {columns} FROM held WHERE {_HELD} > 0 AND {_HELD} = (SELECT max({_HELD}) FROM held)",
+            limit,
+            tuple(texts),
+        )
+
+    def query(self, sql: str, limit: int, parameters: tuple[str, ...] = ()) -> Rows:
+        self._masked = set()
+        self._deadline = time.monotonic() + QUERY_S
+        self._connection.set_authorizer(self._allows)
+        try:
+            cursor = self._connection.execute(sql, parameters)
+            if cursor.description is None:
+                raise UserError("only statements that read are run: begin with SELECT, WITH or VALUES")
+            rows = cursor.fetchmany(limit + 1)
+            columns = tuple(each[0] for each in cursor.description)
+            cursor.close()
+        except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError, ValueError) as exc:
+            raise UserError(_explained(exc)) from exc
+        finally:
+            self._connection.set_authorizer(None)
+        masked = frozenset(number for number, name in enumerate(columns) if name.lower() in self._masked)
+        return Rows(columns, tuple(rows[:limit]), len(rows) > limit, masked, tuple(sorted(self._masked)))
+
+    def _allows(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
+        if action == sqlite3.SQLITE_READ:
+            if second and not self._secrets and is_secret_name(second):
+                self._masked.add(second.lower())
+                return sqlite3.SQLITE_IGNORE
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION:
+            return sqlite3.SQLITE_DENY if (second or "").lower() in _UNWANTED else sqlite3.SQLITE_OK
+        if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and second is None:
+            return sqlite3.SQLITE_OK  # full-text tables ask for it themselves
+        return sqlite3.SQLITE_DENY
+
+    def _run(self, sql: str, *parameters: Any, seconds: float = QUERY_S) -> list[tuple[Any, ...]]:
+        """Run a statement of our own."""
+        self._deadline = time.monotonic() + seconds
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def _is_late(self) -> int:
+        return int(time.monotonic() > self._deadline)
+
+
+def _connect(location: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        location, uri=location != ":memory:", timeout=2.0, isolation_level=None, check_same_thread=False
+    )
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    return connection
+
+
+def _explained(exc: Exception) -> str:
+    text = str(exc)
+    if "interrupted" in text:
+        return f"the query took longer than {QUERY_S:g} s: ask for less"
+    if "not authorized" in text or "prohibited" in text:
+        return f"refused: {text}; only statements that read the tables of this database are run"
+    if "one statement" in text:
+        return "refused: give one statement alone"
+    if "too big" in text or "too long" in text:
+        return f"a value is larger than {_MAX_VALUE_BYTES / 1e6:g} MB: ask for less"
+    return f"the query failed: {text}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,162 @@
+"""The tools of databases: read-only queries, and queries that are kept as nodes."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from hashlib import blake2b
+from itertools import islice
+from typing import Annotated
+
+from pydantic import Field
+
+from metatree.errors import UserError
+from metatree.node import Node
+from metatree.tools.tool import ToolGroup, tool
+from metatree.trees.tree import Tree
+from metatree_memory_tools.databases._model import Connection, Rows
+from metatree_memory_tools.databases._nodes import KINDS
+from metatree_memory_tools.databases._open import open_database, shows_secrets
+from metatree_memory_tools.databases._show import rows_text
+from metatree_memory_tools.databases._sqlite import SQLite
+
+MAX_ROWS = 200
+_MOST_WORDS = 20
+_MOST_TABLES = 100
+_SEARCH_S = 20.0
+_SQL_HELP = "One SELECT statement; it is run read-only, within 5 seconds."
+
+
+def database_of(tree: Tree, node: Node) -> Connection:
+    """Open the database that a node came from, for reading.
+
+    Raises:
+        UserError: the node came from no database.
+        MetatreeError: it cannot be opened.
+    """
+    source = tree.source_of(node)
+    if source is not None and source.type == "database":
+        return open_database(source)
+    path = tree.file_of(node)
+    if source is None or path is None or not path.is_file():
+        raise UserError(f"node {node.id!r} does not come from a database")
+    return SQLite.open_file(path, secrets=shows_secrets(source.options))
+
+
+@tool(kind="exploratory", title="query the database", kinds=KINDS, reuse="run", timeout_s=30.0)
+def query_database(
+    node: Node,
+    tree: Tree,
+    sql: Annotated[str, Field(description=_SQL_HELP)],
+    max_rows: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 50,
+) -> str:
+    """Count, sum, filter, sort or join rows of the database by one SQL query that only reads."""
+    with closing(database_of(tree, node)) as database:
+        return rows_text(database.query(sql, max_rows))
+
+
+@tool(
+    kind="exploratory",
+    title="find rows by a text",
+    # Not columns and sample rows: a row is a row of its table, to which a search goes up from them.
+    kinds=("database", "file", "schema", "table", "view"),
+    reuse="run",
+    beyond=True,
+)
+def find_rows(
+    node: Node,
+    tree: Tree,
+    text: Annotated[
+        str, Field(description="What the row holds: a name, a number, a text; or a question about it.")
+    ],
+    max_rows: Annotated[int, Field(ge=1, le=MAX_ROWS)] = 20,
+) -> str:
+    """Look up the record or row of a certain name, number or date: which customer, person, city, product, order."""
+    tables = list(islice(_tables_at(tree, node), _MOST_TABLES))
+    deadline = time.monotonic() + _SEARCH_S
+    with closing(database_of(tree, node)) as database:
+        for texts in _looked_for(text):
+            if len(texts) > 1 and len(tables) > 1:
+                break  # some words of a question are in some row of nearly every table
+            said = []
+            for schema, name in tables:
+                found = (
+                    None if time.monotonic() > deadline else _found(database, schema, name, texts, max_rows)
+                )
+                if found is not None and found.rows:
+                    said.append(rows_text(found) if len(tables) == 1 else f"{name}:\n{rows_text(found)}")
+            if said:
+                return "\n\n".join(said)
+    raise UserError(f"no row of {', '.join(name for _, name in tables[:5]) or node.title} holds this")
+
+
+def _found(database: Connection, schema: str, name: str, texts: tuple[str, ...], limit: int) -> Rows | None:
+    try:
+        return database.find(schema, name, texts, limit)
+    except UserError:  # a view that is broken, or a table that takes too long
+        return None
+
+
+@tool(kind="interactive", title="keep a query as a node", kinds=KINDS, timeout_s=30.0)
+def save_query(
+    node: Node,
+    tree: Tree,
+    sql: Annotated[str, Field(description=_SQL_HELP)],
+    title: Annotated[str, Field(description="What the query answers, in a few words.", max_length=200)] = "",
+) -> Node:
+    """Save a query with what it gives now, so that it is found again."""
+    with closing(database_of(tree, node)) as database:
+        found = database.query(sql, MAX_ROWS)
+        told = database.title
+    text = rows_text(found)
+    name = title or f"query: {' '.join(sql.split())[:80]}"
+    return Node(
+        id=f"{node.id}#query-{blake2b(sql.encode(), digest_size=6).hexdigest()}",
+        title=name,
+        description=f"A query of {told}, with what it gave: {' '.join(sql.split())[:200]}",
+        content=f"{sql.strip()}\n\n{text}",
+        kind="query",
+        attributes={"sql": sql, "rows": len(found.rows)},
+    )
+
+
+def _looked_for(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield what rows may hold, the surest first: the whole text, what it quotes, as many of its words as possible."""
+    yield (text.strip(),)
+    for quoted in re.findall(r"[\"“'`]([^\"”'`]{2,100})[\"”'`]", text):
+        yield (quoted,)
+    words = [word for word in re.findall(r"[\w.@-]*\w", text) if len(word) > 2 or word.isdigit()]
+    if len(words) > 1:
+        yield tuple(dict.fromkeys(words))[:_MOST_WORDS]
+
+
+def _tables_at(tree: Tree, node: Node) -> Iterator[tuple[str, str]]:
+    """Yield schema and name of the table that a node is or belongs to, or of all below a database or a schema."""
+    for node_id in (node.id, *reversed(tree.ancestors(node))):
+        found = tree.get(node_id)
+        if found.kind in ("table", "view"):
+            yield _named(tree, found)
+            return
+        if found.kind in ("database", "schema", "file"):
+            break
+    for _, below in tree.walk(found, depth=2):
+        if below.kind in ("table", "view"):
+            yield _named(tree, below)
+
+
+def _named(tree: Tree, table: Node) -> tuple[str, str]:
+    above = tree.parent(table)
+    schema = tree.get(above) if above is not None else None
+    return (schema.title if schema is not None and schema.kind == "schema" else ""), table.title
+
+
+DATABASE_TOOLS = ToolGroup(
+    "database",
+    "query the database",
+    "Ask the table or database itself: count, sum, average, filter, sort, join, or look up the record of a name,"
+    " customer, person, product, order, city, number or date",
+    (query_database, find_rows, save_query),
+)
+"""The tool tree of databases."""

@@ -1,0 +1,118 @@
+"""What a reader of a format takes out of a document: lines of text, and what is known of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from metatree._util.secret_text import masked
+
+MOST_CHARS = 20_000_000
+"""Text beyond this is left out, with a note."""
+
+_UNSAYABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff]")
+_SPACES = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u205f\u3000]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The title of a section that begins at a line."""
+
+    level: int
+    """1 is the highest; levels may be left out."""
+    title: str
+    line: int
+    """Counted from 1. A line after the last one: nothing belongs to it."""
+    span: int = 1
+    """How many lines say the title, with its number and ornament; they need not lie in a leaf."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page, from its first line to the line before the next page."""
+
+    line: int
+    """Counted from 1. A page without text begins where the next one begins."""
+    label: str = ""
+    """What is printed on it, when that is not its number."""
+
+
+@dataclass(slots=True)
+class Extracted:
+    """The text of a document in lines, with its headings and pages. Nodes name ranges of these lines.
+
+    The same bytes give the same lines, so that a node's range stays right.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    headings: list[Heading] = field(default_factory=list)
+    """By line."""
+    pages: list[Page] = field(default_factory=list)
+    """In order; empty for a document that has none."""
+    title: str = ""
+    links: list[str] = field(default_factory=list)
+    """Where its links lead, each once, without those inside of it."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What else it says of itself (author, description); JSON values."""
+    problem: str = ""
+    """Why it could not be read in full, in a few words."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "lines": self.lines,
+            "headings": [
+                [heading.level, heading.title, heading.line, heading.span] for heading in self.headings
+            ],
+            "pages": [[page.line, page.label] for page in self.pages],
+            "title": self.title,
+            "links": self.links,
+            "facts": self.facts,
+            "problem": self.problem,
+        }
+
+    def without_secrets(self) -> Extracted:
+        """Return the same with `*` in place of what looks like secrets; itself where nothing does."""
+        hidden, number = masked("\n".join(self.lines))
+        title = masked(self.title)
+        if not number and not title[1]:
+            return self
+        headings = [replace(heading, title=masked(heading.title)[0]) for heading in self.headings]
+        return replace(self, lines=hidden.split("\n"), title=title[0], headings=headings)
+
+    @classmethod
+    def of_json(cls, said: Mapping[str, Any]) -> Extracted:
+        """Return what `as_json` gave; raises KeyError, TypeError or ValueError for anything else."""
+        return cls(
+            [str(line) for line in said["lines"]],
+            [Heading(int(h[0]), str(h[1]), int(h[2]), int(h[3])) for h in said["headings"]],
+            [Page(int(line), str(label)) for line, label in said["pages"]],
+            str(said["title"]),
+            [str(link) for link in said["links"]],
+            dict(said["facts"]),
+            str(said["problem"]),
+        )
+
+    def page_of(self, line: int) -> int:
+        """Return the number of the page that a line is on, counted from 1; 0 without pages."""
+        from bisect import bisect_right
+
+        return bisect_right(self.pages, line, key=lambda page: page.line)
+
+    def page_lines(self, number: int) -> tuple[int, int]:
+        """Return the first and last line of a page, counted from 1; the last is before the first when it is empty."""
+        first = self.pages[number - 1].line
+        last = self.pages[number].line - 1 if number < len(self.pages) else len(self.lines)
+        return first, last
+
+
+def tidy(line: str) -> str:
+    """Return a line without what cannot be shown, and with single spaces.
+
+    Example:
+        >>> tidy("accord\\ufffeingly  so\\x00 ")
+        'accordingly so'
+    """
+    return _SPACES.sub(" ", _UNSAYABLE.sub("", line)).strip()

@@ -1,0 +1,158 @@
+"""The text of a document by its bytes: from memory, from the cache folder, or from the process that reads documents."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+from collections import OrderedDict
+from hashlib import blake2b
+from pathlib import Path
+
+from metatree._util.cache_folder import cache_folder
+from metatree_memory_tools.documents._document_text import Extracted
+from metatree_memory_tools.documents._text_cache import KeptTexts
+
+LIMITS_S = {"pdf": 60.0, "docx": 30.0, "html": 20.0}
+"""How long one document may take; of a PDF, what is read by then is kept."""
+
+_GRACE_S = 15.0
+"""How much longer the process may live, to hand over what it has."""
+
+_MOST_IN_MEMORY = 4
+
+
+class Extractor:
+    """Reads documents in a process of its own, which is started when it is needed. One call at a time.
+
+    Args:
+        kept: where texts are kept between processes; None for nowhere.
+        limit_s: how long one document may take; None for what its format is allowed.
+        grace_s: how much longer the process may live, to hand over what it has.
+    """
+
+    _main = "from metatree_memory_tools.documents._worker import main; main()"
+
+    def __init__(
+        self, kept: KeptTexts | None = None, limit_s: float | None = None, grace_s: float = _GRACE_S
+    ) -> None:
+        self._kept = kept
+        self._limit_s = limit_s
+        self._grace_s = grace_s
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._recent: OrderedDict[str, Extracted] = OrderedDict()
+        self._latest: tuple[str, bytes, Extracted] | None = None
+
+    def extracted(self, kind: str, version: str, data: bytes) -> Extracted:
+        """Return the text of a document; what cannot be read has a `problem`. Never raises for what the bytes are.
+
+        Args:
+            kind: the format, as `worker.extract` knows it.
+            version: another one reads again what is kept.
+            data: the file.
+        """
+        with self._lock:
+            # A document is asked for once for each of its nodes, with the same bytes: hashing would cost the most.
+            if self._latest and self._latest[0] == kind and self._latest[1] is data:
+                return self._latest[2]
+            key = f"{kind}-{version}-{blake2b(data, digest_size=16).hexdigest()}"
+            found = self._recent.get(key) or (self._kept.get(key) if self._kept else None)
+            if found is None:
+                found, lasting = self._ask(kind, data)
+                if lasting and self._kept:
+                    self._kept.put(key, found)
+            self._recent[key] = found
+            self._recent.move_to_end(key)
+            while len(self._recent) > _MOST_IN_MEMORY:
+                self._recent.popitem(last=False)
+            self._latest = (kind, data, found)
+            return found
+
+    def close(self) -> None:
+        """End the process, if there is one; another is started when a document is asked for."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        process.wait()
+
+    def _ask(self, kind: str, data: bytes) -> tuple[Extracted, bool]:
+        """Return the text, and whether the same bytes would give the same again."""
+        limit_s = LIMITS_S[kind] if self._limit_s is None else self._limit_s
+        for _ in range(2):
+            process = self._process or self._start()
+            late = threading.Event()
+
+            def stop(process: subprocess.Popen[bytes] = process, late: threading.Event = late) -> None:
+                late.set()
+                process.kill()
+
+            timer = threading.Timer(limit_s + self._grace_s, stop)
+            timer.daemon = True
+            timer.start()
+            began = False
+            try:
+                assert process.stdin is not None and process.stdout is not None
+                process.stdin.write(json.dumps([kind, limit_s, len(data)]).encode() + b"\n")
+                process.stdin.write(data)
+                process.stdin.flush()
+                began = True
+                line = process.stdout.readline()
+            except OSError:
+                line = b""
+            finally:
+                timer.cancel()
+            if line.endswith(b"\n"):
+                found = Extracted.of_json(json.loads(line))
+                return found, "too long" not in found.problem
+            ended = self._ended(process)
+            self.close()
+            if late.is_set():
+                return Extracted(problem=f"not read: it takes more than {limit_s:.0f} seconds"), False
+            if began and ended != 0:
+                return Extracted(problem="damaged, or too much: it ended the process that read it"), False
+            # The process had nothing to do for a while and ended as it was asked.
+        return Extracted(problem="not read: no process to read it can be started"), False
+
+    @staticmethod
+    def _ended(process: subprocess.Popen[bytes]) -> int | None:
+        """Return how a process ended that does not answer any more; 0 when it was for want of anything to do."""
+        try:
+            return process.wait(5.0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        # -I: the reader of files of strangers imports nothing from where it happens to be started.
+        paths = [path for path in sys.path if path]
+        code = f"import sys; sys.path[:] = {paths!r}; {self._main}"
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=Path(sys.executable).anchor or None,
+        )
+        return self._process
+
+
+_shared: Extractor | None = None
+_making = threading.Lock()
+
+
+def extracted(kind: str, version: str, data: bytes) -> Extracted:
+    """Return the text of a document, by the extractor that this process shares; see `Extractor.extracted`."""
+    global _shared
+    with _making:
+        if _shared is None:
+            _shared = Extractor(KeptTexts(cache_folder() / "documents"))
+            atexit.register(_shared.close)
+    return _shared.extracted(kind, version, data)

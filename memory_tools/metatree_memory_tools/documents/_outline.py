@@ -1,0 +1,379 @@
+"""The lines, headings and pages of a document as nodes.
+
+Every line that is not blank lies in one leaf, except that a heading is the title of its node. A section is a leaf as
+far as it is short; a long one has its pages below it, or pieces of bounded length where there are no pages.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any
+
+from metatree.trees.source_types import Outline, Part
+from metatree_memory_tools.documents._document_text import Extracted, Heading
+from metatree_memory_tools.text.descriptions import beginning, first_sentence, shorten, with_names
+from metatree_memory_tools.text.markdown import slug
+from metatree_memory_tools.text.unique_names import UniqueNames
+
+SECTION_CHARS = 6_000
+"""A longer section is cut, by pages or else into pieces of about this many characters."""
+
+_PROSE_CHARS = 400
+_SECTION_PAGES = 2
+_GROUP_PAGES = 10
+_MOST_LINKS = 200
+_RUNNING_SHARE = 0.3
+"""A first or last line that so many pages share is a running head: it says nothing of the page."""
+
+
+@dataclass
+class _Section:
+    level: int
+    title: str
+    first: int
+    last: int = 0
+    below: list[_Section] = field(default_factory=list)
+
+
+def outline_of(
+    found: Extracted, name: str, what: str, prose: Callable[[list[str]], list[str]] | None = None
+) -> Outline:
+    """Return the nodes of a document.
+
+    Args:
+        found: its text.
+        name: the file's name, for what has no title.
+        what: the kind of document for a description that has nothing else to say, as in `A PDF document`.
+        prose: returns lines as a description may say them, empty ones for what it may not; None: as they are.
+    """
+    return _Outlining(found, name, what, prose or list).run()
+
+
+class _Outlining:
+    """One document on its way to nodes."""
+
+    def __init__(
+        self, found: Extracted, name: str, what: str, prose: Callable[[list[str]], list[str]]
+    ) -> None:
+        self.found = found
+        self.name = name
+        self.what = what
+        self.prose = prose
+        self.used = UniqueNames(".")
+        self.running = _running_heads(found)
+        self.heading_lines = {line for h in found.headings for line in range(h.line, h.line + h.span)}
+
+    def run(self) -> Outline:
+        found = self.found
+        attributes: dict[str, Any] = {**found.facts, "lines": len(found.lines)}
+        if found.pages:
+            attributes["pages"] = len(found.pages)
+        if found.links:
+            attributes["links"] = found.links[:_MOST_LINKS]
+        top = _nested(found.headings, len(found.lines))
+        title = found.title
+        begin = 1
+        if len(top) == 1 and top[0].below and top[0].first <= 3:
+            # One heading over all the others is the title of the document, not a level of its own.
+            title = title or top[0].title
+            top = top[0].below
+        elif len(top) == 1 and not top[0].below and top[0].first <= 3 and len(found.pages) <= _SECTION_PAGES:
+            title = title or top[0].title
+            top = []
+        if title:
+            attributes["title"] = self.name = title
+        summary = self._summary(title, top, begin)
+        if found.problem:
+            attributes["note"] = found.problem
+        parts = tuple(map(self._digested, self._parts(top, begin)))
+        return Outline(
+            description=self._description(title, summary, top),
+            parts=parts,
+            attributes=attributes,
+            summary=summary or title,
+            problem=found.problem,
+        )
+
+    def _digested(self, part: Part) -> Part:
+        """Return a part whose leaves know the hash of their text; one without any text has no lines."""
+        if part.parts:
+            return replace(part, parts=tuple(map(self._digested, part.parts)))
+        lines = self.found.lines[max(0, part.start_line - 1) : part.end_line]
+        if part.end_line < part.start_line or not any(lines):
+            return replace(part, start_line=0, end_line=0)
+        return replace(
+            part, digest=blake2b("\n".join(lines).encode("utf-8", "replace"), digest_size=16).hexdigest()
+        )
+
+    def _summary(self, title: str, top: Sequence[_Section], begin: int) -> str:
+        said = str(self.found.facts.get("description") or self.found.facts.get("subject") or "")
+        if said:
+            return first_sentence(said)
+        last = top[0].first - 1 if top else len(self.found.lines)
+        if top and self.found.pages and self.found.page_of(last) > _SECTION_PAGES:
+            last = 0  # a cover, a table of contents: no introduction
+        text = self._prose(begin, last) or (self._prose(top[0].first, top[0].last) if top else "")
+        return "" if text == title else text
+
+    def _description(self, title: str, summary: str, top: Sequence[_Section]) -> str:
+        said = f"{title}: {summary}" if title and summary else title or summary
+        if not said and not self.found.problem and not any(line.strip() for line in self.found.lines):
+            said = f"{self.what} without text"
+        if self.found.problem:
+            said = (
+                f"{shorten(said, 150)} ({self.found.problem})"
+                if said
+                else f"{self.what}, {self.found.problem}."
+            )
+        return with_names(shorten(said, 220), "Sections", [section.title for section in top]) or self.what
+
+    def _parts(self, top: Sequence[_Section], begin: int) -> Iterator[Part]:
+        found = self.found
+        end = len(found.lines)
+        if not top:
+            yield from self._whole(begin, end)
+            return
+        yield from self._introduction("", begin, top[0].first - 1)
+        for section in top:
+            yield self._section(section)
+
+    def _whole(self, begin: int, end: int) -> Iterator[Part]:
+        """Yield the pages of a document without headings, in groups when there are many; nothing when it is short."""
+        found = self.found
+        count = len(found.pages)
+        if not count:
+            if sum(map(len, found.lines)) > SECTION_CHARS * 3 // 2:
+                yield from self._pieces("", begin, end)
+            return
+        if count == 1 and found.lines:
+            return
+        if count <= 2 * _GROUP_PAGES:
+            yield from self._pages(1, count, begin, end)
+            return
+        for first in range(1, count + 1, _GROUP_PAGES):
+            last = min(first + _GROUP_PAGES - 1, count)
+            start, stop = found.page_lines(first)[0], found.page_lines(last)[1]
+            parts = tuple(self._pages(first, last, start, stop))
+            if len(parts) < 2:
+                yield from parts
+                continue
+            yield Part(
+                id=self._id(f"pages-{first}-{last}"),
+                title=f"pages {first}-{last}",
+                description=self._prose(start, stop),
+                start_line=start,
+                end_line=stop,
+                parts=parts,
+                attributes={"first_page": first, "last_page": last},
+            )
+
+    def _section(self, section: _Section) -> Part:
+        first = section.below[0].first - 1 if section.below else section.last
+        part_id = self._id(slug(section.title)[:80])
+        parts: tuple[Part, ...] = ()
+        if section.below:
+            inner = list(self._introduction(section.title, section.first, first, part_id))
+            inner += [self._section(below) for below in section.below]
+            parts = tuple(inner)
+        elif self._is_long(section.first, section.last):
+            parts = tuple(self._cut(section.title, section.first, section.last, part_id))
+        return Part(
+            id=part_id,
+            title=section.title,
+            description=with_names(
+                self._prose(section.first, first), "Sections", [below.title for below in section.below]
+            ),
+            start_line=section.first,
+            end_line=section.last,
+            parts=parts,
+            attributes={"level": section.level, **self._on_pages(section.first, section.last)},
+        )
+
+    def _introduction(self, title: str, first: int, last: int, above: str = "") -> Iterator[Part]:
+        """Yield what stands before the first section of a document or a section, if it says anything."""
+        if not any(
+            line.strip() and number not in self.heading_lines
+            for number, line in enumerate(self.found.lines[first - 1 : last], start=first)
+        ):
+            return
+        if not title and self.found.pages and (count := self.found.page_of(last)) > _SECTION_PAGES:
+            yield Part(
+                id=self._id(f"pages-1-{count}"),
+                title=f"pages 1-{count} (before the first section)",
+                description=self._prose(first, last),
+                start_line=first,
+                end_line=last,
+                parts=tuple(self._pages(1, count, first, last)),
+                attributes={"first_page": 1, "last_page": count},
+            )
+            return
+        part_id = self._id(f"{above.removeprefix('#')}.<intro>" if above else "<intro>")
+        name = f"{title or self.name} (introduction)"
+        parts = tuple(self._cut(name, first, last, part_id)) if self._is_long(first, last) else ()
+        yield Part(
+            id=part_id,
+            title=name,
+            description=self._prose(first, last),
+            start_line=first,
+            end_line=last,
+            parts=parts,
+            attributes=self._on_pages(first, last),
+        )
+
+    def _is_long(self, first: int, last: int) -> bool:
+        found = self.found
+        if found.pages and found.page_of(last) - found.page_of(first) >= _SECTION_PAGES:
+            return True
+        return sum(map(len, found.lines[first - 1 : last])) > SECTION_CHARS * 3 // 2
+
+    def _cut(self, title: str, first: int, last: int, above: str) -> Iterator[Part]:
+        found = self.found
+        if found.pages and found.page_of(last) > found.page_of(first):
+            yield from self._pages(found.page_of(first), found.page_of(last), first, last, title)
+        else:
+            yield from self._pieces(above, first, last)
+
+    def _pages(
+        self, first_page: int, last_page: int, first: int, last: int, title: str = ""
+    ) -> Iterator[Part]:
+        """Yield the pages from one to another, as far as they lie between two lines; empty ones in a row as one."""
+        page = first_page
+        while page <= last_page:
+            start, stop = self.found.page_lines(page)
+            start, stop = max(start, first), min(stop, last)
+            if start <= stop:
+                yield self._page(page, start, stop, title)
+                page += 1
+                continue
+            empty = page
+            while page <= last_page and self._is_empty(page):
+                page += 1
+            if page == empty:
+                page += 1  # it has text, and none of it here
+            elif not title or first_page < empty:
+                yield self._empty(empty, page - 1)
+
+    def _is_empty(self, page: int) -> bool:
+        start, stop = self.found.page_lines(page)
+        return stop < start
+
+    def _page(self, page: int, first: int, last: int, title: str) -> Part:
+        label = self.found.pages[page - 1].label
+        name = f"page {page}" + (f" ({label})" if label else "")
+        attributes: dict[str, Any] = {"first_page": page, "last_page": page}
+        if label:
+            attributes["label"] = label
+        return Part(
+            id=self._id(f"page-{page}"),
+            title=f"{shorten(title, 80)}, {name}" if title else name,
+            description=self._prose(first, last),
+            kind="page",
+            start_line=first,
+            end_line=last,
+            attributes=attributes,
+        )
+
+    def _empty(self, first_page: int, last_page: int) -> Part:
+        one = first_page == last_page
+        note = (
+            "no text: a picture, a scan, or an empty page"
+            if one
+            else "no text: pictures, scans, or empty pages"
+        )
+        name = f"page {first_page}" if one else f"pages {first_page}-{last_page}"
+        return Part(
+            id=self._id(name.replace(" ", "-")),
+            title=name,
+            description=f"{name.capitalize()}: {note}.",
+            kind="page",
+            start_line=0,
+            end_line=0,
+            attributes={"first_page": first_page, "last_page": last_page, "note": note},
+        )
+
+    def _pieces(self, above: str, first: int, last: int) -> Iterator[Part]:
+        """Yield pieces of some length, cut between lines."""
+        start, chars = first, 0
+        for number in range(first, last + 1):
+            chars += len(self.found.lines[number - 1]) + 1
+            if chars >= SECTION_CHARS or number == last:
+                name = f"{above.removeprefix('#')}.L{start}" if above else f"L{start}"
+                yield Part(
+                    id=self._id(name),
+                    title=f"lines {start}-{number}",
+                    description=self._prose(start, number),
+                    start_line=start,
+                    end_line=number,
+                    attributes=self._on_pages(start, number),
+                )
+                start, chars = number + 1, 0
+
+    def _on_pages(self, first: int, last: int) -> dict[str, Any]:
+        if not self.found.pages:
+            return {}
+        last = max(last, first)
+        return {"first_page": self.found.page_of(first), "last_page": self.found.page_of(last)}
+
+    def _prose(self, first: int, last: int) -> str:
+        """Return the first sentence between two lines, without headings and running heads."""
+        said: list[str] = []
+        length = 0
+        rows = self.prose(
+            [beginning(line, _PROSE_CHARS) for line in self.found.lines[first - 1 : min(last, first + 80)]]
+        )
+        for number, row in enumerate(rows, start=first):
+            line = row.strip()
+            if (
+                number in self.heading_lines
+                or _shape(line) in self.running
+                or not any(map(str.isalpha, line))
+            ):
+                if said and not line:
+                    break
+                continue
+            said.append(line)
+            length += len(line)
+            if length > 500:
+                break
+        return first_sentence(" ".join(said)) if said else ""
+
+    def _id(self, name: str) -> str:
+        """Return an id for a part that no other part of the document has."""
+        return f"#{self.used.take(name)}"
+
+
+def _nested(headings: Sequence[Heading], last: int) -> list[_Section]:
+    """Put each heading below the nearest one before it that is of a higher rank, and set where each ends."""
+    top: list[_Section] = []
+    above: list[_Section] = []
+    for heading in headings:
+        section = _Section(heading.level, heading.title, heading.line)
+        while above and above[-1].level >= heading.level:
+            above.pop().last = heading.line - 1
+        (above[-1].below if above else top).append(section)
+        above.append(section)
+    for section in above:
+        section.last = last
+    return top
+
+
+def _running_heads(found: Extracted) -> frozenset[str]:
+    """Return the first and last lines that many pages share, without their numbers."""
+    if len(found.pages) < 4:
+        return frozenset()
+    seen: Counter[str] = Counter()
+    for number in range(1, len(found.pages) + 1):
+        first, last = found.page_lines(number)
+        if last - first < 3:
+            continue
+        ends = {*range(first, min(first + 2, last + 1)), *range(max(first, last - 1), last + 1)}
+        seen.update({_shape(found.lines[line - 1].strip()) for line in ends})
+    least = max(3.0, min(10.0, _RUNNING_SHARE * len(found.pages)))
+    return frozenset(line for line, count in seen.items() if count >= least)
+
+
+def _shape(line: str) -> str:
+    return "".join("0" if char.isdigit() else char for char in line)

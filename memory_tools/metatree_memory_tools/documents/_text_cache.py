@@ -1,0 +1,57 @@
+"""Texts of documents kept in the user's cache folder, so that each is taken out of its file once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import zlib
+from pathlib import Path
+
+from metatree_memory_tools.documents._document_text import Extracted
+
+MOST_BYTES = 300_000_000
+"""When there is more, what was not used for longest goes."""
+
+
+class KeptTexts:
+    """A folder with one compressed file for each text. A failure is a miss, whatever it is.
+
+    Args:
+        folder: made when something is kept, for this user alone: documents may be private.
+        most_bytes: how large it may become.
+    """
+
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+        self._folder = folder
+        self._most_bytes = most_bytes
+
+    def get(self, key: str) -> Extracted | None:
+        """Return what is kept under a key, None when there is nothing that can be read."""
+        path = self._folder / key
+        try:
+            found = Extracted.of_json(json.loads(zlib.decompress(path.read_bytes())))
+            os.utime(path)
+        except (OSError, ValueError, KeyError, TypeError, zlib.error, MemoryError):
+            return None
+        return found
+
+    def put(self, key: str, text: Extracted) -> None:
+        """Keep a text under a key of letters, digits, dots and hyphens."""
+        part = self._folder / f"{key}.{os.getpid()}.part"
+        with contextlib.suppress(OSError, MemoryError):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            part.write_bytes(zlib.compress(json.dumps(text.as_json()).encode("ascii"), 1))
+            part.replace(self._folder / key)
+            self._make_room()
+
+    def _make_room(self) -> None:
+        with os.scandir(self._folder) as entries:
+            files = sorted((entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in entries)
+        total = sum(size for _, size, _ in files)
+        for _, size, path in files:
+            if total <= self._most_bytes:
+                return
+            with contextlib.suppress(OSError):
+                Path(path).unlink()
+                total -= size

@@ -1,0 +1,105 @@
+"""The process that reads documents: one after the other, within limits, until its input ends or nothing is asked.
+
+Each request is a line of JSON with the name of the format, the seconds that it may take and the number of bytes,
+followed by the bytes; each answer is one line of JSON. Files of strangers are read by code that may loop, crash or
+take all memory; here it takes nothing else along.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+from typing import BinaryIO
+
+from metatree_memory_tools.documents._document_text import Extracted
+
+MEMORY_BYTES = 420_000_000
+"""How much memory may be taken, where the system can limit it; with the libraries it stays below 500 MB.
+
+A document of the largest size, 200 MB, is part of it.
+"""
+
+_ADDRESS_BYTES = 2_000_000_000
+"""How much may be addressed: of use where the other limit is not kept."""
+
+IDLE_S = 30.0
+"""The process ends when it was asked nothing for so long."""
+
+
+def extract(kind: str, data: bytes, limit_s: float) -> Extracted:
+    """Return the text of a document, in this process.
+
+    Args:
+        kind: `pdf`, `html` or `docx`.
+        data: the file.
+        limit_s: seconds after which what is left is left out, as far as the format can be read in part.
+    """
+    match kind:
+        case "pdf":
+            from metatree_memory_tools.documents._pdf import extract_pdf
+
+            return extract_pdf(data, limit_s)
+        case "html":
+            from metatree_memory_tools.documents._html import extract_html
+
+            return extract_html(data)
+        case "docx":
+            from metatree_memory_tools.documents._docx import extract_docx
+
+            return extract_docx(data)
+    raise ValueError(f"no reader of documents is called {kind!r}")
+
+
+def _answer(kind: str, data: bytes, limit_s: float) -> bytes:
+    try:
+        return _line(extract(kind, data, limit_s))
+    except MemoryError:
+        problem = "not read: it takes too much memory"
+    except RecursionError:
+        problem = "not read: it is nested too deeply"
+    except Exception as exc:  # whatever a file does to a reader, it is one file
+        problem = f"damaged: {type(exc).__name__} while it was read"
+    return _line(Extracted(problem=problem))
+
+
+def _line(found: Extracted) -> bytes:
+    return json.dumps(found.as_json()).encode("ascii") + b"\n"
+
+
+def _limit_memory() -> None:
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_BYTES, _ADDRESS_BYTES))
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    while True:
+        idle = threading.Timer(IDLE_S, os._exit, (0,))
+        idle.daemon = True
+        idle.start()
+        line = requests.readline()
+        idle.cancel()
+        if not line:
+            return
+        kind, limit_s, size = json.loads(line)
+        answers.write(_answer(kind, requests.read(size), limit_s))
+        answers.flush()
+
+
+def main() -> None:
+    """Serve on standard input and output; what libraries print goes to standard error."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    _limit_memory()
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+        _serve(sys.stdin.buffer, answers)
+
+
+if __name__ == "__main__":
+    main()

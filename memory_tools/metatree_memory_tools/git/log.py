@@ -1,0 +1,281 @@
+"""Reading the history of a folder from git into the index store of its tree, and what is new of it later.
+
+Only what led to the commit that is checked out is read. Merges are passed over: what they bring together was done by
+the commits that they merge.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from metatree._util.secret_text import masked
+from metatree.storage.store import Store
+from metatree.trees.history import state_key
+from metatree.trees.source_types import Progress
+from metatree_memory_tools.build.scan import shown
+from metatree_memory_tools.git._command import GitFailed, git_stream, git_text, repository_prefix
+from metatree_memory_tools.git._history_writer import HistoryWriter, ReadCommit, clear_history
+
+MAX_COMMITS = 100_000
+"""Older commits are left out."""
+
+MAX_BODY_CHARS = 20_000
+_BATCH = 2_000
+_FIELDS = 7
+_HASH = re.compile(r"[0-9a-f]{40,64}")
+
+
+def read_history(
+    root: Path, store: Store, *, source: str = "", limit: int = MAX_COMMITS, progress: Progress | None = None
+) -> str:
+    """Bring the history of a folder up to date and return what is missing and why, an empty text when nothing is.
+
+    Args:
+        root: a folder in the work tree of a git repository; only commits that touch files in it are read.
+        store: the index store of its tree.
+        source: the mount of the source.
+        limit: at most so many commits, the newest.
+        progress: called with the number of commits read, their number or 0 when that is not known, and a text.
+
+    Never raises for what git says: that becomes the note.
+    """
+    try:
+        return _Reading(root, store, source, limit, progress).run()
+    except GitFailed as exc:
+        note = f"the history was not read: {exc}"
+        with store.transaction():
+            state = _state(store, source) or _NOTHING
+            _keep(store, source, {**state, "note": note, "failed": True})
+        return note
+
+
+def history_stale(root: Path, store: Store, *, source: str = "", limit: int = MAX_COMMITS) -> bool:
+    """Whether another commit is checked out than was read; False when git cannot tell."""
+    state = _state(store, source)
+    if state is None:
+        return True
+    try:
+        head, shallow = _head(root)
+    except GitFailed:
+        return False
+    return bool(
+        state["failed"] or (head, shallow, limit) != (state["head"], state["shallow"], state["limit"])
+    )
+
+
+def drop_history(store: Store, *, source: str = "") -> None:
+    """Take the history of a source out of the store."""
+    if _state(store, source) is not None:
+        with store.transaction():
+            clear_history(store, source)
+
+
+_NOTHING: dict[str, Any] = {
+    "head": "",
+    "shallow": "",
+    "limit": 0,
+    "commits": 0,
+    "note": "",
+    "epoch": 0,
+    "prefix": "",
+    "failed": False,
+    "reading": False,
+}
+
+
+def _state(store: Store, source: str) -> dict[str, Any] | None:
+    row = store.row("SELECT value FROM meta WHERE key = ?", (state_key(source),))
+    return None if row is None else {**_NOTHING, **json.loads(row[0])}
+
+
+def _keep(store: Store, source: str, state: dict[str, Any]) -> None:
+    store.execute(
+        "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", (state_key(source), json.dumps(state))
+    )
+
+
+def _head(root: Path) -> tuple[str, str]:
+    """Return the hash of what is checked out, and the commits at which a shallow clone ends."""
+    try:
+        head = git_text(root, "rev-parse", "--verify", "--quiet", "HEAD")
+    except GitFailed as exc:
+        if "said nothing" not in str(exc):
+            raise
+        head = ""  # no commit yet
+    file = root / git_text(root, "rev-parse", "--git-path", "shallow")
+    try:
+        shallow = file.read_text("ascii").split() if file.is_file() else []
+    except (OSError, ValueError):
+        shallow = []
+    return head, " ".join(sorted(filter(_HASH.fullmatch, shallow)))
+
+
+class _Reading:
+    def __init__(self, root: Path, store: Store, source: str, limit: int, progress: Progress | None) -> None:
+        self.root = root
+        self.store = store
+        self.source = source
+        self.limit = max(1, limit)
+        self.progress = progress
+        self.state = _state(store, source) or dict(_NOTHING)
+
+    def run(self) -> str:
+        prefix = repository_prefix(self.root)
+        head, shallow = _head(self.root)
+        now = {"head": head, "shallow": shallow, "limit": self.limit, "prefix": prefix}
+        before = self.state
+        if before["reading"] or any(before[name] != now[name] for name in ("shallow", "limit", "prefix")):
+            before = {**_NOTHING, "epoch": before["epoch"] + bool(before["head"])}
+            with self.store.transaction():
+                clear_history(self.store, self.source)
+        if head and before["head"] != head:
+            known = before["head"]
+            if known and not self._is_ancestor(known, head):
+                known = self._go_back(known, head)
+                before = {**before, "epoch": before["epoch"] + 1}
+            self._read(head, known, shallow, {**before, **now})
+        elif not head:
+            with self.store.transaction():
+                clear_history(self.store, self.source)
+        count = self._count()
+        note = self._note(head, shallow, count)
+        with self.store.transaction():
+            _keep(
+                self.store,
+                self.source,
+                {**_NOTHING, **now, "commits": count, "note": note, "epoch": before["epoch"]},
+            )
+        return note
+
+    def _count(self) -> int:
+        return int(
+            self.store.rows("SELECT count(*) FROM history_commit WHERE source = ?", (self.source,))[0][0]
+        )
+
+    def _note(self, head: str, shallow: str, count: int) -> str:
+        if not head:
+            return "nothing has been committed in this repository yet"
+        if not count:
+            return "no commit of the repository around it touches a file of this folder"
+        notes = []
+        if shallow:
+            notes.append("the clone is shallow, so the history ends early (`git fetch --unshallow`)")
+        if count >= self.limit:
+            notes.append(f"only the newest {self.limit:,} commits were read")
+        return "; ".join(notes)
+
+    def _is_ancestor(self, known: str, head: str) -> bool:
+        try:
+            git_text(self.root, "merge-base", "--is-ancestor", known, head)
+        except GitFailed:
+            return False
+        return True
+
+    def _go_back(self, known: str, head: str) -> str:
+        """Forget what does not lead to `head` and return the commit that reading goes on from, empty for the start."""
+        if self._count() < self.limit:
+            try:
+                base = git_text(self.root, "merge-base", known, head)
+                gone = git_text(self.root, "rev-list", known, f"^{head}").split()
+            except GitFailed:
+                base = ""
+            # Names of files are followed forwards alone, so renames that are taken back mean reading anew.
+            if base and not self._renames(gone):
+                with self.store.transaction():
+                    HistoryWriter(self.store, self.source).forget(gone)
+                return known
+        with self.store.transaction():
+            clear_history(self.store, self.source)
+        return ""
+
+    def _renames(self, hashes: list[str]) -> bool:
+        sql = (
+            "SELECT 1 FROM history_commit JOIN history_touch USING (number) WHERE source = ? AND status <> 'M'"
+            " AND hash IN (SELECT value FROM json_each(?)) LIMIT 1"
+        )
+        return self.store.row(sql, (self.source, json.dumps(hashes))) is not None
+
+    def _read(self, head: str, known: str, shallow: str, state: dict[str, Any]) -> None:
+        # A reading that is killed half-way is seen by this mark, and the next one begins anew.
+        with self.store.transaction():
+            _keep(self.store, self.source, {**state, "head": known, "reading": True})
+            writer = HistoryWriter(self.store, self.source)
+        try:
+            self._read_into(writer, head, known, shallow, renames=True)
+        except GitFailed as exc:
+            if "lazy fetch" not in str(exc) and "promisor" not in str(exc) and "fetch" not in str(exc):
+                raise
+            # A clone without contents cannot compare files, and must not fetch them.
+            with self.store.transaction():
+                writer.clear()
+            self._read_into(writer, head, "", shallow, renames=False)
+
+    def _read_into(
+        self, writer: HistoryWriter, head: str, known: str, shallow: str, *, renames: bool
+    ) -> None:
+        mark = secrets.token_hex(16)
+        arguments = [
+            *("log", "-z", "--name-status", "--no-merges", "--reverse", "--date-order", "--encoding=UTF-8"),
+            # Without it git passes over lines of development that were merged and left no trace.
+            "--full-history",
+            *("--no-ext-diff", "--no-textconv", "--no-color", "--relative", f"-O{_NO_ORDER}"),
+            *(f"--max-count={self.limit}", "--find-renames" if renames else "--no-renames"),
+            f"--format=tformat:{mark}%x00%H%x00%P%x00%at%x00%an%x00%s%x00%b%x00",
+            head,
+            *([f"^{known}"] if known else []),
+            *("--", "."),
+        ]
+        ends = set(shallow.split())
+        batch: list[ReadCommit] = []
+        done = 0
+        with git_stream(self.root, *arguments) as pieces:
+            for commit in _commits(pieces, mark.encode(), ends):
+                batch.append(commit)
+                if len(batch) >= _BATCH:
+                    done = self._write(writer, batch, done)
+            self._write(writer, batch, done)
+        with self.store.transaction():
+            writer.finish()
+
+    def _write(self, writer: HistoryWriter, batch: list[ReadCommit], done: int) -> int:
+        with self.store.transaction():
+            done += writer.add(batch)
+        batch.clear()
+        if self.progress is not None:
+            self.progress(done, done, "commits")
+        return done
+
+
+_NO_ORDER = "/dev/null"
+
+
+def _commits(pieces: Iterator[bytes], mark: bytes, ends: set[str]) -> Iterator[ReadCommit]:
+    """Yield the commits in the output of `git log`: fields, then status and one or two paths of each file."""
+    fields: list[str] = []
+    touched: list[tuple[str, str, str | None]] = []
+    piece = next(pieces, None)
+    while piece is not None:
+        if piece == mark:
+            fields = [next(pieces, b"").decode("utf-8", "replace") for _ in range(_FIELDS - 1)]
+            touched = []
+            piece = next(pieces, None)
+        while piece is not None and piece != mark:
+            status = piece.lstrip(b"\n")[:1].decode("ascii", "replace")
+            if status in ("R", "C"):
+                old, new = shown(next(pieces, b"")), shown(next(pieces, b""))
+                touched.append(("R", new, old) if status == "R" else ("A", new, None))
+            elif status:
+                touched.append((status, shown(next(pieces, b"")), None))
+            piece = next(pieces, None)
+        hash_, parents, at, author, subject, body = fields
+        # At the end of a shallow clone everything looks as if it had been added there.
+        known = [] if hash_ in ends else touched
+        text = body.strip()
+        if len(text) > MAX_BODY_CHARS:
+            text = text[:MAX_BODY_CHARS] + " …"
+        yield ReadCommit(hash_, parents, int(at or 0), author, masked(subject)[0], masked(text)[0], known)

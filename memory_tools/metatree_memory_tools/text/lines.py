@@ -1,0 +1,124 @@
+"""The lines of the files that a tree was built from, for tools: never from outside of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from metatree.errors import UserError
+from metatree.node import Node
+from metatree.trees.content import file_state, shows_secrets
+from metatree.trees.masking import masked_file
+from metatree.trees.source_files import read_inside
+from metatree.trees.source_types import SourceFile, load_memory_type
+from metatree.trees.sources import FILES, disk_root, inner_path
+from metatree.trees.text import decode, is_binary, lines_of
+from metatree.trees.tree import Tree
+
+MAX_BYTES = 200_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """One file as its nodes see it."""
+
+    path: str
+    """Its id in the tree."""
+    lines: list[str]
+    pages: tuple[int, ...] = ()
+    """First line of each page; empty when it has none."""
+
+    def page_of(self, line: int) -> int:
+        """Return the number of the page that a line is on; 0 without pages."""
+        from bisect import bisect_right
+
+        return bisect_right(self.pages, line)
+
+
+def path_of(tree: Tree, node: Node) -> str:
+    """Return the path, in the tree, of the file or folder that a node came from.
+
+    Raises:
+        UserError: it came from none.
+    """
+    path = node.path
+    for node_id in reversed(tree.ancestors(node)) if path is None and node.id in tree else ():
+        path = tree.get(node_id).path
+        if path is not None:
+            break
+    if path is None:
+        raise UserError(f"node {node.id!r} does not come from a file: choose one that does")
+    return path
+
+
+def files_below(tree: Tree, path: str) -> list[str]:
+    """Return the paths of the files with a node in a folder, or of the one file itself, in order."""
+    rows = tree.index.rows("SELECT path FROM file WHERE reader <> '-' ORDER BY path")
+    if path == tree.root:
+        return [row[0] for row in rows]
+    return [row[0] for row in rows if row[0] == path or row[0].startswith(path + "/")]
+
+
+def text_of(tree: Tree, path: str) -> FileText:
+    """Return the lines of a file of the tree; for a document those of the text taken out of it.
+
+    Raises:
+        UserError: it is no file of the tree, or cannot be read.
+    """
+    source = tree.source_of(path)
+    row = tree.index.row("SELECT reader FROM file WHERE path = ?", (path,))
+    if source is None or source.type not in FILES or row is None:
+        raise UserError(f"{path!r} is no file of this tree: give the path of one")
+    inner = inner_path(source, path)
+    known = file_state(tree.index, path)
+    try:
+        if tree.files is not None and known is not None:
+            data = tree.files(known.digest)[:MAX_BYTES]
+        else:
+            raw = inner if known is None or known.raw is None else known.raw
+            root = disk_root(source)
+            assert root is not None
+            data, _ = read_inside(root, raw, limit=MAX_BYTES)
+    except OSError as exc:
+        raise UserError(f"{path!r} cannot be read: {exc.strerror}") from exc
+    if not shows_secrets(source) and not is_binary(data):
+        data = masked_file(inner, data)[0]
+    kind = row[0].rpartition(" ")[0]
+    document = getattr(load_memory_type(kind), "text", None) if kind not in ("", "huge") else None
+    if document is None:
+        return FileText(path, lines_of(decode(data)[0]))
+    found = document(SourceFile(inner, data, shows_secrets(source)))
+    return FileText(path, found.lines, tuple(page.line for page in found.pages))
+
+
+def texts_of(tree: Tree, paths: list[str]) -> Iterator[FileText]:
+    """Yield the lines of files, without those that cannot be read any more."""
+    for path in paths:
+        try:
+            yield text_of(tree, path)
+        except UserError:
+            continue
+
+
+def node_at(tree: Tree, path: str, line: int) -> str:
+    """Return the id of the smallest node of a file that a line lies in."""
+    at = path
+    while True:
+        inside = [
+            child
+            for child in tree.children(at)
+            if _first(child) and _first(child) <= line <= int(child.attributes.get("end_line") or 0)
+        ]
+        exact = [child for child in inside if child.source is None or _holds(child, line)]
+        if not exact:
+            return at
+        at = max(exact, key=_first).id
+
+
+def _first(node: Node) -> int:
+    return int(node.attributes.get("start_line") or 0)
+
+
+def _holds(node: Node, line: int) -> bool:
+    parts = node.source.parts if node.source is not None else ()
+    return not parts or any(first <= line <= last for first, last in parts)

@@ -1,0 +1,260 @@
+"""Markdown files as trees of headings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from metatree.node import Source
+from metatree.trees.source_types import Outline, Part, SourceFile
+from metatree.trees.text import cut
+from metatree_memory_tools.text.descriptions import (
+    beginning,
+    first_sentence,
+    shorten,
+    unmarked_by,
+    with_names,
+)
+from metatree_memory_tools.text.unique_names import UniqueNames
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+    from metatree.tools.tool import ToolGroup
+
+_FRONT = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_FACT = re.compile(r"^(title|description|summary)\s*:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE | re.IGNORECASE)
+_IMAGE = re.compile(r"!\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
+_LINK = re.compile(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
+_TAG = re.compile(r"(?:<!--.*?(?:-->|\Z)|</?[A-Za-z][^<>]*>)+", re.DOTALL)
+_MARKS = re.compile(r"(\*\*|`+|~~|(?<!\w)__)(.*?)\1")
+_EMPHASIS = re.compile(r"(?<!\w)[*_](\S(?:.*?\S)?)[*_](?!\w)")
+_MOST_CHARS = 1_000
+_MOST_LINES = 200
+_FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
+
+
+@dataclass
+class _Heading:
+    level: int
+    title: str
+    line: int
+    """Counted from 1."""
+    end: int = 0
+    slug: str = ""
+    below: list[_Heading] = field(default_factory=list)
+
+
+class Markdown:
+    """Markdown, by its headings; `#` in code is no heading."""
+
+    name = "markdown"
+    source_type = "text"
+    version = "2"
+
+    @property
+    def tools(self) -> tuple[ToolGroup, ...]:
+        """The tool tree of its nodes."""
+        from metatree_memory_tools.text.tools import (
+            DOCUMENT_TOOLS,  # loads pydantic, which no build needs
+        )
+
+        return DOCUMENT_TOOLS
+
+    def recognises(self, path: str, head: bytes) -> bool:
+        """Whether the name ends as Markdown does."""
+        return path.lower().endswith((".md", ".markdown", ".mdown", ".mkd"))
+
+    def outline(self, file: SourceFile) -> Outline:
+        """Return the headings of a file, each with the lines up to the next one."""
+        text, facts = _without_front_matter(file.text)
+        lines = text.split("\n")
+        headings = _headings(text, file.lines)
+        starts = {heading.line for heading in headings}
+        top = _nested(headings, len(file.lines))
+        begin = 1
+        attributes: dict[str, Any] = {"language": "markdown", "lines": len(file.lines)}
+        title = facts.get("title", "")
+        if len(top) == 1 and top[0].below and all(h.level > top[0].level for h in headings[1:]):
+            # One heading over all the others is the title of the file, not a level of its own.
+            title = title or top[0].title
+            top = top[0].below
+        elif len(top) == 1 and not top[0].below:
+            title = title or top[0].title
+            top = []
+        if title:
+            attributes["title"] = title
+        summary = facts.get("description") or facts.get("summary") or ""
+        first = top[0].line - 1 if top else len(file.lines)
+        summary = first_sentence(summary or _prose(lines[begin - 1 : first]) or title)
+        described = f"{title}: {summary}" if title and summary != title else summary
+        description = with_names(shorten(described, 220), "Sections", [heading.title for heading in top])
+        if not description:
+            description = (
+                "An empty file." if not file.text.strip() else shorten(" ".join(file.lines[:5]), 200)
+            )
+        parts: list[Part] = []
+        if top:
+            if _says_something(file.lines, starts, 1, first):
+                parts.append(_introduction("#<intro>", title or file.name, 1, first, lines))
+            parts.extend(_part(heading, file, starts, lines) for heading in top)
+        return Outline(description=description, parts=tuple(parts), attributes=attributes, summary=summary)
+
+    def content(self, file: SourceFile, source: Source) -> str:
+        """Return the lines that a node names."""
+        return cut(file.text, source)
+
+
+def _without_front_matter(text: str) -> tuple[str, dict[str, str]]:
+    """Return the text with blank lines in place of the front matter, and what that says of the file."""
+    found = _FRONT.match(text)
+    if found is None:
+        return text, {}
+    facts = {match[1].lower(): match[2] for match in _FACT.finditer(found[1])}
+    return "\n" * found[0].count("\n") + text[found.end() :], facts
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # slow to import, and a source may have no Markdown
+
+    parser = MarkdownIt("commonmark")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+def _headings(text: str, lines: Sequence[str]) -> list[_Heading]:
+    try:
+        tokens = _parser().parse(text)
+    except (RecursionError, ValueError, IndexError):
+        return []
+    found = []
+    for token, inline in pairwise(tokens):
+        if token.type == "heading_open" and token.level == 0 and token.map:
+            title = shorten(plain(inline.content), 120)
+            found.append(_Heading(int(token.tag[1]), title or "(untitled)", token.map[0] + 1))
+    slugs = UniqueNames("-", first=1)
+    for heading in found:
+        heading.slug = slugs.take(slug(heading.title))
+    return found
+
+
+def slug(title: str) -> str:
+    """Return a heading as the end of an address, as GitHub makes it.
+
+    Example:
+        >>> slug("What's new in 2.0?")
+        'whats-new-in-20'
+    """
+    return re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") or "section"
+
+
+def plain(text: str) -> str:
+    """Return a line of Markdown without its marks.
+
+    Example:
+        >>> plain("Use **[metatree](x.md)** with `run`")
+        'Use metatree with run'
+    """
+    text = text[:_MOST_CHARS]  # the patterns take the square of it for marks that nothing closes
+    text = unmarked_by(_LINK, unmarked_by(_IMAGE, unmarked_by(_TAG, text)))
+    for _ in range(3):
+        text = unmarked_by(_MARKS, text)
+    return unmarked_by(_EMPHASIS, text).strip()
+
+
+def _nested(headings: Sequence[_Heading], last: int) -> list[_Heading]:
+    """Put each heading below the nearest one before it that is of a higher rank, and set where each ends."""
+    top: list[_Heading] = []
+    above: list[_Heading] = []
+    for heading in headings:
+        while above and above[-1].level >= heading.level:
+            above.pop().end = heading.line - 1
+        (above[-1].below if above else top).append(heading)
+        above.append(heading)
+    for heading in above:
+        heading.end = last
+    return top
+
+
+def _says_something(lines: Sequence[str], starts: Collection[int], first: int, last: int) -> bool:
+    """Whether there is more between two lines than headings, whose first lines are given, and blank lines."""
+    line = first
+    while line <= last:
+        text = lines[line - 1].strip()
+        if line in starts and not text.startswith(
+            "#"
+        ):  # underlined: the heading goes down to its line of = or -
+            while line <= last and not re.fullmatch(r"=+|-+", lines[line - 1].strip()):
+                line += 1
+        elif text and line not in starts:
+            return True
+        line += 1
+    return False
+
+
+def _part(heading: _Heading, file: SourceFile, starts: Collection[int], lines: Sequence[str]) -> Part:
+    first = heading.below[0].line - 1 if heading.below else heading.end
+    summary = first_sentence(_prose(lines[heading.line : min(first, heading.line + _MOST_LINES)]))
+    parts: list[Part] = []
+    if heading.below:
+        if _says_something(file.lines, starts, heading.line, first):
+            parts.append(_introduction(f"#{heading.slug}.<intro>", heading.title, heading.line, first, lines))
+        parts.extend(_part(inner, file, starts, lines) for inner in heading.below)
+    return Part(
+        id=f"#{heading.slug}",
+        title=heading.title,
+        description=with_names(summary, "Sections", [inner.title for inner in heading.below]),
+        start_line=heading.line,
+        end_line=heading.end,
+        parts=tuple(parts),
+        attributes={"level": heading.level},
+    )
+
+
+def _introduction(part_id: str, title: str, first: int, last: int, lines: Sequence[str]) -> Part:
+    return Part(
+        id=part_id,
+        title=f"{title} (introduction)",
+        description=first_sentence(_prose(lines[first - 1 : min(last, first + _MOST_LINES)])),
+        start_line=first,
+        end_line=last,
+    )
+
+
+def _prose(lines: Sequence[str]) -> str:
+    """Return the first paragraph that is text: no heading, badge, table, code or comment."""
+    said: list[str] = []
+    for line in _outside_code(
+        unmarked_by(_TAG, "\n".join(beginning(line, _MOST_CHARS) for line in lines[:_MOST_LINES])).split("\n")
+    ):
+        text = line.strip()
+        if re.fullmatch(r"[=\-*_~|:\s]+", text) or text.startswith(("#", "|", "[!", "![")):
+            if said and re.fullmatch(r"=+|-+", text):
+                said.clear()  # it was an underlined heading
+            text = ""
+        text = plain(re.sub(r"^(?:>+|[-*+]|\d+[.)])\s+", "", text))
+        if text:
+            said.append(text)
+        elif said:
+            break
+    return " ".join(said)
+
+
+def _outside_code(lines: Sequence[str]) -> Iterator[str]:
+    fence = ""
+    for line in lines:
+        mark = _FENCE.match(line)
+        if fence:
+            if mark and mark[1].startswith(fence):
+                fence = ""
+            yield ""
+        elif mark:
+            fence = mark[1]
+            yield ""
+        else:
+            yield line

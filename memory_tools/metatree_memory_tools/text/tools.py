@@ -1,0 +1,93 @@
+"""The tools of documents: finding a text, and reading a page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from metatree.errors import UserError
+from metatree.node import Node
+from metatree.tools.tool import ToolGroup, tool
+from metatree.trees.tree import Tree
+from metatree_memory_tools.text.lines import node_at, path_of, text_of
+
+KINDS = ("file", "section", "page")
+_WIDTH = 300
+_MOST_PAGES = 5
+_EMPTY = "(no text: a picture, a scan, or an empty page)"
+
+
+@tool(kind="exploratory", title="find in the text", kinds=KINDS, reuse="run", timeout_s=120.0)
+def find_in_text(
+    node: Node,
+    tree: Tree,
+    text: Annotated[
+        str, Field(description="A word or a few words, as they stand in the text.", min_length=1)
+    ],
+    max_lines: Annotated[int, Field(ge=1, le=200)] = 30,
+) -> str:
+    """Find every line of the whole document that has a text, with its page and section, and count them."""
+    found = text_of(tree, path_of(tree, node))
+    wanted = " ".join(text.casefold().split())
+    rows: list[str] = []
+    count = 0
+    # What ends one line and begins the next one is in the first of them.
+    folded = [" ".join(line.casefold().split()) for line in found.lines]
+    for number, said in enumerate(folded, start=1):
+        below = folded[number] if number < len(folded) else ""
+        across = wanted not in below and wanted in f"{said} {below}" if below else False
+        if wanted not in said and not across:
+            continue
+        count += 1
+        if len(rows) < max_lines:
+            page = f"page {found.page_of(number)}, " if found.pages else ""
+            inside, line = node_at(tree, found.path, number), found.lines[number - 1].strip()
+            rows.append(f"{page}line {number} in {inside}: {line[:_WIDTH]}")
+    if not count:
+        return f"{text!r} is nowhere in {found.path}."
+    more = [f"(and {count - len(rows)} more)"] if count > len(rows) else []
+    return "\n".join([f"{text!r} is in {count} line(s) of {found.path}:", *rows, *more])
+
+
+@tool(
+    kind="exploratory",
+    title="read a page",
+    kinds=KINDS,
+    when=lambda node: bool(node.attributes.get("pages") or node.attributes.get("first_page")),
+    reuse="run",
+    timeout_s=120.0,
+)
+def read_page(
+    node: Node,
+    tree: Tree,
+    page: Annotated[int, Field(ge=1, description="Counted from 1, whatever is printed on it.")],
+    last_page: Annotated[int, Field(ge=0, description="The last page to read; 0 for this one alone.")] = 0,
+) -> str:
+    """Read a page of the document as a whole, or up to five in a row."""
+    found = text_of(tree, path_of(tree, node))
+    if not found.pages:
+        raise UserError(f"{found.path!r} has no pages: read its sections")
+    last_page = max(page, last_page)
+    if page > len(found.pages):
+        raise UserError(f"page {page} is not in {found.path!r}, which has {len(found.pages)} pages")
+    rows = []
+    for number in range(page, min(last_page, len(found.pages), page + _MOST_PAGES - 1) + 1):
+        end = found.pages[number] - 1 if number < len(found.pages) else len(found.lines)
+        lines = found.lines[found.pages[number - 1] - 1 : end]
+        rows += [
+            f"Page {number} of {len(found.pages)}:",
+            *(lines or ["(no text: a picture, a scan, or an empty page)"]),
+        ]
+    return "\n".join(rows)
+
+
+DOCUMENT_TOOLS = (
+    ToolGroup(
+        "document",
+        "look through the document",
+        "Find and count the lines with a text, or read a page as a whole.",
+        (find_in_text, read_page),
+    ),
+)
+"""The tool tree of documents."""

@@ -1,0 +1,1 @@
+"""A tree as a source of another tree: mounted read-only, and read through it."""

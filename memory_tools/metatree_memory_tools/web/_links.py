@@ -1,0 +1,147 @@
+"""The links of a page: where each leads and what it says."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urldefrag, urlsplit
+
+from metatree.errors import MissingExtra
+from metatree_memory_tools.text.descriptions import shorten
+from metatree_memory_tools.web.fetch import joined
+
+MOST_LINKS = 500
+_TEXT_CHARS = 120
+_WORD = re.compile(r"[^\W_]+")
+_COMMON = frozenset(
+    [
+        "a",
+        "about",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "can",
+        "do",
+        "does",
+        "for",
+        "from",
+        "how",
+        "i",
+        "in",
+        "is",
+        "it",
+        "of",
+        "on",
+        "or",
+        "that",
+        "the",
+        "this",
+        "to",
+        "was",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "why",
+        "will",
+        "with",
+        "you",
+        "your",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One link."""
+
+    url: str
+    """http or https, without what follows a `#`."""
+    text: str
+
+
+def links_of(html: str, url: str) -> list[Link]:
+    """Return the links of a page to other pages, each address once, in their order, at most 500.
+
+    Args:
+        html: the page.
+        url: where it was found; its `<base>` is minded.
+
+    Raises:
+        MissingExtra: the package that reads HTML is not installed.
+    """
+    try:
+        from selectolax.lexbor import LexborHTMLParser
+    except ImportError as exc:
+        raise MissingExtra("web", what="reading a web page") from exc
+    parser = LexborHTMLParser(html)
+    base = parser.css_first("base[href]")
+    start = joined(url, base.attributes.get("href") or "") if base is not None else url
+    found: dict[str, Link] = {}
+    for anchor in parser.css("a[href], area[href]"):
+        target = urldefrag(joined(start, anchor.attributes.get("href") or ""))[0]
+        if not target.lower().startswith(("http://", "https://")) or target == urldefrag(url)[0]:
+            continue
+        text = (
+            " ".join(anchor.text().split())
+            or anchor.attributes.get("aria-label")
+            or anchor.attributes.get("title")
+        )
+        known = found.get(target)
+        if known is None or (text and not known.text):
+            found[target] = Link(target, shorten(text or "", _TEXT_CHARS))
+        if len(found) >= MOST_LINKS:
+            break
+    return list(found.values())
+
+
+def best_link(links: Sequence[Link], query: str) -> Link | None:
+    """Return the link that is meant: by its address, by its text, else by the words that it shares with the query.
+
+    Example:
+        >>> links = [Link("http://a.example/x", "Opening hours"), Link("http://a.example/y", "Contact us")]
+        >>> best_link(links, "When does it open on Sunday? What are the opening hours?").text
+        'Opening hours'
+    """
+    asked = query.strip()
+    for link in links:
+        if asked in (link.url, link.text) or urldefrag(asked)[0] == link.url:
+            return link
+    wanted = _stems(asked)
+    best = max(links, key=lambda link: _overlap(wanted, link), default=None)
+    return best if best is not None and _overlap(wanted, best) > 0 else None
+
+
+def links_said(links: Sequence[Link], query: str, most: int = 12) -> str:
+    """Return the texts of some links, those that share words with a query first."""
+    wanted = _stems(query)
+    ordered = sorted(links, key=lambda link: -_overlap(wanted, link))
+    said = list(dict.fromkeys(shorten(link.text, 60) for link in ordered if link.text))
+    return ", ".join(said[:most])
+
+
+def _overlap(wanted: frozenset[str], link: Link) -> float:
+    """Weigh the words in common: a link of two words, both asked for, is meant more than one of ten."""
+    text = _stems(link.text)
+    path = _stems(urlsplit(link.url).path)
+    common = len(wanted & text)
+    return float(common / math.sqrt(len(text) + 1) + common + 0.5 * len(wanted & (path - text)))
+
+
+def _stems(text: str) -> frozenset[str]:
+    words: Iterable[str] = (word.lower() for word in _WORD.findall(text))
+    return frozenset(_stem(word) for word in words if word not in _COMMON)
+
+
+def _stem(word: str) -> str:
+    for end in ("ings", "ing", "ies", "es", "ed", "s", "y", "e"):
+        if word.endswith(end) and len(word) - len(end) >= 3:
+            return word[: -len(end)]
+    return word

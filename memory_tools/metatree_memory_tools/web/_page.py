@@ -1,0 +1,215 @@
+"""A page as it was seen: fetched once, its text kept, with its sections and links."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+from urllib.parse import unquote, urldefrag, urlsplit
+
+from metatree.errors import FetchFailed, UserError
+from metatree.node import Node, Source
+from metatree.trees.layer import ROOT
+from metatree.trees.source_types import MemoryType, Outline, Part, SourceFile
+from metatree.trees.text import cut, is_binary
+from metatree_memory_tools.build.read_file import memory_types
+from metatree_memory_tools.text.descriptions import shorten
+from metatree_memory_tools.web._links import Link, links_of
+from metatree_memory_tools.web.addresses import AddressRules
+from metatree_memory_tools.web.fetch import ROBOTS, Fetched, FetchLimits, fetch
+from metatree_memory_tools.web.freshness import validator
+
+PAGE = "page"
+"""Kind of the node of a page."""
+SECTION = "page section"
+MAX_TEXT = 200_000
+"""Of a page that becomes one node; the rest is cut, and the text says so."""
+_NAMES = {
+    "text/html": "page.html",
+    "application/xhtml+xml": "page.html",
+    "application/pdf": "page.pdf",
+    "text/markdown": "page.md",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "page.docx",
+}
+_TEXTS = ("text/", "application/json", "application/xml", "application/javascript", "application/x-yaml")
+_HTML_HEAD = re.compile(
+    rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Page:
+    """What was at an address, and the memory type that reads such files."""
+
+    fetched: Fetched
+    file: SourceFile
+    kind: MemoryType
+    outline: Outline
+    links: tuple[Link, ...]
+    at: float
+    """When it was fetched, in seconds since the epoch."""
+
+    @property
+    def title(self) -> str:
+        """What it calls itself, else its address."""
+        said = str(self.outline.attributes.get("title") or "")
+        return shorten(said, 120) or shorten(self.fetched.url.partition("://")[2], 120)
+
+    @property
+    def digest(self) -> str:
+        """Hash of the bytes."""
+        return blake2b(self.file.data, digest_size=16).hexdigest()
+
+    def attributes(self) -> dict[str, Any]:
+        """Return what the node of the page knows besides its words."""
+        found: dict[str, Any] = {
+            "url": self.fetched.url,
+            "links": [[link.text, link.url] for link in self.links],
+        }
+        for name, value in (("media_type", self.fetched.content_type), ("version", validator(self.fetched))):
+            if value:
+                found[name] = value
+        if self.fetched.hops:
+            found["redirected_from"] = list(self.fetched.hops)
+        if self.outline.problem:
+            found["note"] = self.outline.problem
+        return found
+
+    def text(self, part: Part | None = None) -> str:
+        """Return the text of a part, or of all of it."""
+        place = Source(type=self.kind.source_type, path=self.file.path)
+        if part is not None:
+            ranges = part.ranges if len(part.ranges) > 1 else ()
+            place = replace(place, start_line=part.start_line, end_line=part.end_line, parts=ranges)
+        if self.kind.source_type == "text":
+            return cut(self.file.text, place)
+        return self.kind.content(self.file, place)
+
+    def node(self) -> Node:
+        """Return the page as one node with all of its text; its id is made of its address."""
+        text = self.text()
+        if len(text) > MAX_TEXT:
+            text = f"{text[:MAX_TEXT]}\n… cut: {len(text) - MAX_TEXT:,} more characters"
+        return Node(
+            page_id(self.fetched.url),
+            self.title,
+            self.outline.description or self.fetched.url,
+            text,
+            PAGE,
+            provenance={"url": self.fetched.url, "fetched_at": round(self.at, 3)},
+            attributes=self.attributes(),
+        )
+
+    def nodes(self) -> Iterator[tuple[Node, str | None]]:
+        """Yield the page and its sections with their texts, as a source gives them."""
+        alone = not self.outline.parts
+        top = Node(
+            ROOT,
+            self.title,
+            self.outline.description or self.fetched.url,
+            self.text() if alone else None,
+            PAGE,
+            attributes={**self.attributes(), "fetched_at": round(self.at, 3)},
+        )
+        # Not the time it was fetched at: a page that is the same is the same node.
+        said = repr((top.title, top.description, self.digest, self.attributes()))
+        yield replace(top, digest=blake2b(said.encode("utf-8", "replace"), digest_size=16).hexdigest()), None
+        yield from self._sections(self.outline.parts, ROOT)
+
+    def _sections(self, parts: tuple[Part, ...], parent: str) -> Iterator[tuple[Node, str | None]]:
+        for part in parts:
+            node_id = part.id.lstrip("#:") or "section"
+            text = None if part.parts else self.text(part)
+            attributes = {**part.attributes, "start_line": part.start_line, "end_line": part.end_line}
+            yield Node(node_id, part.title, part.description, text, SECTION, attributes=attributes), parent
+            yield from self._sections(part.parts, node_id)
+
+
+def read_page(url: str, options: Mapping[str, Any], *, rules: AddressRules | None = None) -> Page:
+    """Fetch a page and find out what lies in it.
+
+    Args:
+        url: http or https.
+        options: of the source: `allow_private`, `allow`, `robots` (false to fetch whatever `robots.txt` says),
+            `max_bytes`, `seconds`.
+        rules: instead of those in the options.
+
+    Raises:
+        RefusedAddress, FetchFailed: it may not or cannot be fetched, or it is nothing that can be read.
+        MissingExtra: what reads such a page is not installed.
+    """
+    rules = rules or AddressRules.of(options)
+    robots = ROBOTS if options.get("robots", True) else None
+    found = fetch(url, rules=rules, robots=robots, limits=limits_of(options))
+    name = _name_of(found)
+    data = found.body
+    if name.endswith(".html") and found.charset:
+        # What the header says goes before what the page says; a mark at the start goes before both.
+        with suppress(LookupError, UnicodeError):
+            data = data.decode(found.charset, "replace").encode("utf-8-sig")
+    file = SourceFile(name, data)
+    kind = _type_of(file)
+    if kind is None:
+        what = found.content_type or "of an unknown type"
+        raise FetchFailed(
+            f"{found.url!r} is {what}: there is no text in it that could be read", url=found.url
+        )
+    outline = kind.outline(file)
+    links = links_of(file.text, found.url) if name.endswith(".html") else []
+    return Page(found, file, kind, outline, tuple(links), time.time())
+
+
+def limits_of(options: Mapping[str, Any]) -> FetchLimits:
+    """Read `max_bytes` and `seconds` from the options of a source. Raises UserError."""
+    limits = FetchLimits()
+    for name in ("max_bytes", "seconds"):
+        value = options.get(name)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise UserError(f"{name}={value!r}: give a number above 0")
+        limits = replace(limits, **{name: type(getattr(limits, name))(value)})
+    return limits
+
+
+def page_id(url: str) -> str:
+    """Return the id of a page that a tool or a fallback found.
+
+    Example:
+        >>> page_id("HTTP://Example.org/a#b")
+        'page:http://example.org/a'
+    """
+    parts = urlsplit(urldefrag(url)[0])
+    return "page:" + parts._replace(scheme=parts.scheme.lower(), netloc=parts.netloc.lower()).geturl()
+
+
+def _name_of(found: Fetched) -> str:
+    """Return a name for a file that such a body would have, so that memory types know it."""
+    kind = found.content_type
+    if kind in _NAMES:
+        return _NAMES[kind]
+    if (
+        kind in ("", "text/plain", "application/octet-stream")
+        and _HTML_HEAD.match(found.body[:2_000])
+        and not kind
+    ):
+        return "page.html"
+    last = posixpath.basename(unquote(urlsplit(found.url).path))
+    last = re.sub(r"[^\w.-]", "_", last)[-100:]
+    if "." in last.strip("."):
+        return last
+    return "page.txt" if not kind or kind.startswith(_TEXTS) else "page.bin"
+
+
+def _type_of(file: SourceFile) -> MemoryType | None:
+    head = file.data[:8192]
+    binary = is_binary(file.data)
+    for kind in memory_types():
+        if (not binary or getattr(kind, "binary", False)) and kind.recognises(file.path, head):
+            return kind
+    return None

@@ -1,0 +1,489 @@
+"""The rows of one board: added in batches, changed under a condition, read through a filter."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from metatree.blackboard._item import Item, estimate
+from metatree.blackboard._notify import Bell
+from metatree.errors import Conflict, TransientError, UnknownItem, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from metatree.storage.store import Store
+
+_COLUMNS: Final = (
+    "id, section, data, number, version, changed, at, agent, run, step, round,"
+    " sources, audience, pinned, image"
+)
+_NEXT: Final = "(SELECT coalesce(max(changed), 0) + 1 FROM item WHERE board = ?)"
+_INSERT: Final = (
+    "INSERT INTO item(board, id, section, data, tokens, at, agent, run, step, round, sources, audience, pinned, image,"
+    f" removed, version, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 1, {_NEXT})"
+    " ON CONFLICT(board, id) DO NOTHING"
+    " RETURNING number, changed, EXISTS(SELECT 1 FROM board_waiter)"
+)
+_LARGEST: Final = 2**63 - 1
+_NO_BOARD: Final = 0
+"""Number of a board that is not there; none has it."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """An item that is about to be added."""
+
+    id: str
+    section: str
+    json: str
+    at: float
+    agent: str
+    run: str
+    step: int | None
+    round: int | None
+    sources: tuple[str, ...]
+    audience: tuple[str, ...] | None
+    pinned: bool
+    image: str
+
+    def item(self, number: int, changed: int) -> Item:
+        """Return it as it is on the board."""
+        return Item(
+            self.id,
+            self.section,
+            self.json,
+            number,
+            1,
+            changed,
+            self.at,
+            self.agent,
+            self.run,
+            self.step,
+            self.round,
+            self.sources,
+            self.audience,
+            self.pinned,
+            self.image,
+        )
+
+
+@dataclass(slots=True)
+class _Ticket:
+    drafts: Sequence[Draft]
+    if_version: int | None
+    made: list[tuple[int, int] | None] | None = None
+    """Number and version for each draft, None for an id that is there already."""
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which items are meant; every field that is set must hold."""
+
+    sections: tuple[str, ...] | None = None
+    agents: tuple[str, ...] | None = None
+    """Written by one of them."""
+    runs: tuple[str, ...] | None = None
+    rounds: tuple[int, ...] | None = None
+    ids: tuple[str, ...] | None = None
+    pinned: bool | None = None
+    since: float | None = None
+    """Added at this time or later, in seconds since the epoch."""
+    until: float | None = None
+    """Added before this time."""
+    reader: str = ""
+    """Only what this agent may see: no audience is named, or it is in it, or it wrote the item."""
+
+    def sql(self) -> tuple[str, list[Any]]:
+        """Return the condition and its parameters."""
+        terms: list[str] = []
+        values: list[Any] = []
+        for column, among in (
+            ("section", self.sections),
+            ("agent", self.agents),
+            ("run", self.runs),
+            ("round", self.rounds),
+            ("id", self.ids),
+        ):
+            if among is not None and len(among) == 1:
+                terms.append(f"{column} = ?")
+                values.append(among[0])
+            elif among is not None:
+                terms.append(f"{column} IN ({', '.join('?' * len(among))})")
+                values += among
+        for term, value in (("pinned = ?", self.pinned), ("at >= ?", self.since), ("at < ?", self.until)):
+            if value is not None:
+                terms.append(term)
+                values.append(value)
+        if self.reader:
+            terms.append(
+                "(audience IS NULL OR agent = ? OR EXISTS (SELECT 1 FROM json_each(audience) WHERE value = ?))"
+            )
+            values += [self.reader, self.reader]
+        return "".join(f" AND {term}" for term in terms), values
+
+    def within(self, other: Filter) -> Filter:
+        """Return the filter that lets through what both do."""
+        both: dict[str, Any] = {}
+        for each in fields(self):
+            mine, yours = getattr(self, each.name), getattr(other, each.name)
+            if mine is None or yours is None or mine == "" or yours == "":
+                both[each.name] = yours if mine is None or mine == "" else mine
+            elif isinstance(mine, tuple):
+                both[each.name] = tuple(value for value in mine if value in yours)
+            elif each.name == "since":
+                both[each.name] = max(mine, yours)
+            elif each.name == "until":
+                both[each.name] = min(mine, yours)
+            elif mine == yours:
+                both[each.name] = mine
+            else:
+                both["ids"] = ()  # two readers, or pinned and not pinned: nothing is both
+        return Filter(**both)
+
+
+@dataclass(slots=True)
+class Rows:
+    """One board in a store, shared by all who look at it in this process. Threads may use it at once.
+
+    Adding is one commit; what several threads add at the same moment is one commit together, made by the first of
+    them, so that processes contend for the file less often.
+    """
+
+    store: Store
+    board: int
+    bell: Bell = field(init=False)
+    _queue: deque[_Ticket] = field(default_factory=deque)
+    _process: int = field(default_factory=os.getpid)
+
+    def __post_init__(self) -> None:
+        self.bell = Bell(self.store, self.board)
+
+    # writing
+
+    def add(self, drafts: Sequence[Draft], *, if_version: int | None = None) -> list[tuple[int, int] | None]:
+        """Add items in order, all or none; return number and version of each, None for an id that is there.
+
+        Raises:
+            Conflict: the board is not at the version `if_version`.
+        """
+        self._check_process()
+        ticket = _Ticket(drafts, if_version)
+        self._queue.append(ticket)
+        with self.store.turn() as inside_transaction:
+            if ticket.made is None and ticket.error is None:
+                if inside_transaction:  # the others must not hang on whether it is kept
+                    self._queue.remove(ticket)
+                    self._write([ticket])
+                else:
+                    batch = []
+                    while self._queue:
+                        batch.append(self._queue.popleft())
+                    self._write(batch)
+        if ticket.error is not None:
+            raise ticket.error
+        assert ticket.made is not None
+        return ticket.made
+
+    def _write(self, batch: list[_Ticket]) -> None:
+        """Write what a batch holds, in one commit."""
+        try:
+            if len(batch) == 1 and len(batch[0].drafts) == 1 and batch[0].if_version is None:
+                waited_for = self._insert(batch[0])  # one statement is a transaction by itself
+            else:
+                waited_for = False
+                with self.store.transaction():
+                    for ticket in batch:
+                        waited_for |= self._insert(ticket)
+        except Exception as exc:
+            for ticket in batch:
+                ticket.made, ticket.error = None, exc
+            return
+        except BaseException:
+            for ticket in batch:
+                ticket.error = TransientError(
+                    "writing to the board was interrupted: look whether the item is there"
+                )
+            raise
+        if waited_for:
+            self.bell.ring()
+
+    def _insert(self, ticket: _Ticket) -> bool:
+        """Insert what a ticket holds; return whether somebody waits for changes."""
+        waited_for = False
+        if ticket.if_version is not None and self.version() != ticket.if_version:
+            found = self.version()
+            ticket.error = Conflict(
+                f"the board is at version {found}, not {ticket.if_version}: read what changed and try again",
+                expected=ticket.if_version,
+                found=found,
+            )
+            return False
+        made: list[tuple[int, int] | None] = []
+        for draft in ticket.drafts:
+            rows = self.store.rows(
+                _INSERT,
+                (
+                    self.board,
+                    draft.id,
+                    draft.section,
+                    draft.json,
+                    estimate(draft.json) + 1,
+                    draft.at,
+                    draft.agent,
+                    draft.run,
+                    draft.step,
+                    draft.round,
+                    json.dumps(draft.sources) if draft.sources else None,
+                    None if draft.audience is None else json.dumps(draft.audience),
+                    draft.pinned,
+                    draft.image,
+                    self.board,
+                ),
+            )
+            made.append((rows[0][0], rows[0][1]) if rows else None)
+            waited_for = waited_for or bool(rows and rows[0][2])
+        ticket.made = made
+        return waited_for
+
+    def change(
+        self,
+        item_id: str,
+        make: Callable[[Item], dict[str, Any]],
+        *,
+        visible: Filter,
+        if_version: int | None = None,
+    ) -> Item:
+        """Change columns of one item: `make` is told the item as it is and returns column -> value.
+
+        Raises:
+            UnknownItem: there is no such item, or the filter hides it.
+            Conflict: the item is not at the version `if_version`.
+        """
+        self._check_process()
+        with self.store.transaction():
+            item = self.get(item_id, visible)
+            if if_version is not None and item.version != if_version:
+                raise Conflict(
+                    f"item {item_id!r} is at version {item.version}, not {if_version}: read it and try again",
+                    expected=if_version,
+                    found=item.version,
+                )
+            columns = make(item)
+            if columns:
+                names = ", ".join(f"{name} = ?" for name in columns)
+                self.store.execute(
+                    f"UPDATE item SET {names}, version = version + 1, changed = {_NEXT} WHERE number = ?",
+                    (*columns.values(), self.board, item.number),
+                )
+                if not columns.get("removed"):
+                    item = self.get(item_id, visible=Filter())
+        if columns:
+            self.bell.ring()
+        return item
+
+    def remove_all(self, which: Filter) -> int:
+        """Remove all items that a filter lets through; return how many."""
+        self._check_process()
+        condition, values = which.sql()
+        with self.store.transaction():
+            removed = self.store.execute(
+                f"UPDATE item SET removed = 1, data = '', tokens = 0, image = '', version = version + 1,"
+                f" changed = {_NEXT} WHERE board = ? AND removed = 0{condition}",
+                (self.board, self.board, *values),
+            )
+        if removed:
+            self.bell.ring()
+        return removed
+
+    def forget_removed(self) -> int:
+        """Delete the rows of removed items, but for the one that carries the board's version; return how many."""
+        self._check_process()
+        with self.store.transaction():
+            return self.store.execute(
+                "DELETE FROM item WHERE board = ? AND removed = 1 AND number <>"
+                " (SELECT number FROM item WHERE board = ? ORDER BY changed DESC, number DESC LIMIT 1)"
+                " AND number < (SELECT max(number) FROM item)",
+                (self.board, self.board),
+            )
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Keep all changes of the block, or none, and tell those who wait afterwards."""
+        self._check_process()
+        with self.store.transaction():
+            yield
+        self.bell.ring()
+
+    # reading
+
+    def version(self) -> int:
+        """Return the version of the board: raised by every change, 0 for one that was never written to."""
+        row = self.store.row("SELECT coalesce(max(changed), 0) FROM item WHERE board = ?", (self.board,))
+        assert row is not None
+        return int(row[0])
+
+    def get(self, item_id: str, visible: Filter) -> Item:
+        """Return an item. Raises UnknownItem."""
+        condition, values = visible.sql()
+        row = self.store.row(
+            f"SELECT {_COLUMNS} FROM item WHERE board = ? AND id = ? AND removed = 0{condition}",
+            (self.board, item_id, *values),
+        )
+        if row is None:
+            raise UnknownItem(item_id)
+        return _item(row)
+
+    def select(
+        self, which: Filter, *, limit: int | None = None, newest: bool = False, before: int | None = None
+    ) -> list[Item]:
+        """Return items, oldest first; with `newest` the newest of them first; `before` a number."""
+        condition, values = which.sql()
+        if before is not None:
+            condition += " AND number < ?"
+            values.append(before)
+        rows = self.store.rows(
+            f"SELECT {_COLUMNS} FROM item{_plan(which)} WHERE board = ? AND removed = 0{condition}"
+            f" ORDER BY number {'DESC' if newest else ''} LIMIT ?",
+            (self.board, *values, _LARGEST if limit is None else limit),
+        )
+        return [_item(row) for row in rows]
+
+    def texts(self, which: Filter) -> list[str]:
+        """Return what items say, as JSON, oldest first; quicker than `select`."""
+        condition, values = which.sql()
+        rows = self.store.rows(
+            f"SELECT data FROM item WHERE board = ? AND removed = 0{condition} ORDER BY number",
+            (self.board, *values),
+        )
+        return [row[0] for row in rows]
+
+    def count(self, which: Filter) -> int:
+        """Return how many items a filter lets through."""
+        condition, values = which.sql()
+        row = self.store.row(
+            f"SELECT count(*) FROM item WHERE board = ? AND removed = 0{condition}", (self.board, *values)
+        )
+        assert row is not None
+        return int(row[0])
+
+    def weigh(self, which: Filter, most: int) -> tuple[int, int]:
+        """Return how many items there are and how many tokens they take, each counted for at most `most`."""
+        condition, values = which.sql()
+        row = self.store.row(
+            "SELECT count(*), coalesce(sum(CASE WHEN tokens < ? THEN tokens ELSE ? END), 0) FROM item"
+            f" WHERE board = ? AND removed = 0{condition}",
+            (most, most, self.board, *values),
+        )
+        assert row is not None
+        return int(row[0]), int(row[1])
+
+    def changes(self, since: int, which: Filter, limit: int | None = None) -> list[Item]:
+        """Return what changed after a version, in the order of the changes; removed items too."""
+        condition, values = which.sql()
+        rows = self.store.rows(
+            f"SELECT {_COLUMNS} FROM item WHERE board = ? AND changed > ?{condition}"
+            " ORDER BY changed, number LIMIT ?",
+            (self.board, since, *values, _LARGEST if limit is None else limit),
+        )
+        if limit is not None and len(rows) == limit > 0:  # what changed together is told together
+            rows += self.store.rows(
+                f"SELECT {_COLUMNS} FROM item WHERE board = ? AND changed = ? AND number > ?{condition}"
+                " ORDER BY number",
+                (self.board, rows[-1][5], rows[-1][3], *values),
+            )
+        return [_item(row) for row in rows]
+
+    def last_round(self) -> int:
+        """Return the number of the latest round of requests, 0 when there is none."""
+        row = self.store.row(
+            "SELECT coalesce(max(round), 0) FROM item WHERE board = ? AND section = 'requests' AND removed = 0",
+            (self.board,),
+        )
+        assert row is not None
+        return int(row[0])
+
+    def last_id(self, prefix: str) -> str | None:
+        """Return the greatest id that begins with a text, also of a removed item."""
+        row = self.store.row(
+            "SELECT max(id) FROM item WHERE board = ? AND id >= ? AND id < ?",
+            (self.board, prefix, prefix + "\U0010ffff"),
+        )
+        return None if row is None or row[0] is None else str(row[0])
+
+    def find_ids(self, prefix: str, which: Filter) -> list[str]:
+        """Return up to three ids that begin with a text."""
+        condition, values = which.sql()
+        rows = self.store.rows(
+            f"SELECT id FROM item WHERE board = ? AND id >= ? AND id < ? AND removed = 0{condition} LIMIT 3",
+            (self.board, prefix, prefix + "\U0010ffff", *values),
+        )
+        return [row[0] for row in rows]
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise UserError("this board was opened before the process forked: open it again in the child")
+
+
+def _plan(which: Filter) -> str:
+    """Return how SQLite is to find items in their order.
+
+    The indexes have them in order only within one section. For several, SQLite would sort the whole board at each
+    page of a listing, where reading the table in its own order ends with the page.
+    """
+    one_section = which.sections is not None and len(which.sections) == 1
+    return "" if one_section or which.ids is not None else " NOT INDEXED"
+
+
+def _item(row: tuple[Any, ...]) -> Item:
+    made: list[Any] = list(row)
+    made[11] = () if row[11] is None else tuple(json.loads(row[11]))
+    made[12] = None if row[12] is None else tuple(json.loads(row[12]))
+    made[13] = bool(row[13])
+    return Item(*made)
+
+
+def find_or_make_board(
+    store: Store,
+    name: str,
+    *,
+    parent: int | None = None,
+    first: Callable[[int], Iterable[Draft]] | None = None,
+) -> Rows:
+    """Return the rows of a board by its name, made when it is not there.
+
+    Args:
+        store: where it is.
+        name: its name, unique in the store.
+        parent: number of the board that it is a fork of.
+        first: gives the items that a board begins with; they are there, all of them, whenever the board is.
+
+    In a store that can only be read, a board that is not there is one without items.
+    """
+    found = store.row("SELECT number FROM board WHERE name = ?", (name,))
+    if found is not None:
+        return Rows(store, found[0])
+    if store.read_only:
+        return Rows(store, _NO_BOARD)
+    drafts = list(first(0)) if first is not None else []
+    with store.transaction():
+        found = store.row("SELECT number FROM board WHERE name = ?", (name,))
+        if found is not None:  # another process was faster
+            return Rows(store, found[0])
+        rows = store.rows(
+            "INSERT INTO board(name, parent, made_at) VALUES (?, ?, ?) RETURNING number",
+            (name, parent, time.time()),
+        )
+        made = Rows(store, rows[0][0])
+        if drafts:
+            made._insert(_Ticket(drafts, None))
+    if store.path is not None:
+        store.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # the schema need not lie in the file and in its log
+    return made

@@ -1,0 +1,37 @@
+"""The durable machine: plain state, a pure step, effects that touch the world, and a journal that is the truth.
+
+A search, a planner's agent and a control shell all run on it. It knows nothing of trees, routers or models.
+
+    events -> step(state, event) -> effects -> handlers -> outcomes -> journal -> events
+
+Every outcome is appended to the journal before it is applied. To resume is to fold the journal again: effects
+whose outcome is there are never repeated, those that were in flight are started again under the same key.
+"""
+
+from metatree.durable._journal import Journal, MemoryJournal, Record, RunInfo
+from metatree.durable._machine import Effect, Event, Machine, Outcome, Signal
+from metatree.durable._policy import Attempt, Handler, InDoubt, Policy
+from metatree.durable._replay import Folded, first_record, fold
+from metatree.durable._runner import Finish, Runner, report_usage
+
+__all__ = [
+    "Attempt",
+    "Effect",
+    "Event",
+    "Finish",
+    "Folded",
+    "Handler",
+    "InDoubt",
+    "Journal",
+    "Machine",
+    "MemoryJournal",
+    "Outcome",
+    "Policy",
+    "Record",
+    "RunInfo",
+    "Runner",
+    "Signal",
+    "first_record",
+    "fold",
+    "report_usage",
+]

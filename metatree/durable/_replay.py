@@ -1,0 +1,115 @@
+"""From a journal to the state of its run: the same records give the same state, whatever the world is today."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from metatree.durable._journal import Record
+from metatree.durable._machine import Effect, Event, Machine, Outcome, Signal
+from metatree.errors import BrokenStore, UserError
+
+S = TypeVar("S")
+
+
+@dataclass(slots=True)
+class Folded(Generic[S]):
+    """A run as its journal tells it."""
+
+    state: S
+    pending: dict[int, Effect]
+    """Effects without an outcome, in the order in which they were asked for."""
+    errors: dict[int, list[str]]
+    """Effect -> what went wrong in its attempts so far."""
+    started: dict[int, int]
+    """Effects without an outcome whose start was written down -> how often they were begun."""
+    used: dict[str, float]
+    seq: int
+    """The number of records."""
+    began: float = 0.0
+    """When it was begun: tells it from a run of the same name in another journal."""
+
+
+def first_record(machine: Machine[Any], given: Any, now: float) -> Record:
+    """Return the record that begins a run of a machine with an input (JSON)."""
+    return Record("begin", now, body={"machine": machine.name, "version": machine.version, "given": given})
+
+
+def fold(machine: Machine[S], records: Sequence[Record]) -> Folded[S]:
+    """Rebuild a run from its journal.
+
+    Raises:
+        UserError: the run is of another machine, or of another version of it.
+        BrokenStore: a record does not fit what was before it.
+    """
+    first = records[0]
+    try:
+        made_by = (first.body["machine"], first.body["version"])
+    except (TypeError, KeyError) as exc:
+        raise _unfit(0, exc) from exc
+    if made_by != (machine.name, machine.version):
+        raise UserError(
+            f"this run was begun by version {made_by[1]} of the {made_by[0]} machine, and this is version"
+            f" {machine.version} of {machine.name}: finish it with the metatree that began it, or begin another"
+        )
+    try:
+        state, effects = machine.begin(first.body["given"], first.at)
+    except Exception as exc:
+        raise _unfit(0, exc) from exc
+    folded: Folded[S] = Folded(state, {e.id: e for e in effects}, {}, {}, {}, len(records), first.at)
+    working = first.at
+    for number, record in enumerate(records[1:], start=1):
+        for name, amount in record.used.items():
+            folded.used[name] = folded.used.get(name, 0) + amount
+        if record.kind == "resume":
+            working = record.at
+        else:
+            folded.used["seconds"] = folded.used.get("seconds", 0) + max(0.0, record.at - working)
+            working = max(working, record.at)
+        try:
+            _apply(machine, folded, record)
+        except Exception as exc:
+            raise _unfit(number, exc) from exc
+    return folded
+
+
+def _unfit(number: int, exc: Exception) -> BrokenStore:
+    return BrokenStore(
+        f"record {number} of the journal does not fit what was before it ({type(exc).__name__}: {exc}):"
+        " the run cannot be taken up, begin another",
+        path="",
+    )
+
+
+def _apply(machine: Machine[S], folded: Folded[S], record: Record) -> None:
+    match record.kind:
+        case "attempt" if record.effect is not None:
+            folded.errors.setdefault(record.effect, []).append(str(record.body))
+        case "cut" if record.effect is not None and record.body["anew"]:
+            folded.errors.pop(record.effect, None)
+        case "start" if record.effect is not None:
+            folded.started[record.effect] = folded.started.get(record.effect, 0) + 1
+            if record.body is not None:
+                for effect in machine.step(folded.state, event_of(record)):
+                    folded.pending[effect.id] = effect
+        case "outcome" | "signal":
+            if record.effect is not None:
+                folded.pending.pop(record.effect)
+                folded.errors.pop(record.effect, None)
+                folded.started.pop(record.effect, None)
+            for effect in machine.step(folded.state, event_of(record)):
+                folded.pending[effect.id] = effect
+
+
+def event_of(record: Record) -> Event:
+    """Return the event that a record of an outcome, a signal or a start tells of."""
+    body = record.body
+    if record.kind == "start":
+        return Signal("began", {"effect": record.effect, **body}, record.at)
+    if record.kind == "signal":
+        return Signal(body["name"], body["value"], record.at)
+    assert record.effect is not None
+    if "!" in body:
+        return Outcome(record.effect, error=body["!"], error_kind=body["kind"], now=record.at)
+    return Outcome(record.effect, value=body["="], now=record.at)

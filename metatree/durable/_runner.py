@@ -1,0 +1,450 @@
+"""Drive a machine: start its effects, write down what comes of them, apply it, and stop where it must."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from metatree.durable._journal import MAIL, STOP, Journal, Record
+from metatree.durable._machine import Effect, Machine
+from metatree.durable._policy import Attempt, Handler, InDoubt, Policy
+from metatree.durable._replay import Folded, event_of
+from metatree.durable.renewal import Renewal
+from metatree.errors import LeaseLost, ToolFailed, TransientError, UserError
+
+S = TypeVar("S")
+
+MAX_ERROR_CHARS = 500
+MAX_BACKOFF_S = 30.0
+IN_DOUBT = "in_doubt"
+_NAP_S = 0.25
+"""How often a pause between two attempts looks whether the run is to stop."""
+_PLAIN = Policy()
+
+
+@dataclass(frozen=True, slots=True)
+class Finish(Generic[S]):
+    """How a drive of a run stopped."""
+
+    state: S
+    ended: str
+    """What the machine said, or `limit`, `waiting`, `cancelled`."""
+    detail: str
+    used: dict[str, float]
+    waiting: tuple[Effect, ...] = ()
+    """External effects that the run waits for."""
+
+
+_meter: contextvars.ContextVar[dict[str, float] | None] = contextvars.ContextVar(
+    "metatree_meter", default=None
+)
+
+
+def report_usage(**amounts: Any) -> None:
+    """Add numbers to what the effect in progress has used (`tokens_in=…`, `cost_usd=…`).
+
+    Outside a run nothing happens. Any thread that has the effect's context variables may call it.
+    """
+    meter = _meter.get()
+    if meter is not None:
+        for name, amount in amounts.items():
+            meter[name] = meter.get(name, 0) + (amount if isinstance(amount, int) else float(amount))
+
+
+class Runner(Generic[S]):
+    """Holds one run and drives it.
+
+    Args:
+        machine: what runs.
+        journal: where it is kept; `create` or `acquire` gave `token`.
+        handlers: kind -> function that carries the effect out.
+        policies: kind -> how; a kind that is not there gets `Policy()`.
+        limits: counter -> bound; `seconds` is time at work, `tokens` is `tokens_in` plus `tokens_out`.
+        concurrency: how many effects may be in flight at once.
+        on_step: called after each applied event with the state.
+        now: the clock, in seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        machine: Machine[S],
+        journal: Journal,
+        run_id: str,
+        token: int,
+        *,
+        handlers: Mapping[str, Handler],
+        policies: Mapping[str, Policy],
+        limits: Mapping[str, float] | None = None,
+        concurrency: int = 1,
+        on_step: Callable[[S], None] | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._machine = machine
+        self._journal = journal
+        self._run_id = run_id
+        self._token = token
+        self._handlers = handlers
+        self._policies = policies
+        self._limits = limits or {}
+        self._concurrency = max(1, concurrency)
+        self._on_step = on_step
+        self._now = now
+        self._stopping = ""
+        self._lost = False
+        self._late = False
+        self._mail = True
+        self._woken = asyncio.Event()
+        self._driving: asyncio.Task[Any] | None = None
+
+    def stop(self) -> None:
+        """Ask the run to stop after the effects in flight; may be called from any thread."""
+        self._stopping = "cancelled"
+
+    async def drive(self, folded: Folded[S], *, answers: Mapping[int, Any] | None = None) -> Finish[S]:
+        """Carry the run on until it ends, waits, is stopped or reaches a limit.
+
+        Args:
+            folded: the run as `fold` gives it; its state is changed in place.
+            answers: outcomes of external effects, by effect id.
+
+        Raises:
+            LeaseLost: another process took the run over; nothing more was written.
+            Exception: the journal or the machine failed, or an effect failed as its policy calls fatal. What the
+                journal holds is whole, and the run can be taken up from there.
+        """
+        self._folded = folded
+        self._began = self._now() - folded.used.get("seconds", 0.0)
+        self._queue: deque[Effect] = deque()
+        self._waiting: dict[int, Effect] = {}
+        self._woken = asyncio.Event()
+        self._driving = asyncio.current_task()
+        try:
+            with self._renewal():
+                for effect in list(folded.pending.values()):
+                    if answers and effect.id in answers:
+                        self._settle(effect, {"=": answers[effect.id]}, {})
+                    else:
+                        self._admit(effect)
+                detail = await self._loop()
+            return self._finish(detail)
+        except LeaseLost:
+            raise
+        except asyncio.CancelledError:
+            if self._lost and (task := asyncio.current_task()) is not None:
+                task.uncancel()
+                raise LeaseLost(self._run_id) from None
+            self._stopping = "cancelled"
+            with suppress(Exception):
+                self._finish("")
+            raise
+        except BaseException:
+            with suppress(Exception):  # what stopped the run may hinder this too; the hold runs out by itself
+                self._journal.release(self._run_id, self._token, "failed")
+            raise
+        finally:
+            self._driving = None
+
+    def _renewal(self) -> AbstractContextManager[object]:
+        """Keep the hold while effects are in flight; give them up when it is lost, since another process makes them."""
+        every_s = self._journal.renew_every_s
+        if every_s is None:
+            return nullcontext()
+        loop = asyncio.get_running_loop()
+
+        def renew() -> None:
+            loop.call_soon_threadsafe(self._heed, self._journal.renew(self._run_id, self._token))
+
+        return Renewal(renew, every_s=every_s, lost=lambda: loop.call_soon_threadsafe(self._give_up))
+
+    def _give_up(self) -> None:
+        if self._driving is not None:
+            self._lost = True
+            self._driving.cancel()
+
+    async def _loop(self) -> str:
+        """Start and await effects until nothing more can be done; return the limit that was reached, or ''."""
+        state = self._folded.state
+        queue = self._queue
+        running: set[asyncio.Task[None]] = set()
+        woken: asyncio.Task[Any] | None = None
+        detail = ""
+        try:
+            while self._machine.ended(state) is None:
+                if self._mail:
+                    self._take_mail()
+                    if self._machine.ended(state) is not None:
+                        break
+                while queue and len(running) < self._concurrency and not self._stopping and not detail:
+                    detail = self._limit_reached(queue[0])
+                    if detail:
+                        break
+                    effect = queue.popleft()
+                    if not running and not queue:
+                        await self._carry_out(effect)  # nothing runs beside it: no task needed
+                        if self._machine.ended(state) is not None:
+                            break
+                    else:
+                        running.add(asyncio.get_running_loop().create_task(self._carry_out(effect)))
+                if not running:
+                    if self._mail:  # it came with the last effect
+                        continue
+                    break
+                if woken is None or woken.done():
+                    self._woken.clear()
+                    woken = asyncio.get_running_loop().create_task(self._woken.wait())
+                done, _ = await asyncio.wait(
+                    {*running, woken}, timeout=self._seconds_left(), return_when=asyncio.FIRST_COMPLETED
+                )
+                running -= done
+                failures = [failure for task in done if (failure := task.exception()) is not None]
+                if failures:
+                    raise failures[0]
+                if not done:
+                    detail = "seconds"
+                    break
+        finally:
+            if woken is not None:
+                woken.cancel()
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.gather(*running, return_exceptions=True)
+        return detail
+
+    def _finish(self, detail: str) -> Finish[S]:
+        folded = self._folded
+        ended = self._machine.ended(folded.state)
+        if ended is None:
+            detail = detail or ("" if self._waiting and not self._queue else self._timed_out())
+            ended = self._stopping or ("limit" if detail else "waiting")
+        self._append(Record("stop", self._now(), body={"ended": ended, "detail": detail}))
+        self._journal.release(self._run_id, self._token, ended)
+        folded.used["seconds"] = self._now() - self._began
+        return Finish(folded.state, ended, detail, folded.used, tuple(self._waiting.values()))
+
+    def _admit(self, effect: Effect) -> None:
+        policy = self._policies.get(effect.kind, _PLAIN)
+        if policy.external:
+            self._waiting[effect.id] = effect
+        else:
+            self._queue.append(effect)
+
+    def _limit_reached(self, effect: Effect) -> str:
+        limits = self._limits
+        if not limits:
+            return ""
+        used = self._folded.used
+        for counter in self._policies.get(effect.kind, _PLAIN).counts:
+            bound = limits.get(counter)
+            if bound is not None and used.get(counter, 0) >= bound:
+                return counter
+        bound = limits.get("tokens")
+        if bound is not None and used.get("tokens_in", 0) + used.get("tokens_out", 0) >= bound:
+            return "tokens"
+        bound = limits.get("cost_usd")
+        if bound is not None and used.get("cost_usd", 0) >= bound:
+            return "cost_usd"
+        return self._timed_out()
+
+    def _timed_out(self) -> str:
+        left = self._seconds_left()
+        return "seconds" if left is not None and left <= 0 else ""
+
+    def _seconds_left(self) -> float | None:
+        bound = self._limits.get("seconds")
+        if self._late:
+            return 0.0
+        return None if bound is None else max(0.0, self._began + bound - self._now())
+
+    async def _carry_out(self, effect: Effect) -> None:
+        """Try an effect once; settle it, or put it back in the queue when its policy allows another attempt."""
+        policy = self._policies.get(effect.kind, _PLAIN)
+        errors = self._folded.errors.get(effect.id, ())
+        used: dict[str, float] = dict.fromkeys(policy.counts, 1)
+        handler: Handler | None = self._handlers[effect.kind]
+        once = policy.repeatable is not True and policy.once(effect)
+        begun = self._folded.started.get(effect.id, 0)
+        number = (begun if policy.told else len(errors)) + 1
+        if once and begun:
+            handler, used = policy.recover, {}
+        else:
+            if policy.guard is not None and not await self._guarded(
+                effect, policy.guard, number, tuple(errors)
+            ):
+                return
+            if once or policy.told:
+                self._begin(effect, begun, told=policy.told)
+        if used:
+            self._count(used)
+        meter = _meter.set(used)
+        counted = dict(used)
+        pause, final = 0.0, False
+        try:
+            if handler is None:
+                raise InDoubt("it was interrupted and may have happened")
+            value = handler(effect, Attempt(number, f"{self._run_id}:{effect.id}", tuple(errors)))
+            if hasattr(value, "__await__"):
+                value = await self._within(value, policy.timeout_s)
+        except LeaseLost:
+            raise
+        except _OutOfTime:
+            self._cut(effect, used, counted)
+            self._late = True
+            self._queue.appendleft(effect)
+            return
+        except asyncio.CancelledError:
+            with suppress(Exception):
+                self._cut(effect, used, counted)
+            raise
+        except InDoubt as exc:
+            error, kind, final = str(exc), IN_DOUBT, True
+        except TimeoutError as exc:
+            error, kind = str(exc) or f"no answer within {policy.timeout_s or 0:g} s", "timeout"
+        except Exception as exc:  # whatever a plug-in raises is an outcome, not the end of the run
+            error, kind = _said(exc), type(exc).__name__
+            final = isinstance(exc, UserError | ToolFailed)
+            lasting = not isinstance(exc, TransientError) or len(errors) + 1 >= policy.attempts
+            if lasting and isinstance(exc, policy.fatal):
+                with suppress(Exception):
+                    self._cut(effect, used, counted, anew=True)
+                raise
+            if isinstance(exc, TransientError):
+                pause = min(exc.retry_after_s or policy.backoff_s * 2 ** len(errors), MAX_BACKOFF_S)
+        else:
+            if used:
+                self._count(used, counted)
+            self._settle(effect, {"=": value}, used)
+            return
+        finally:
+            _meter.reset(meter)
+        error = error[:MAX_ERROR_CHARS]
+        used["failed_attempts"] = used.get("failed_attempts", 0) + 1
+        self._count(used, counted)
+        if final or once or len(errors) + 1 >= policy.attempts:
+            self._settle(effect, {"!": error, "kind": kind}, used)
+            return
+        self._append(Record("attempt", self._now(), effect.id, error, used))
+        self._folded.errors[effect.id] = [*errors, error]
+        await self._pause(pause)
+        self._queue.appendleft(effect)
+
+    async def _guarded(self, effect: Effect, guard: Handler, number: int, errors: tuple[str, ...]) -> bool:
+        """Ask an effect's guard; when it raises, that is the outcome."""
+        try:
+            value = guard(effect, Attempt(number, f"{self._run_id}:{effect.id}", errors))
+            if hasattr(value, "__await__"):
+                await value
+        except LeaseLost:
+            raise
+        except Exception as exc:
+            self._settle(effect, {"!": _said(exc)[:MAX_ERROR_CHARS], "kind": type(exc).__name__}, {})
+            return False
+        return True
+
+    def _begin(self, effect: Effect, begun: int, *, told: bool) -> None:
+        """Write down that an effect is begun, and tell the machine if it wants to know."""
+        record = Record("start", self._now(), effect.id, {"attempt": begun + 1} if told else None)
+        self._append(record)
+        self._folded.started[effect.id] = begun + 1
+        if told:
+            for following in self._machine.step(self._folded.state, event_of(record)):
+                self._folded.pending[following.id] = following
+                self._admit(following)
+            if self._on_step is not None:
+                self._on_step(self._folded.state)
+
+    def _take_mail(self) -> None:
+        """Take up what was posted to the run."""
+        self._mail = False
+        folded = self._folded
+        for record in self._journal.take(self._run_id, self._token, folded.seq):
+            folded.seq += 1
+            for following in self._machine.step(folded.state, event_of(record)):
+                folded.pending[following.id] = following
+                self._admit(following)
+            if self._on_step is not None:
+                self._on_step(folded.state)
+
+    def _heed(self, flags: int) -> None:
+        """Heed what the journal says about the run."""
+        if flags & STOP:
+            self._stopping = "cancelled"
+        if flags & MAIL:
+            self._mail = True
+            self._woken.set()
+
+    async def _pause(self, seconds: float) -> None:
+        left = self._seconds_left()
+        until = time.monotonic() + (seconds if left is None else min(seconds, left))
+        while not self._stopping and (nap := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(nap, _NAP_S))
+
+    def _cut(
+        self, effect: Effect, used: dict[str, float], counted: Mapping[str, float], *, anew: bool = False
+    ) -> None:
+        """Write down what an attempt used that came to nothing, since the run is to stop.
+
+        Args:
+            anew: whether its attempts are counted from one again when the run is taken up.
+        """
+        self._count(used, counted)
+        self._append(Record("cut", self._now(), effect.id, {"anew": anew}, used))
+
+    def _count(self, used: Mapping[str, float], counted: Mapping[str, float] | None = None) -> None:
+        """Add to the run's counters, without what was counted when the attempt began."""
+        total = self._folded.used
+        for name, amount in used.items():
+            total[name] = total.get(name, 0) + amount - (counted.get(name, 0) if counted else 0)
+
+    async def _within(self, awaitable: Awaitable[Any], timeout_s: float | None) -> Any:
+        left = self._seconds_left()
+        if timeout_s is None and left is None:
+            return await awaitable
+        bound = min(x for x in (timeout_s, left) if x is not None)
+        try:
+            async with asyncio.timeout(bound) as guard:
+                return await awaitable
+        except TimeoutError as exc:
+            if guard.expired() and left is not None and (timeout_s is None or left < timeout_s):
+                raise _OutOfTime from exc
+            raise
+
+    def _settle(self, effect: Effect, body: dict[str, Any], used: dict[str, float]) -> None:
+        """Write an outcome down, then apply it."""
+        record = Record("outcome", self._now(), effect.id, body, used)
+        self._append(record)
+        folded = self._folded
+        folded.pending.pop(effect.id, None)
+        folded.errors.pop(effect.id, None)
+        folded.started.pop(effect.id, None)
+        for following in self._machine.step(folded.state, event_of(record)):
+            folded.pending[following.id] = following
+            self._admit(following)
+        if self._on_step is not None:
+            self._on_step(folded.state)
+
+    def _append(self, record: Record) -> None:
+        self._heed(self._journal.append(self._run_id, self._token, self._folded.seq, record))
+        self._folded.seq += 1
+
+
+class _OutOfTime(Exception):
+    """The run's own time is over; the effect in flight has no outcome."""
+
+
+def _said(exc: Exception) -> str:
+    """Return what an error says, with its class when it is not one of our own."""
+    try:
+        text = str(exc)
+    except Exception:
+        text = ""
+    name = type(exc).__name__
+    if type(exc).__module__.startswith("metatree"):
+        return text or name
+    return f"{name}: {text}"

@@ -1,0 +1,112 @@
+"""Blackboards of an archive, their items and images, into a tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from metatree._util.private import private_folder
+from metatree._util.secret_text import redacted
+from metatree.notes.archive._report import Conflict
+from metatree.notes.archive._rows import Merge, scalar, text
+
+_ITEM = (
+    *("section", "data", "tokens", "version", "at", "agent", "run", "step", "round", "sources", "audience"),
+    *("pinned", "image", "base", "synced"),
+)
+
+
+class BoardMerge(Merge):
+    """Merges boards by name, items by id: the later version stays."""
+
+    def all(self) -> None:
+        """Merge all of them."""
+        self._boards()
+        self.each("images", self._image)
+
+    def _boards(self) -> None:
+        numbers: dict[str, int] = {}
+        for place, row in enumerate(self.archive.rows("boards"), start=1):
+            with self.sound("boards", place):
+                name = text(row["name"])
+                found = self.store.row("SELECT number FROM board WHERE name = ?", (name,))
+                if found is None:
+                    made = self.store.rows(
+                        "INSERT INTO board(name, parent, made_at) VALUES (?, ?, ?) RETURNING number",
+                        (name, numbers.get(row["parent"]), float(row["made_at"])),
+                    )
+                    found = made[0]
+                numbers[name] = int(found[0])
+        for place, row in enumerate(self.archive.rows("items"), start=1):
+            with self.sound("items", place):
+                self._item(numbers[row["board"]], row)
+
+    def _item(self, board: int, row: dict[str, Any]) -> None:
+        names = _ITEM
+        json.loads(text(row["data"]))
+        values = {name: scalar(row[name]) for name in names}
+        there = self.store.row(
+            "SELECT number, version, data, at, removed FROM item WHERE board = ? AND id = ?",
+            (board, text(row["id"])),
+        )
+        following = "(SELECT coalesce(max(changed), 0) + 1 FROM item WHERE board = ?)"
+        if there is None:
+            self.store.execute(
+                f"INSERT INTO item(board, id, removed, {', '.join(names)}, changed)"
+                f" VALUES (?, ?, 0, {', '.join('?' * len(names))}, {following})",
+                (board, row["id"], *values.values(), board),
+            )
+            self.done.count("items", new=True)
+            return
+        number, version, data, at, removed = there
+        if at == values["at"] and int(values["version"]) > version and not removed:
+            sets = ", ".join(f"{name} = ?" for name in names)
+            self.store.execute(
+                f"UPDATE item SET {sets}, changed = {following} WHERE number = ?",
+                (*values.values(), board, number),
+            )
+        elif (
+            values["data"] not in (data, redacted(data)[0])
+            and not removed
+            and (at != values["at"] or version == values["version"])
+        ):
+            self.done.conflicts.append(Conflict("item", row["id"], "the one that the tree has"))
+        self.done.count("items", new=False)
+
+    def _image(self, row: dict[str, Any]) -> None:
+        names = ("size", "width", "height", "look", "thumbnail", "thumbnail_width", "thumbnail_height")
+        name = text(row["name"])
+        content = self.archive.image(name)
+        path = self.store.path
+        if content is None or path is None:
+            return
+        if blake2b(content, digest_size=16).hexdigest() != name.partition(".")[0]:
+            raise ValueError(f"the image {name} is not what its name says")
+        folder = path.with_name(path.name + ".images")
+        _put(folder, name, content)
+        small = self.archive.image(row["thumbnail"])
+        if small is not None:
+            _put(folder, row["thumbnail"], small)
+        values = {key: scalar(row[key]) for key in names}
+        if small is None:
+            values |= {"thumbnail": None, "thumbnail_width": None, "thumbnail_height": None}
+        new = self.store.execute(
+            f"INSERT OR IGNORE INTO image(name, {', '.join(names)}) VALUES (?{', ?' * len(names)})",
+            (name, *values.values()),
+        )
+        self.done.count("images", bool(new))
+
+
+def _put(folder: Path, name: str, content: bytes) -> None:
+    """Write a file whole; one that is there is the same, since its name is its hash, unless it is a link."""
+    if (folder / name).exists() and not (folder / name).is_symlink():
+        return
+    private_folder(folder)
+    number, part = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
+    with os.fdopen(number, "wb") as out:
+        out.write(content)
+    Path(part).replace(folder / name)

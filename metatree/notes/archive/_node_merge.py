@@ -1,0 +1,153 @@
+"""Nodes of an archive, and what it says of built nodes, into a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from metatree._util.secret_text import redacted, without_secrets
+from metatree.node import Node, Source, digest_of
+from metatree.notes.archive._report import Conflict
+from metatree.notes.archive._rows import Merge, scalar, text
+from metatree.notes.notes import known_text, merge_sayings, note_text, sayings
+from metatree.notes.placement import MEMORY_KIND
+from metatree.trees.layer import APPENDED, ROOT
+from metatree.trees.overlay import above
+
+
+class NodeMerge(Merge):
+    """Merges nodes, parents before children, then the words and places that were given to built ones."""
+
+    def all(self) -> None:
+        """Merge all of them."""
+        self._nodes()
+        self.each("overrides", self._override)
+
+    def _nodes(self) -> None:
+        waiting: dict[str, list[tuple[Node, dict[str, Any]]]] = {}
+        ids: set[str] = set()
+        for number, row in enumerate(self.archive.rows("nodes"), start=1):
+            with self.sound("nodes", number):
+                node = _node(row)
+                waiting.setdefault(row["home"] or row["parent"], []).append((node, row))
+                ids.add(node.id)
+        ready = [parent for parent in waiting if parent not in ids]
+        while ready:
+            parent = ready.pop()
+            for node, row in sorted(waiting.pop(parent, ()), key=lambda pair: pair[1]["position"]):
+                with self.sound("nodes", 0):
+                    self._take(node, parent, row["position"])
+                ready.append(node.id)
+        if waiting:
+            raise self.archive.damaged("nodes", 0, f"{next(iter(waiting))!r} lies below itself")
+
+    def _take(self, node: Node, parent: str, position: int) -> None:
+        tree = self.tree
+        is_memory = node.kind == MEMORY_KIND and node.content is not None
+        there = tree.find(node.id)
+        same = known_text(tree, node.content or "") if is_memory else None
+        if same is None and there is not None and _said(node) in (_said(there), _said(_exported(there))):
+            same = there  # an archive of this very tree has it without what looks like a secret
+            known = sayings(_exported(there))
+            told = [saying for saying in sayings(node) if saying not in known]
+            node = replace(node, provenance={**node.provenance, "said": told})
+        if same is not None:
+            merge_sayings(tree, same, node)
+            self.done.count("nodes", new=False)
+            return
+        if there is not None:
+            other = f"{node.id}~{digest_of(node)[:8]}"
+            if other in tree:
+                self.done.count("nodes", new=False)
+                return
+            self.done.conflicts.append(Conflict("node", node.id, f"both: the one of the archive is {other}"))
+            node = replace(node, id=other)
+        place = next((i for i in (parent, *above(parent)) if i in tree), ROOT)
+        tree.add(node, parent=place)
+        if is_memory:
+            note_text(tree, node)
+        if place != parent or position < APPENDED:
+            now = self.layer.place(node.id)
+            assert now is not None
+            home = parent if place != parent else None
+            self.layer.put(
+                node.id, self.layer.next_seq(), place, position if position < APPENDED else now[1], home
+            )
+        self.done.count("nodes", new=True)
+
+    def _override(self, row: dict[str, Any]) -> None:
+        if self.tree.index is self.tree.memory:
+            self.done.conflicts.append(
+                Conflict(
+                    "override", str(row["id"]), "nothing: this tree was made by hand and has no such node"
+                )
+            )
+            return
+        names = ("parent", "position", "home", "hidden", "title", "description", "provenance", "basis")
+        said = {name: scalar(row[name]) for name in names}
+        now = self.store.row(f"SELECT {', '.join(names)} FROM override WHERE id = ?", (text(row["id"]),))
+        if now is None:
+            place = said["home"] or said["parent"]
+            if place is not None and place not in self.tree:
+                said["home"] = place
+                said["parent"] = next((i for i in above(str(place)) if i in self.tree), ROOT)
+            self._put_override(row["id"], said)
+            self.done.count("overrides", new=True)
+            return
+        kept = dict(zip(names, now, strict=True))
+        missing = {n: v for n, v in said.items() if v is not None and kept[n] is None and n in names[4:]}
+        differing = [
+            n for n in ("title", "description") if said[n] is not None and kept[n] not in (None, said[n])
+        ]
+        if differing:
+            what = f"the {' and '.join(differing)} that the tree has"
+            self.done.conflicts.append(Conflict("override", row["id"], what))
+        if missing:
+            self._put_override(row["id"], missing)
+        self.done.count("overrides", new=False)
+
+    def _put_override(self, node_id: str, fields: Mapping[str, Any]) -> None:
+        self.tree._overlay.put_override(self.layer.next_seq(), node_id, **fields)
+
+
+def _node(row: Mapping[str, Any]) -> Node:
+    source = None
+    if row["source_type"] is not None:
+        parts = tuple((int(first), int(last)) for first, last in row["parts"] or ())
+        source = Source(
+            type=text(row["source_type"]),
+            path=text(row["source_path"]),
+            start_line=row["start_line"],
+            end_line=row["end_line"],
+            parts=parts,
+        )
+    if not isinstance(row["position"], int) or not isinstance(row["home"] or row["parent"], str):
+        raise ValueError("it has no place")
+    content = row["content"]
+    return Node(
+        text(row["id"]),
+        text(row["title"]),
+        text(row["description"]),
+        None if content is None else text(content),
+        text(row["kind"]),
+        source,
+        dict(row["provenance"] or {}),
+        dict(row["attributes"] or {}),
+    )
+
+
+def _exported(node: Node) -> Node:
+    """Return a node as an archive has it."""
+    return replace(
+        node,
+        title=redacted(node.title)[0],
+        description=redacted(node.description)[0],
+        content=None if node.content is None else redacted(node.content)[0],
+        attributes=without_secrets(node.attributes)[0],
+        provenance=without_secrets(node.provenance)[0],
+    )
+
+
+def _said(node: Node) -> tuple[Any, ...]:
+    return (node.kind, node.title, node.description, node.content, node.source, dict(node.attributes))

@@ -1,0 +1,125 @@
+"""Read an archive with care: it may be cut off, changed, of another program, or made to do harm."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from metatree.errors import BrokenStore, UserError
+from metatree.notes.archive.format import FORMAT, IMAGES, MANIFEST, MAX_LINE, MEMBERS, VERSION, row_of
+
+_MOST_TIMES: Final = 300
+_ALWAYS_ALLOWED: Final = 200_000_000
+_IMAGE_NAME: Final = re.compile(r"[0-9a-f]{32}[\w.-]{0,40}\.[a-z0-9]{1,10}")
+
+
+class Archive:
+    """An archive that was opened and whose manifest is right."""
+
+    def __init__(self, archive: zipfile.ZipFile, path: str) -> None:
+        self._archive = archive
+        self.path = path
+        self.manifest: dict[str, Any] = self._manifest()
+        size = Path(path).stat().st_size
+        unpacked = sum(info.file_size for info in archive.infolist())
+        if unpacked > _ALWAYS_ALLOWED and unpacked > _MOST_TIMES * size:
+            raise UserError(
+                f"{path!r} unpacks to {unpacked:,} bytes from {size:,}: it is no honest export; not read"
+            )
+
+    def _manifest(self) -> dict[str, Any]:
+        try:
+            found = json.loads(self._archive.read(MANIFEST))
+        except (KeyError, ValueError, RecursionError) as exc:
+            raise self._foreign() from exc
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise self._foreign()
+        version = found.get("version")
+        if not isinstance(version, int) or version > VERSION:
+            raise BrokenStore(
+                f"{self.path!r} was written in version {version} of the format, this metatree knows {VERSION}:"
+                " upgrade it",
+                path=self.path,
+                reason="newer",
+            )
+        return found
+
+    def _foreign(self) -> BrokenStore:
+        return BrokenStore(
+            f"{self.path!r} is no export of metatree: make one with `metatree export FILE`",
+            path=self.path,
+            reason="foreign",
+        )
+
+    def rows(self, name: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of one member, with `UserError` for one that cannot be read."""
+        assert name in MEMBERS
+        number = 0
+        try:
+            with self._archive.open(f"{name}.jsonl") as lines:
+                while line := lines.readline(MAX_LINE + 1):
+                    number += 1
+                    if len(line) > MAX_LINE:
+                        raise self.damaged(name, number, "the line is too long")
+                    try:
+                        row = row_of(line)
+                    except UserError as exc:
+                        raise self.damaged(name, number, str(exc)) from exc
+                    yield row
+        except KeyError:
+            pass  # an archive of a version that did not have it
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as exc:
+            raise self.damaged(name, number + 1, str(exc)) from exc
+        said = self.manifest.get("counts", {})
+        if not isinstance(said, dict) or number != said.get(name, 0):
+            raise self.damaged(name, number, "there are not as many lines as the manifest says")
+
+    def damaged(self, name: str, number: int, why: str) -> BrokenStore:
+        """Return the error for a line that cannot be used."""
+        return BrokenStore(
+            f"{self.path!r} is damaged ({name}.jsonl, line {number}: {why}); nothing was imported: get another copy",
+            path=self.path,
+        )
+
+    def image(self, name: object) -> bytes | None:
+        """Return an image, None when the archive does not have it or its name is not one that we give."""
+        if not isinstance(name, str) or not _IMAGE_NAME.fullmatch(name):
+            return None
+        try:
+            return self._archive.read(IMAGES + name)
+        except KeyError:
+            return None
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as exc:
+            raise self.damaged("images", 0, f"{name}: {exc}") from exc
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[Archive]:
+    """Open an archive for reading.
+
+    Raises:
+        UserError: there is no such file.
+        BrokenStore: it is cut off, damaged, of another program, or of a newer version.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise UserError(f"there is no file {str(file)!r}: name one that `metatree export` wrote")
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, OSError, ValueError) as exc:
+        with file.open("rb") as head:
+            ours = head.read(4) == b"PK\x03\x04"
+        what = "is cut off or damaged" if ours else "is no export of metatree"
+        raise BrokenStore(
+            f"{str(file)!r} {what} ({exc}): {'get another copy' if ours else 'make one with `metatree export FILE`'}",
+            path=str(file),
+            reason="damaged" if ours else "foreign",
+        ) from exc
+    with archive:
+        yield Archive(archive, str(file))

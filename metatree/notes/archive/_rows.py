@@ -1,0 +1,66 @@
+"""Taking the rows of an archive into a tree one by one; a row that does not fit is damage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from metatree.errors import BrokenStore, UserError
+from metatree.notes.archive._reader import Archive
+from metatree.notes.archive._report import Imported
+from metatree.trees.layer import Layer
+from metatree.trees.tree import Tree
+
+
+class Merge:
+    """A part of an import, which runs in a transaction of the tree's memory."""
+
+    def __init__(self, tree: Tree, archive: Archive, done: Imported) -> None:
+        self.tree = tree
+        self.store = tree.memory
+        self.layer = Layer(tree.memory)
+        self.archive = archive
+        self.done = done
+
+    def each(self, name: str, take: Callable[[dict[str, Any]], None]) -> None:
+        """Take the rows of a member one by one; a row that does not fit is damage."""
+        for number, row in enumerate(self.archive.rows(name), start=1):
+            with self.sound(name, number):
+                take(row)
+
+    def sound(self, name: str, number: int) -> Sound:
+        """Return a context in which a row that does not fit is damage; number 0 where the line is not known."""
+        return Sound(self.archive, name, number)
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """Turns what a row that does not fit raises into the error of a damaged archive."""
+
+    archive: Archive
+    name: str
+    number: int
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        misfit = isinstance(error, KeyError | TypeError | ValueError | AttributeError | UserError)
+        if misfit and not isinstance(error, BrokenStore):
+            missing = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise self.archive.damaged(self.name, self.number, missing) from error
+
+
+def text(value: Any) -> str:
+    """Return a value that must be a text; raises ValueError."""
+    if not isinstance(value, str):
+        raise ValueError(f"a text is expected, not {value!r}")
+    return value
+
+
+def scalar(value: Any) -> Any:
+    """Return a value that SQLite can keep as it is; raises ValueError."""
+    if value is not None and not isinstance(value, str | int | float | bytes):
+        raise ValueError(f"a plain value is expected, not {type(value).__name__}")
+    return value

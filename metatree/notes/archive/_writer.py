@@ -1,0 +1,314 @@
+"""Write an archive: one consistent look at the memory of a tree, put in place whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from metatree._util.secret_text import without_secrets
+from metatree.errors import UserError
+from metatree.notes.archive.format import (
+    EXPORTED_TABLES,
+    FORMAT,
+    HERE,
+    IMAGES,
+    LEFT_OUT_TABLES,
+    LOCAL_FACTS,
+    MANIFEST,
+    MEMBERS,
+    PERMISSION_FACTS,
+    UNSHARED,
+    VERSION,
+    line_of,
+)
+from metatree.storage.schema import MIGRATIONS
+from metatree.storage.store import Store
+from metatree.trees.layer import ROOT
+from metatree.trees.tree import Tree
+
+_PAGE = 1000
+Progress = Callable[[str, int], None]
+"""Called with the name of a member and the number of its lines."""
+
+
+@dataclass(slots=True)
+class Exported:
+    """What an archive holds."""
+
+    path: str
+    counts: dict[str, int] = field(default_factory=dict)
+    """Member -> lines."""
+    secrets: int = 0
+    """How many texts that look like secrets were left out."""
+    left_out: tuple[str, ...] = ()
+    """Tables that this version does not know how to carry."""
+    bytes: int = 0
+
+
+def export_memory(tree: Tree, path: str | Path, *, progress: Progress | None = None) -> Exported:
+    """Write what cannot be built again to a file: added nodes, descriptions, links, runs, calls, boards, permissions.
+
+    What looks like a secret is replaced by a remark. An archive that is there is replaced at the end, at once; what is
+    killed before leaves it as it was. Others may write to the tree meanwhile; the archive has it as it was at the
+    beginning.
+
+    Raises:
+        UserError: the folder cannot be written, or there is another kind of file at the path.
+    """
+    file = Path(path).expanduser()
+    _check(file)
+    done = Exported(str(file))
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    _sweep(file)
+    try:
+        part.unlink(missing_ok=True)  # never through a link
+        with (
+            _snapshot(tree) as store,
+            os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out,
+        ):
+            with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
+                _write(tree, store, archive, done, progress)
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(file)
+    except OSError as exc:
+        raise UserError(f"cannot write {str(file)!r}: {exc.strerror or exc}; choose another place") from exc
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+    done.bytes = file.stat().st_size
+    return done
+
+
+def _check(file: Path) -> None:
+    if file.is_dir():
+        raise UserError(f"{str(file)!r} is a folder: name a file")
+    if not file.parent.is_dir():
+        raise UserError(f"there is no folder {str(file.parent)!r}: make it, or name a file elsewhere")
+    if file.exists() and file.stat().st_size:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                ours = json.loads(archive.read(MANIFEST)).get("format") == FORMAT
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile, AttributeError):
+            ours = False
+        if not ours:
+            raise UserError(
+                f"{str(file)!r} is there and no export of metatree: it is not overwritten; name another file"
+            )
+
+
+def _sweep(file: Path) -> None:
+    """Remove what exports to this file left behind that were killed."""
+    for part in file.parent.glob(f".{file.name}.*.part"):
+        pid = part.name.split(".")[-2]
+        if pid.isdigit() and not _alive(int(pid)):
+            part.unlink(missing_ok=True)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+@contextmanager
+def _snapshot(tree: Tree) -> Iterator[Store]:
+    """Give a store that stays as it is, whatever others write meanwhile."""
+    path = tree.memory.path
+    if path is None:
+        with tree.memory.transaction():
+            yield tree.memory
+        return
+    with Store.open(path, create=False) as store:
+        store.execute("BEGIN")
+        store.rows("SELECT 1 FROM sqlite_master LIMIT 1")  # the look begins with the first read
+        yield store
+
+
+def _write(
+    tree: Tree, store: Store, archive: zipfile.ZipFile, done: Exported, progress: Progress | None
+) -> None:
+    makers: dict[str, Iterable[dict[str, Any]]] = {
+        "nodes": _nodes(store),
+        "overrides": _table(store, "override", "id"),
+        "links": _table(store, "link", "source, kind, target"),
+        "facts": _facts(store),
+        "runs": _plain_rows(store, "SELECT id, machine, ended FROM run ORDER BY number"),
+        "journal": _journal(tree, store),
+        "mail": _plain_rows(
+            store,
+            "SELECT run.id AS run, name, value, at FROM mail JOIN run ON run.number = mail.run ORDER BY mail.number",
+        ),
+        "calls": _calls(store),
+        "boards": _plain_rows(
+            store,
+            "SELECT board.name, made.name AS parent, board.made_at FROM board LEFT JOIN board made"
+            " ON made.number = board.parent ORDER BY board.number",
+        ),
+        "items": _items(store),
+        "images": _table(store, "image", "name"),
+        "rule_facts": _plain_rows(
+            store, "SELECT memory, id, attribute, value, provenance FROM fact ORDER BY number"
+        ),
+        "rule_tokens": _table(store, "rule_token", "memory, production, token, state"),
+        "permissions": _permissions(store),
+    }
+    assert tuple(makers) == MEMBERS
+    for name, rows in makers.items():
+        number = 0
+        with archive.open(f"{name}.jsonl", "w", force_zip64=True) as out:
+            for row in rows:
+                out.write(line_of(_without_secrets(row, done)) + b"\n")
+                number += 1
+        done.counts[name] = number
+        if progress is not None:
+            progress(name, number)
+    folder = (
+        None if tree.memory.path is None else tree.memory.path.with_name(tree.memory.path.name + ".images")
+    )
+    for row in _table(store, "image", "name"):
+        for name in (row["name"], row["thumbnail"]):
+            if name and folder is not None and (folder / name).is_file():
+                archive.write(folder / name, IMAGES + name, zipfile.ZIP_STORED)
+    tables = {row[0] for row in store.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    unknown = [
+        table
+        for table in sorted(tables - EXPORTED_TABLES - LEFT_OUT_TABLES)
+        if not table.startswith(("text_", "sqlite_")) and store.row(f'SELECT 1 FROM "{table}" LIMIT 1')
+    ]
+    done.left_out = tuple(unknown)
+    from importlib.metadata import version
+
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "metatree": version("metatree"),
+        "schema": len(MIGRATIONS),
+        "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "counts": done.counts,
+        "secrets_left_out": done.secrets,
+    }
+    archive.writestr(MANIFEST, json.dumps(manifest, indent=2))
+
+
+def _without_secrets(value: Any, done: Exported) -> Any:
+    left, number = without_secrets(value)
+    done.secrets += number
+    return left
+
+
+def _plain_rows(store: Store, sql: str, parameters: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
+    names = [name.strip().split()[-1].rpartition(".")[2] for name in _between(sql)]
+    return [dict(zip(names, row, strict=True)) for row in store.rows(sql, parameters)]
+
+
+def _between(sql: str) -> list[str]:
+    return sql.removeprefix("SELECT ").partition(" FROM ")[0].split(",")
+
+
+def _table(store: Store, table: str, order: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table, without the number of their change, which means nothing elsewhere."""
+    names = [row[1] for row in store.rows(f"PRAGMA table_info({table})") if row[1] != "seq"]
+    at = 0
+    while page := store.rows(
+        f"SELECT {', '.join(names)} FROM {table} ORDER BY {order} LIMIT {_PAGE} OFFSET {at}"
+    ):
+        yield from (dict(zip(names, row, strict=True)) for row in page)
+        at += len(page)
+
+
+def _nodes(store: Store) -> Iterator[dict[str, Any]]:
+    """Yield the nodes that hang somewhere, with their content, in the order of their places."""
+    names = (
+        "id, parent, position, home, kind, title, description, source_type, source_path, start_line, end_line, parts,"
+        " provenance, attributes"
+    )
+    at = -1
+    while page := store.rows(
+        f"SELECT {names}, (SELECT text FROM content WHERE content.id = node.id), seq FROM node"
+        " WHERE seq > ? AND parent IS NOT NULL AND id <> ? ORDER BY seq LIMIT ?",
+        (at, ROOT, _PAGE),
+    ):
+        for *row, content, seq in page:
+            made = dict(zip(names.replace(" ", "").split(","), row, strict=True))
+            for name in ("parts", "provenance", "attributes"):
+                made[name] = json.loads(made[name]) if made[name] else None
+            yield {**made, "content": content}
+            at = seq
+
+
+def _facts(store: Store) -> Iterator[dict[str, Any]]:
+    for key, value in store.rows("SELECT key, value FROM meta ORDER BY key"):
+        if key not in LOCAL_FACTS and not key.startswith(UNSHARED):
+            yield {"key": key, "value": json.loads(value)}
+
+
+def _permissions(store: Store) -> Iterator[dict[str, Any]]:
+    for key, value in store.rows("SELECT key, value FROM meta ORDER BY key"):
+        if key.startswith(PERMISSION_FACTS):
+            yield {"key": key, "value": json.loads(value)}
+
+
+def _journal(tree: Tree, store: Store) -> Iterator[dict[str, Any]]:
+    for number, run in store.rows("SELECT number, id FROM run ORDER BY number"):
+        rows = _plain_rows(
+            store,
+            "SELECT seq, kind, at, effect, body, used FROM journal WHERE run = ? ORDER BY seq",
+            (number,),
+        )
+        for row in rows:
+            row["body"] = None if row["body"] is None else json.loads(row["body"])
+            row["used"] = None if row["used"] is None else json.loads(row["used"])
+            if row["seq"] == 0:
+                row["body"] = placeless(row["body"], tree)
+            yield {"run": run, **row}
+
+
+def placeless(body: Any, tree: Tree) -> Any:
+    """Return the first record of a run without the paths of this tree, which lies elsewhere on another machine."""
+    given = body.get("given") if isinstance(body, dict) else None
+    if not isinstance(given, dict):
+        return body
+    given = dict(given)
+    if tree.path is not None and given.get("tree") == str(tree.path.absolute()):
+        given["tree"] = HERE
+    board = given.get("board")
+    memory = tree.memory.path
+    if isinstance(board, dict) and memory is not None and board.get("path") == str(memory.resolve()):
+        given["board"] = {**board, "path": HERE}
+    return {**body, "given": given}
+
+
+def _calls(store: Store) -> Iterator[dict[str, Any]]:
+    for row in _table(store, "call", "hash"):
+        del row["owner"], row["expires_at"]  # who is at work on it now
+        row["result"] = None if row["result"] is None else json.loads(row["result"])
+        yield row
+
+
+def _items(store: Store) -> Iterator[dict[str, Any]]:
+    """Yield the items of all boards with the names of their boards; removed ones have nothing left to carry."""
+    names = (
+        "id, section, data, tokens, version, at, agent, run, step, round, sources, audience, pinned, image,"
+        " base, synced"
+    )
+    at = 0
+    while page := store.rows(
+        f"SELECT {names}, number, (SELECT name FROM board WHERE board.number = item.board) FROM item"
+        " WHERE number > ? AND removed = 0 ORDER BY number LIMIT ?",
+        (at, _PAGE),
+    ):
+        for *row, number, board in page:
+            yield {"board": board, **dict(zip(names.split(", "), row, strict=True))}
+            at = number

@@ -1,0 +1,117 @@
+"""The form of an archive: its members, and a line of JSON for each thing in them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, Final
+
+from metatree.errors import UserError
+from metatree.storage.trust import FACTS as TRUST_FACTS
+
+FORMAT: Final = "metatree-memory"
+VERSION: Final = 1
+"""Raised when an older metatree could not read the file. Members and fields that are not known are passed over."""
+
+MANIFEST: Final = "manifest.json"
+IMAGES: Final = "images/"
+MEMBERS: Final = (
+    "nodes",
+    "overrides",
+    "links",
+    "facts",
+    "runs",
+    "journal",
+    "mail",
+    "calls",
+    "boards",
+    "items",
+    "images",
+    "rule_facts",
+    "rule_tokens",
+    "permissions",
+)
+"""Each is `NAME.jsonl`."""
+MAX_LINE: Final = 256 * 1024 * 1024
+
+LEFT_OUT_TABLES: Final = frozenset(
+    {"file", "omission", "rename", "gone", "board_waiter", "sqlite_sequence"}
+    | {"history_commit", "history_file", "history_name", "history_touch"}
+)
+"""Tables of a memory store that are not exported: of the built layer, or of this machine and this moment."""
+EXPORTED_TABLES: Final = frozenset(
+    {
+        "meta",
+        "node",
+        "content",
+        "override",
+        "link",
+        "run",
+        "journal",
+        "mail",
+        "call",
+        "board",
+        "item",
+        "image",
+        "fact",
+    }
+    | {"rule_token"}
+)
+LOCAL_FACTS: Final = frozenset(
+    {
+        "anchored",
+        "generation",
+        "made_at",
+        "sources",
+        "built_at",
+        "building",
+        "readers",
+        "unpacked",
+        "journal-name",
+        "offered_sources",
+    }
+)
+"""Facts that are true of one place alone."""
+DERIVED_FACTS: Final = "memory-text:"
+PERMISSION_FACTS: Final = "permission:"
+SHARED_FACTS: Final = "shared-memory:"
+"""How far a memory is in step with that of a service."""
+UNSHARED: Final = (DERIVED_FACTS, PERMISSION_FACTS, SHARED_FACTS, TRUST_FACTS)
+"""How the keys of facts begin that are not carried with the others."""
+
+HERE: Final = ":this tree:"
+"""Stands in a journal for the path of the tree, and of its memory, which is another one elsewhere."""
+
+
+def line_of(row: dict[str, Any]) -> bytes:
+    """Return a row as a line."""
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"), default=_bytes).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def row_of(line: bytes) -> dict[str, Any]:
+    """Return the row of a line.
+
+    Raises:
+        UserError: it is no JSON object.
+    """
+    try:
+        row = json.loads(line.decode("utf-8", "surrogatepass"), object_hook=_plain)
+    except (ValueError, RecursionError) as exc:
+        raise UserError(f"no JSON: {exc}") from exc
+    if not isinstance(row, dict):
+        raise UserError("no JSON object")
+    return row
+
+
+def _bytes(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode()}
+    raise TypeError(f"JSON cannot hold {type(value).__name__}")
+
+
+def _plain(found: dict[str, Any]) -> Any:
+    if found.keys() == {"base64"} and isinstance(found["base64"], str):
+        return base64.b64decode(found["base64"])
+    return found

@@ -1,0 +1,145 @@
+"""Flags: what a person says against a node for a question, so that searches with questions like it rank it lower.
+
+A flag is a small fact of the memory, with who said it, when and why. It lowers a node, never hides it: one person
+halves what speaks for a node, all together leave a quarter, so nobody can make a text unfindable. It says nothing about
+other questions. `forget` takes it back.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Final
+
+from metatree.errors import UserError
+from metatree.node import Node
+from metatree.storage.store import Store
+from metatree.trees.layer import Layer
+from metatree.trees.tree import Tree
+
+FLAG: Final = "flag:"
+MOST_OF_ONE: Final = 500
+"""Flags of one person that are kept, the latest."""
+MOST: Final = 2_000
+"""Flags of a tree that are kept, the latest: each question looks at all of them."""
+LEAST: Final = 0.25
+"""What is left of a node's score at least, whoever flags it."""
+_MAX_CHARS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One person's word against one node, for questions like one."""
+
+    id: str
+    node: str
+    question: str
+    why: str
+    """Such as `off topic` or `corrected`."""
+    who: str
+    source: str
+    """Where it was said."""
+    at: str
+    """When, ISO 8601 in UTC."""
+
+    def __str__(self) -> str:
+        return f"flagged as {self.why} for “{self.question}” by {self.who} on {self.at[:10]}"
+
+
+def flag(
+    tree: Tree,
+    node: str | Node,
+    question: str,
+    *,
+    why: str = "off topic",
+    who: str = "unknown",
+    source: str = "",
+    now: Callable[[], float] = time.time,
+) -> Flag:
+    """Let a node count less in searches with a question like this one; the same said again changes nothing.
+
+    Raises:
+        UnknownNode: it is not in the tree.
+        UserError: there is no question.
+
+    Example:
+        >>> from metatree.testing.parts import tree_of
+        >>> tree = tree_of({"a": "A lamp.", "b": "A bulb."})
+        >>> made = flag(tree, "a", "Which bulb fits?", who="ann")
+        >>> [(each.node, each.who) for each in flags(tree.memory)]
+        [('a', 'ann')]
+        >>> take_back(tree, made.id).node, list(flags(tree.memory))
+        ('a', [])
+    """
+    node = tree.get(node)
+    asked = " ".join(question.split())[:_MAX_CHARS]
+    if not asked:
+        raise UserError("a flag is for a question: say which")
+    who = " ".join(who.split())[:_MAX_CHARS] or "unknown"
+    digest = blake2b("\0".join((node.id, asked.casefold(), who)).encode("utf-8", "replace"), digest_size=5)
+    at = datetime.fromtimestamp(now(), UTC).isoformat(timespec="milliseconds")
+    made = Flag(FLAG + digest.hexdigest(), node.id, asked, why, who, source[:_MAX_CHARS], at)
+    layer = Layer(tree.memory)
+    with tree.memory.durable(), tree.memory.transaction():
+        known = layer.fact(made.id)
+        if known is not None:
+            return Flag(**known)
+        layer.set_fact(made.id, asdict(made))
+        kept = sorted(flags(tree.memory), key=lambda each: each.at)
+        own = [each for each in kept if each.who == who]
+        _remove(tree.memory, [*own[:-MOST_OF_ONE], *kept[:-MOST]])
+    return made
+
+
+def flags(store: Store) -> list[Flag]:
+    """Return the flags that a memory holds, in no order."""
+    rows = store.rows("SELECT value FROM meta WHERE key >= ? AND key < ?", _RANGE)
+    return [Flag(**json.loads(row[0])) for row in rows]
+
+
+def flag_ids(store: Store) -> tuple[str, ...]:
+    """Return the ids of the flags that a memory holds; what a flag says never changes."""
+    return tuple(row[0] for row in store.rows("SELECT key FROM meta WHERE key >= ? AND key < ?", _RANGE))
+
+
+def take_back(tree: Tree, flag_id: str) -> Flag:
+    """Remove a flag, and return it.
+
+    Raises:
+        UserError: there is none with this id.
+    """
+    with tree.memory.durable(), tree.memory.transaction():
+        found = Layer(tree.memory).fact(flag_id) if flag_id.startswith(FLAG) else None
+        if found is None:
+            raise UserError(f"no flag {flag_id!r}: `metatree memories --flags` lists them")
+        gone = Flag(**found)
+        _remove(tree.memory, [gone])
+    return gone
+
+
+def share_left(likeness: Iterable[tuple[str, float]]) -> float:
+    """Return the share of a node's score that flags leave.
+
+    Args:
+        likeness: who flagged it, and how like the question theirs is, in [0, 1]; each person counts once.
+
+    Example:
+        >>> share_left([]), share_left([("ann", 1.0), ("ann", 1.0)]), share_left([("a", 1.0), ("b", 1.0)] * 9)
+        (1.0, 0.5, 0.3333333333333333)
+    """
+    best: dict[str, float] = {}
+    for who, like in likeness:
+        best[who] = max(like, best.get(who, 0.0))
+    return max(LEAST, 1.0 / (1.0 + sum(best.values())))
+
+
+_RANGE: Final = (FLAG, FLAG[:-1] + chr(ord(":") + 1))
+
+
+def _remove(store: Store, gone: Iterable[Flag]) -> None:
+    for each in gone:
+        store.execute("DELETE FROM meta WHERE key = ?", (each.id,))

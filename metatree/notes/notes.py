@@ -1,0 +1,446 @@
+"""What a tree is told to remember: added at a sensible place, found by the next search, taken back by id.
+
+A memory is a node of kind `memory` in the part of a tree that a rebuild leaves alone. Its provenance says who said it,
+when, and where it came from, for each time that it was said. The same text is one memory.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any, Final, Literal
+
+from metatree._util.secret_text import secrets_in
+from metatree.errors import UnknownNode, UserError
+from metatree.node import Node
+from metatree.notes.placement import BRANCH, GROUP_KIND, MEMORY_KIND, Place, place_of
+from metatree.protocols import Describer, DescribeRequest, Evidence
+from metatree.trees.layer import Layer
+from metatree.trees.text import encodable
+from metatree.trees.tree import ROOT, Tree
+
+MAX_CHARS: Final = 200_000
+"""Of one memory. What is longer is a document: keep it as a file beside the others."""
+MAX_SAYINGS: Final = 100
+"""Of a memory that is said again and again, the first and the latest are kept."""
+_MAX_NAME: Final = 500
+_BIDI: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_TEXT_FACT: Final = "memory-text:"
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What became of a text that was to be remembered."""
+
+    node: Node
+    parent: str
+    """Id of the node that it lies under."""
+    why: str
+    """Why there."""
+    known: bool = False
+    """Whether it was remembered before; then this saying was added to the earlier ones."""
+    warnings: tuple[str, ...] = ()
+    """What the person should know, such as that the text looks like a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What was taken back. Nothing of it is kept, so it can be undone only with what is here."""
+
+    nodes: tuple[Node, ...]
+    """The node itself first, with its content; what lay under it after it."""
+    parent: str
+    undo: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of `remember` that bring the text back: `text`, `title`, `source`, `under`, `who`."""
+
+    @property
+    def command(self) -> str:
+        """The command that brings it back, for a shell."""
+        words = ["metatree", "remember", str(self.undo["text"])]
+        for name, option in (
+            ("title", "--title"),
+            ("source", "--from"),
+            ("under", "--under"),
+            ("who", "--who"),
+        ):
+            if self.undo.get(name):
+                words += [option, str(self.undo[name])]
+        return shlex.join(words)
+
+
+def remember(
+    tree: Tree,
+    text: str,
+    title: str | None = None,
+    source: str | None = None,
+    *,
+    who: str = "unknown",
+    under: str | Node | None = None,
+    update: str | Node | None = None,
+    evidence: Evidence | Literal[False] | None = None,
+    describer: Describer | None = None,
+    now: Callable[[], float] = time.time,
+) -> Remembered:
+    """Keep a text as a memory in a tree.
+
+    Without `under` it goes to the file or folder that it names, beside memories on its subject, into the branch that
+    holds most of what it is about, or into a branch of memories. It stays when the tree is built again, and goes with
+    a file or folder that is renamed. Text is data: nothing in it is carried out by a search.
+
+    Args:
+        tree: the tree; its folder must be writable.
+        text: what to remember.
+        title: a few words for menus; taken from the text when None.
+        source: where it comes from (a person, a meeting, an address), as a text.
+        who: who says it: a person, or an agent.
+        under: the node to put it below; one that is known already is moved there.
+        update: a memory whose text this one replaces; its id and place stay, the earlier text is kept as history.
+        evidence: finds what it is like; None for the text index, False for none.
+        describer: writes title and description; None takes them from the text.
+
+    Returns:
+        The node, where it lies and why, whether it was known, and warnings.
+
+    Raises:
+        UserError: there is no text, it is longer than `MAX_CHARS`, or `update` names no memory.
+        UnknownNode: `under` or `update` is not in the tree.
+
+    Example:
+        >>> from metatree import Node, Tree
+        >>> tree = Tree.create(":memory:")
+        >>> made = remember(tree, "Deploys happen on Tuesdays.", who="ann", evidence=False)
+        >>> made.node.title, made.parent, made.node.provenance["who"]
+        ('Deploys happen on Tuesdays.', 'memories:', 'ann')
+        >>> remember(tree, "Deploys  happen on Tuesdays.", who="bob", evidence=False).known
+        True
+    """
+    text, title = _checked(text), None if title is None else _line(title)
+    saying = _saying(who, source, now())
+    warnings = _warnings(f"{title or ''}\n{text}")
+    key = _key(text)
+    if update is not None:
+        return _updated(tree, _memory(tree, update), text, title, saying, warnings)
+    known = _known(tree, key)
+    if known is not None and under is None:
+        return _said_again(tree, known, saying, warnings)
+    place = place_of(
+        tree,
+        f"{title}\n{text}" if title else text,
+        under=under.id if isinstance(under, Node) else under,
+        evidence=_evidence(tree, evidence) if known is None and under is None else None,
+    )
+    node = Node("", *_described(text, title, describer, tree.find(place.parent)), text, MEMORY_KIND)
+    with tree.memory.durable(), tree.memory.transaction():
+        known = _known(tree, key)  # somebody else may have been faster
+        if known is not None:
+            if tree.parent(known) != place.parent and under is not None:
+                tree.move(known, place.parent)
+                return replace(_said_again(tree, known, saying, warnings), why=place.why)
+            return _said_again(tree, known, saying, warnings)
+        place = _made_ready(tree, place)
+        node = replace(
+            node, id=_free_id(tree, key), provenance={**saying, "by": "remember", "said": [saying]}
+        )
+        added = tree.add(node, parent=place.parent)
+        Layer(tree.memory).set_fact(_TEXT_FACT + key, added.id)
+    return Remembered(added, place.parent, place.why, False, warnings)
+
+
+def memories(tree: Tree, *, who: str | None = None, under: str | Node | None = None) -> list[Node]:
+    """Return what a tree was told to remember, the latest said first, with content and provenance.
+
+    Args:
+        who: only what this person or agent has said.
+        under: only what lies below this node.
+    """
+    found = [tree.find(node_id) for node_id in tree.ids([MEMORY_KIND])]
+    kept = [node for node in found if node is not None and node.provenance.get("by") == "remember"]
+    if who is not None:
+        kept = [node for node in kept if any(saying["who"] == who for saying in sayings(node))]
+    if under is not None:
+        above = tree.get(under).id
+        kept = [node for node in kept if above in tree.ancestors(node)]
+    return sorted(kept, key=lambda node: (sayings(node)[-1]["at"], node.id), reverse=True)
+
+
+def sayings(node: Node) -> list[dict[str, Any]]:
+    """Return who said a memory, when, and where from, each time that it was said; empty for any other node."""
+    return [dict(saying) for saying in node.provenance.get("said", ())]
+
+
+def said_by(node: Node) -> str:
+    """Return who made a node and when, in a few words; empty for one that was built from a source.
+
+    Example:
+        >>> said_by(Node("m", "m", provenance={"who": "ann", "at": "2026-05-03T10:00:00+00:00", "source": "a call"}))
+        'said by ann on 2026-05-03 (a call)'
+    """
+    made = node.provenance
+    if "who" not in made:
+        return f"made by {made['tool']}" if made.get("tool") else ""
+    words = f"said by {made['who']} on {str(made.get('at', ''))[:10]}"
+    if made.get("source"):
+        words += f" ({made['source']})"
+    more = len(made.get("said", ())) - 1
+    return words + (f", and {more} more time{'s' if more > 1 else ''}" if more > 0 else "")
+
+
+def forget(tree: Tree, node: str | Node) -> Forgotten:
+    """Take back a memory, or another node that somebody or a tool added, with what lies under it.
+
+    Its words are overwritten in the file. What runs quoted from it stays in their journal.
+
+    Raises:
+        UnknownNode: it is not in the tree.
+        UserError: it was built from a source, holds what was, or is the root.
+    """
+    node_id = node.id if isinstance(node, Node) else _memory_id(tree, node)
+    with tree.memory.durable(), tree.memory.transaction():
+        found = tree.get(node_id)
+        below = [each for _, each in tree.walk(found)]
+        layer = Layer(tree.memory)
+        for each in below:
+            if not _was_added(tree, layer, each):
+                what = (
+                    "was built from its source"
+                    if each.id == found.id
+                    else f"holds {each.id!r}, which was built"
+                )
+                raise UserError(
+                    f"{found.id!r} {what}: only what was added can be forgotten; edit the source, or leave it out"
+                    " of the tree with .gitignore"
+                )
+        gone = tuple(tree.get(each.id) for each in below)
+        parent = tree.parent(found) or ROOT
+        erase(tree, layer, gone)
+        _tidy(tree, parent)
+    said = found.provenance
+    undo = {
+        "text": gone[0].content or gone[0].description or gone[0].title,
+        "title": found.title,
+        "source": said.get("source"),
+        "under": parent if parent in tree else None,
+        "who": said.get("who"),
+    }
+    return Forgotten(gone, parent, undo)
+
+
+def _was_added(tree: Tree, layer: Layer, node: Node) -> bool:
+    if node.id == ROOT or not layer.has(node.id):
+        return False
+    # In a tree made by hand every node is in the memory; what was added to it says by whom.
+    return tree.index is not tree.memory or bool(node.provenance) or node.kind == GROUP_KIND
+
+
+def erase(tree: Tree, layer: Layer, gone: tuple[Node, ...]) -> None:
+    """Take a node with what lies under it out of a tree, and overwrite its words in the file.
+
+    Args:
+        gone: the node, then all below it, with their content.
+    """
+    tree.delete(gone[0])
+    for node in gone:
+        if node.content is not None:
+            key = _TEXT_FACT + _key(node.content)
+            if layer.fact(key) == node.id:
+                tree.memory.execute("DELETE FROM meta WHERE key = ?", (key,))
+        if node.provenance.get("call"):  # or the next search would bring it back without a call
+            tree.memory.execute("DELETE FROM call WHERE hash = ?", (node.provenance["call"],))
+    tree.memory.execute("PRAGMA secure_delete=ON")
+    try:
+        tree.purge()
+    finally:
+        tree.memory.execute("PRAGMA secure_delete=OFF")
+
+
+def _tidy(tree: Tree, parent: str) -> None:
+    """Take away groups that nothing is left in."""
+    while parent in tree and tree.get(parent).kind == GROUP_KIND and not tree.child_count(parent):
+        above = tree.parent(parent) or ROOT
+        tree.delete(parent)
+        tree.purge()
+        parent = above
+
+
+def _made_ready(tree: Tree, place: Place) -> Place:
+    """Make the branch or the group that a memory goes into, where it is not there yet."""
+    if place.parent not in tree and place.parent != BRANCH:
+        place = Place(BRANCH, "the place that was meant for it is gone")
+    if place.parent != BRANCH:
+        return place
+    if BRANCH not in tree:
+        said = "What people and agents asked to be remembered"
+        tree.add(Node(BRANCH, "Memories", said, kind=GROUP_KIND, provenance={"by": "remember"}))
+    if place.beside is None or place.beside not in tree or tree.parent(place.beside) != BRANCH:
+        return replace(place, beside=None)
+    group_id = BRANCH + place.title.casefold().replace(", ", "-")
+    if group_id not in tree:
+        said = f"Memories on {place.title}"
+        tree.add(
+            Node(group_id, place.title, said, kind=GROUP_KIND, provenance={"by": "remember"}), parent=BRANCH
+        )
+    tree.move(place.beside, group_id)
+    return replace(place, parent=group_id)
+
+
+def _said_again(tree: Tree, node: Node, saying: dict[str, Any], warnings: tuple[str, ...]) -> Remembered:
+    with tree.memory.durable(), tree.memory.transaction():
+        node = tree.get(node)
+        said = [*sayings(node), saying]
+        if len(said) > MAX_SAYINGS:
+            said = [said[0], *said[-MAX_SAYINGS + 1 :]]
+        node = tree.update(replace(node, provenance={**node.provenance, "said": said}))
+    return Remembered(node, tree.parent(node) or ROOT, "it was there already", True, warnings)
+
+
+def known_text(tree: Tree, text: str) -> Node | None:
+    """Return the memory that says a text, up to white space; None when there is none."""
+    return _known(tree, _key(text))
+
+
+def note_text(tree: Tree, node: Node) -> None:
+    """Let a memory that was added in another way than by `remember` be known by its text."""
+    Layer(tree.memory).set_fact(_TEXT_FACT + _key(node.content or ""), node.id)
+
+
+def merge_sayings(tree: Tree, node: Node, other: Node) -> None:
+    """Add to a memory the sayings that another one has besides."""
+    mine = sayings(node)
+    more = [saying for saying in sayings(other) if saying not in mine]
+    if more:
+        said = sorted([*mine, *more], key=lambda saying: str(saying.get("at")))
+        tree.update(replace(node, provenance={**node.provenance, "said": said[-MAX_SAYINGS:]}))
+
+
+def _updated(
+    tree: Tree, node: Node, text: str, title: str | None, saying: dict[str, Any], warnings: tuple[str, ...]
+) -> Remembered:
+    with tree.memory.durable(), tree.memory.transaction():
+        node = tree.get(node)
+        layer = Layer(tree.memory)
+        other = _known(tree, _key(text))
+        if other is not None and other.id != node.id:
+            raise UserError(f"{other.id!r} says the same already: forget {node.id!r} instead")
+        earlier = [*node.provenance.get("earlier", ()), {"text": node.content, "until": saying["at"]}]
+        made = {**node.provenance, **saying, "said": [*sayings(node), saying]}
+        if _key(text) != _key(node.content or ""):
+            made["earlier"] = earlier
+            tree.memory.execute("DELETE FROM meta WHERE key = ?", (_TEXT_FACT + _key(node.content or ""),))
+        said = _described(text, title, None, None)
+        node = tree.update(replace(node, title=said[0], description=said[1], content=text, provenance=made))
+        layer.set_fact(_TEXT_FACT + _key(text), node.id)
+    return Remembered(node, tree.parent(node) or ROOT, "it stays where it was", True, warnings)
+
+
+def _memory(tree: Tree, node: str | Node) -> Node:
+    found = tree.get(node.id if isinstance(node, Node) else _memory_id(tree, node))
+    if found.kind != MEMORY_KIND or found.provenance.get("by") != "remember":
+        raise UserError(f"{found.id!r} is no memory: `metatree memories` lists them")
+    return found
+
+
+def _memory_id(tree: Tree, text: str) -> str:
+    """Return the id that a person means, who may leave out `memory:` or the end of what follows it."""
+    text = text.strip()
+    try:
+        return tree.resolve(text)
+    except UnknownNode:
+        begun = text if text.startswith("memory:") else f"memory:{text}"
+        found = [node_id for node_id in tree.ids([MEMORY_KIND]) if node_id.startswith(begun)]
+        if len(found) == 1 and len(begun) > len("memory:") + 3:
+            return found[0]
+        raise
+
+
+def _known(tree: Tree, key: str) -> Node | None:
+    node_id = Layer(tree.memory).fact(_TEXT_FACT + key)
+    node = None if node_id is None else tree.find(node_id)
+    return node if node is not None and node.kind == MEMORY_KIND and _key(node.content or "") == key else None
+
+
+def _free_id(tree: Tree, key: str) -> str:
+    """Return an id made of the text's hash: the same text gets the same id on every machine."""
+    for length in (10, 16, 32):
+        if f"memory:{key[:length]}" not in tree:
+            return f"memory:{key[:length]}"
+    return f"memory:{key}~{int(time.time() * 1000):x}"
+
+
+def _key(text: str) -> str:
+    said = " ".join(unicodedata.normalize("NFC", text).split())
+    return blake2b(said.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def _checked(text: str) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise UserError("there is nothing to remember: give a text")
+    if len(text) > MAX_CHARS:
+        raise UserError(
+            f"the text has {len(text):,} characters, a memory at most {MAX_CHARS:,}: keep it as a file in the source"
+        )
+    text = _clean(text).strip()
+    if not text:
+        raise UserError("there is nothing to remember: the text has no characters that can be shown")
+    return text
+
+
+def _clean(text: str) -> str:
+    """Return a text without what drives terminals or reorders what is read; joiners, which scripts need, stay."""
+    return "".join(
+        c for c in encodable(text) if c.isspace() or (unicodedata.category(c) != "Cc" and c not in _BIDI)
+    )
+
+
+def _line(text: str, most: int = 200) -> str:
+    """Return a text as one line that can be printed."""
+    text = " ".join(_clean(text).split())
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _saying(who: str, source: str | None, at: float) -> dict[str, Any]:
+    when = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    return {
+        "who": _line(who, _MAX_NAME) or "unknown",
+        "at": when,
+        "source": None if source is None else _line(source, _MAX_NAME) or None,
+    }
+
+
+def _warnings(text: str) -> tuple[str, ...]:
+    kinds = secrets_in(text)
+    if not kinds:
+        return ()
+    return (
+        f"it looks like it holds {' and '.join(kinds)}: whoever reads the tree can read it; forget it if so",
+    )
+
+
+def _described(
+    text: str, title: str | None, describer: Describer | None, parent: Node | None
+) -> tuple[str, str]:
+    """Return title and description; the latter is left empty where it would only repeat the text."""
+    if describer is not None:
+        from metatree._util.threads import run_apart
+
+        said = run_apart(lambda: describer.describe(DescribeRequest(text, None, parent, (), "remember")))
+        return title or _line(said.title, 80), _line(said.description, 1000)
+    first, _, rest = text.partition("\n")
+    end = next(
+        (at + 1 for at, c in enumerate(first) if c in ".!?" and first[at + 1 : at + 2] in ("", " ")), None
+    )
+    said_title = _line(first.lstrip("#-* \t")[: end or len(first)] or text, 80)
+    whole = _line(text, 240)
+    return title or said_title, "" if whole == (title or said_title) and not rest else whole
+
+
+def _evidence(tree: Tree, evidence: Evidence | Literal[False] | None) -> Evidence | None:
+    if evidence is not None:
+        return evidence or None
+    from metatree.searches.parts import find_evidence
+
+    return find_evidence(tree, required=True)

@@ -1,0 +1,107 @@
+"""Permission to call tools that change something: given once for a tool, remembered in the memory of a tree.
+
+A permission is for a tool as it was when the person said yes. One that comes back under the same id with another
+description, other parameters, another version or from another place in the code needs a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from metatree.storage.store import Store
+from metatree.tools.tool import Tool
+from metatree.trees.layer import Layer
+
+_FACT: Final = "permission:"
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One tool that may be called without asking again."""
+
+    tool: str
+    """Its id."""
+    title: str
+    description: str
+    version: str
+    fingerprint: str
+    """Hash of all that was known of the tool."""
+    who: str
+    """Who said so."""
+    at: str
+    """When, ISO 8601 in UTC."""
+
+
+def fingerprint_of(tool: Tool) -> str:
+    """Return the hash of what a tool says of itself and where it comes from; what it does cannot be told.
+
+    A function may have an attribute `origin` (a text: the command of an MCP server, the address of a service).
+    """
+    spec = tool.spec
+    function = tool.function
+    where = [getattr(function, name, "") for name in ("__module__", "__qualname__", "origin")]
+    said = [
+        spec.id,
+        spec.title,
+        spec.description,
+        spec.kind,
+        spec.version,
+        dict(spec.schema),
+        *map(str, where),
+    ]
+    text = json.dumps(said, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Permissions:
+    """The permissions that a memory holds."""
+
+    def __init__(self, store: Store, *, now: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._layer = Layer(store)
+        self._now = now
+
+    def allows(self, tool: Tool) -> bool:
+        """Whether this very tool may be called without asking."""
+        return self._layer.fact(_FACT + fingerprint_of(tool)) is not None
+
+    def grant(self, tool: Tool, *, who: str = "unknown") -> Permission:
+        """Allow a tool from now on; whoever asked the person calls this."""
+        made = Permission(
+            tool.id,
+            tool.title,
+            tool.description,
+            tool.version,
+            fingerprint_of(tool),
+            who,
+            datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="seconds"),
+        )
+        with self._store.durable():
+            self._layer.set_fact(_FACT + made.fingerprint, asdict(made))
+        return made
+
+    def all(self) -> list[Permission]:
+        """Return all permissions, by tool and time."""
+        rows = self._store.rows(
+            "SELECT value FROM meta WHERE key >= ? AND key < ?", (_FACT, _FACT[:-1] + chr(ord(":") + 1))
+        )
+        found = [Permission(**json.loads(row[0])) for row in rows]
+        return sorted(found, key=lambda each: (each.tool, each.at))
+
+    def revoke(self, tool: str) -> list[Permission]:
+        """Take back all permissions of a tool, by its id or the beginning of a fingerprint of 8 digits or more."""
+        gone = [
+            each
+            for each in self.all()
+            if each.tool == tool or (len(tool) >= 8 and each.fingerprint.startswith(tool))
+        ]
+        with self._store.durable(), self._store.transaction():
+            for each in gone:
+                self._store.execute("DELETE FROM meta WHERE key = ?", (_FACT + each.fingerprint,))
+        return gone

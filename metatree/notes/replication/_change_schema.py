@@ -1,0 +1,130 @@
+"""The form of a change of the memory layer, checked before anything of it is written: others send changes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal
+
+from metatree.notes.feedback import Flag
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of one row, or of one flag."""
+
+    what: Literal["node", "override", "flag"]
+    id: str
+    body: str | None
+    """Canonical JSON of all that the row says; None when it is gone."""
+
+
+def is_well_formed(change: Change) -> bool:
+    """Say whether the body of a change says all that such a row says, each in its type.
+
+    Example:
+        >>> is_well_formed(Change("node", "a", "{}")), is_well_formed(Change("node", "a", None))
+        (False, True)
+    """
+    if not _is_text(change.id):
+        return False
+    if change.body is None:
+        return True
+    try:
+        said = json.loads(change.body)
+    except (ValueError, RecursionError):
+        return False
+    form = _FORMS[change.what]
+    if not isinstance(said, dict) or not said.keys() >= form.keys():
+        return False
+    if change.what == "flag" and len(said) > len(form):  # it is kept as it came, and no flag has more
+        return False
+    return all(form[name](said[name]) for name in form)
+
+
+_MOST: Final = 2**63
+"""What an integer of SQLite is below."""
+
+
+def _is_text(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half a pair of surrogates, which JSON can say and no database keeps
+        return False
+    return True
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and -_MOST <= value < _MOST
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_text_or_none(value: Any) -> bool:
+    return value is None or _is_text(value)
+
+
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or _is_number(value)
+
+
+def _is_packed_or_none(value: Any) -> bool:
+    """Say whether this is the JSON of an object, as a column of the layer has it."""
+    if not _is_text_or_none(value):
+        return False
+    try:
+        return value is None or _is_object(json.loads(value))
+    except (ValueError, RecursionError):
+        return False
+
+
+def _are_links(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(link, list) and len(link) == 3 and all(map(_is_text, link)) for link in value
+    )
+
+
+def _is_source(value: Any) -> bool:
+    if value is None:
+        return True
+    if not isinstance(value, list) or len(value) != 5:
+        return False
+    kind, path, first, last, parts = value
+    return (
+        _is_text(kind)
+        and _is_text(path)
+        and _is_number_or_none(first)
+        and _is_number_or_none(last)
+        and isinstance(parts, list)
+        and all(isinstance(part, list) and len(part) == 2 and all(map(_is_number, part)) for part in parts)
+    )
+
+
+_FORMS: Final = {
+    "node": {
+        "parent": _is_text,
+        "position": _is_number,
+        "kind": _is_text,
+        "title": _is_text,
+        "description": _is_text,
+        "content": _is_text_or_none,
+        "source": _is_source,
+        "provenance": _is_object,
+        "attributes": _is_object,
+        "links": _are_links,
+    },
+    "override": {
+        "parent": _is_text_or_none,
+        "position": _is_number_or_none,
+        "hidden": _is_number,
+        "title": _is_text_or_none,
+        "description": _is_text_or_none,
+        "provenance": _is_packed_or_none,
+        "basis": _is_text_or_none,
+    },
+    "flag": {field.name: _is_text for field in fields(Flag)},
+}

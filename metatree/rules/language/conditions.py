@@ -1,0 +1,214 @@
+"""Productions and their conditions, as plain data.
+
+The text form (`metatree.rules.language.text`) is read into these classes, and they may be made by hand:
+
+    Production("heavy", (Pattern(Var("x"), "weighs", Var("y")), Comparison(Var("y"), ">", 2)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, assert_never
+
+from metatree.errors import UserError
+from metatree.rules.language.values import Value, written
+
+Operator = Literal["+", "-", "*", "/"]
+Comparator = Literal["=", "<>", "<", ">", "<=", ">="]
+Function = Literal["sum", "count", "min", "max", "avg", "collect"]
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A variable, written `<name>`; wherever it occurs in a production outside of a group, it is the same value."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"<{self.name}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Arithmetic on two expressions."""
+
+    left: Expression
+    operator: Operator
+    right: Expression
+
+    def __post_init__(self) -> None:
+        for operand in (self.left, self.right):
+            if not is_operand(operand):
+                raise UserError(f"{operand!r} is no number: {self.operator} takes numbers and variables")
+
+    def __str__(self) -> str:
+        return f"({shown(self.left)} {self.operator} {shown(self.right)})"
+
+
+Term: TypeAlias = "Var | Value"
+Expression: TypeAlias = "Var | Binary | Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A fact with variables in some of its places."""
+
+    id: Term
+    attribute: Term
+    value: Term
+    fact: str | None = None
+    """Name of a variable that is the fact itself (`as <name>`)."""
+
+    @property
+    def terms(self) -> tuple[Term, Term, Term]:
+        """The three places."""
+        return self.id, self.attribute, self.value
+
+    def __str__(self) -> str:
+        text = f"({' '.join(map(shown, self.terms))})"
+        return text if self.fact is None else f"{text} as <{self.fact}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison of two expressions."""
+
+    left: Expression
+    comparison: Comparator
+    right: Expression
+
+    def __str__(self) -> str:
+        return f"({shown(self.left)} {self.comparison} {shown(self.right)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """No combination of facts meets all of these conditions."""
+
+    conditions: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return f"-{{{' '.join(map(str, self.conditions))}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Existence:
+    """Some combination of facts meets all of these conditions; how many do makes no difference."""
+
+    conditions: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return f"+{{{' '.join(map(str, self.conditions))}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A value computed over all combinations of facts that meet the conditions.
+
+    Of nothing, a sum and a count are 0 and a collection is empty; `min`, `max` and `avg` have no value, so nothing
+    matches. `sum` and `avg` take numbers only; what is none is left out.
+    """
+
+    variable: str
+    function: Function
+    expression: Expression | None
+    """What is added up or collected; None only for `count`."""
+    conditions: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        inner = "" if self.expression is None else shown(self.expression)
+        conditions = " ".join(map(str, self.conditions))
+        return f"(<{self.variable}> <- #{self.function}({inner})) from {{{conditions}}}"
+
+
+Condition: TypeAlias = "Pattern | Comparison | Negation | Existence | Aggregate"
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """A fact that a production asserts for each of its tokens."""
+
+    id: Expression
+    attribute: Expression
+    value: Expression
+    lasting: bool = False
+    """False, written `!`: it is justified by the token, and goes with the last that justifies it. True, written `!!`:
+    it stays until somebody retracts it."""
+
+    @property
+    def terms(self) -> tuple[Expression, Expression, Expression]:
+        """The three places."""
+        return self.id, self.attribute, self.value
+
+    def __str__(self) -> str:
+        return f"({'!!' if self.lasting else '!'} {' '.join(map(shown, self.terms))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Production:
+    """A named set of conditions, and what follows from them."""
+
+    name: str
+    conditions: tuple[Condition, ...]
+    asserts: tuple[Assertion, ...] = ()
+
+    def __str__(self) -> str:
+        right = " ".join([*map(str, self.asserts), '"{}"'.format(self.name.replace('"', '\\"'))])
+        return f"({' '.join(map(str, self.conditions))} -> {right})"
+
+
+def is_operand(expression: Expression) -> bool:
+    """Say whether there can be arithmetic on an expression: not on a text, nor on a fact."""
+    return not isinstance(expression, str | tuple)
+
+
+def shown(term: Expression) -> str:
+    """Return a term in the text form."""
+    return str(term) if isinstance(term, Var | Binary) else written(term)
+
+
+def variables_of(expression: Expression | None) -> Iterator[str]:
+    """Yield the names of the variables of an expression, with repetitions."""
+    if isinstance(expression, Var):
+        yield expression.name
+    elif isinstance(expression, Binary):
+        yield from variables_of(expression.left)
+        yield from variables_of(expression.right)
+
+
+def own_variables(condition: Condition) -> Iterator[str]:
+    """Yield the variables of a condition itself, without those inside of a group."""
+    match condition:
+        case Pattern():
+            for term in condition.terms:
+                yield from variables_of(term)
+            if condition.fact is not None:
+                yield condition.fact
+        case Comparison():
+            yield from variables_of(condition.left)
+            yield from variables_of(condition.right)
+        case Aggregate():
+            yield condition.variable
+        case Negation() | Existence():
+            return
+        case _:
+            assert_never(condition)
+
+
+def all_variables(condition: Condition) -> Iterator[str]:
+    """Yield all variables of a condition, those inside of groups too, with repetitions."""
+    yield from own_variables(condition)
+    if isinstance(condition, Negation | Existence | Aggregate):
+        for inner in condition.conditions:
+            yield from all_variables(inner)
+        if isinstance(condition, Aggregate):
+            yield from variables_of(condition.expression)
+
+
+def bound_by(condition: Condition) -> Iterator[str]:
+    """Yield the variables that a condition gives a value to."""
+    if isinstance(condition, Pattern):
+        yield from own_variables(condition)
+    elif isinstance(condition, Aggregate):
+        yield condition.variable

@@ -1,0 +1,269 @@
+"""From conditions to views: what each group shares with the outside, and how it is closed over that.
+
+Each negation, existence and aggregate becomes a **view**: a table keyed by the variables that the group shares with
+the conditions around it. A view is kept up to date on its own, and looked up by key. For that its own patterns must
+give a value to every key variable. Where they do not (a test inside a negation that looks outside, say), the outer
+conditions that do are copied into the group, and their variables join the key; so every combination in the group
+still counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from metatree.errors import UserError
+from metatree.rules.language.conditions import (
+    Aggregate,
+    Binary,
+    Comparison,
+    Condition,
+    Existence,
+    Expression,
+    Function,
+    Negation,
+    Pattern,
+    Production,
+    Term,
+    Var,
+    all_variables,
+    bound_by,
+    own_variables,
+    variables_of,
+)
+
+
+@dataclass(slots=True, eq=False)
+class Query:
+    """A set of conditions to be joined: those of a production, or those inside of a group."""
+
+    patterns: tuple[Pattern, ...]
+    tests: tuple[Comparison, ...]
+    views: tuple[View, ...]
+    variables: tuple[str, ...]
+    """All that it gives a value to, in the order of the text; one combination of values is one token."""
+
+
+@dataclass(slots=True, eq=False)
+class View:
+    """A group, kept as a table keyed by what it shares with the outside."""
+
+    condition: Negation | Existence | Aggregate
+    query: Query
+    key: tuple[str, ...]
+    depth: int
+    """How deep it lies; 1 for a group of the production itself."""
+
+    @property
+    def function(self) -> Function | None:
+        """The function of an aggregate, None for a negation or an existence."""
+        return self.condition.function if isinstance(self.condition, Aggregate) else None
+
+    @property
+    def variable(self) -> str | None:
+        """The variable that an aggregate gives a value to."""
+        return self.condition.variable if isinstance(self.condition, Aggregate) else None
+
+
+@dataclass(slots=True)
+class _Scope:
+    conditions: list[Condition]
+    binders: dict[str, Condition] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for kind in (Aggregate, Pattern):  # a pattern is the better binder: it is written last and wins
+            for condition in self.conditions:
+                if isinstance(condition, kind):
+                    self.binders.update((name, condition) for name in bound_by(condition))
+
+
+def compiled(production: Production) -> Query:
+    """Return the query of a production with its views, innermost views first in no particular order.
+
+    Raises:
+        UserError: a variable is used and no condition gives it a value.
+    """
+    _check_circles(production.conditions)
+    top = _Scope(list(production.conditions))
+    query = _query(production.conditions, [top], production.name)
+    known = set(query.variables)
+    for assertion in production.asserts:
+        for term in assertion.terms:
+            for name in variables_of(term):
+                if name not in known:
+                    raise UserError(
+                        f"production {production.name!r}: the right-hand side uses <{name}>, which no condition "
+                        "outside of a group gives a value to"
+                    )
+    return query
+
+
+def _check_circles(conditions: Sequence[Condition]) -> None:
+    """Raise UserError when an aggregate needs its own value, or those beside each other need each other's."""
+    given = {n for c in conditions if isinstance(c, Pattern) for n in bound_by(c)}
+    aggregates = {c.variable: c for c in conditions if isinstance(c, Aggregate) and c.variable not in given}
+    for name, one in aggregates.items():
+        used = {n for c in one.conditions for n in all_variables(c)} | {*variables_of(one.expression)}
+        if name in used - {n for c in one.conditions for n in bound_by(c)}:
+            raise UserError(
+                f"this aggregate needs its own value <{name}>: use another name inside of it: {one}"
+            )
+    needs = {
+        name: {n for c in one.conditions for n in all_variables(c)} & aggregates.keys() - {name}
+        for name, one in aggregates.items()
+    }
+    while ready := [name for name, needed in needs.items() if not needed & needs.keys()]:
+        for name in ready:
+            del needs[name]
+    if needs:
+        circle = " ".join(str(aggregates[name]) for name in needs)
+        raise UserError(f"these aggregates depend on each other's values: {circle}")
+    for condition in conditions:
+        if isinstance(condition, Negation | Existence | Aggregate):
+            _check_circles(condition.conditions)
+
+
+def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> Query:
+    """Compile conditions whose scope is the last of the scopes; groups inside are closed first."""
+    views: list[View] = []
+    plain: list[Condition] = []
+    for condition in conditions:
+        if isinstance(condition, Negation | Existence | Aggregate):
+            views.append(_view(condition, scopes, name))
+        else:
+            plain.append(condition)
+    patterns = tuple(dict.fromkeys(c for c in plain if isinstance(c, Pattern)))
+    tests = tuple(dict.fromkeys(c for c in plain if isinstance(c, Comparison)))
+    order = [n for c in conditions for n in bound_by(c)]
+    variables = tuple(dict.fromkeys(order))
+    known = set(variables)
+    for test in tests:
+        for used in own_variables(test):
+            if used not in known:
+                raise UserError(
+                    f"production {name!r}: the test {test} uses <{used}>, which no condition gives a value to"
+                )
+    for view in views:
+        if isinstance(view.condition, Aggregate):
+            _check_expression(view, name)
+    return Query(patterns, tests, tuple(views), variables)
+
+
+def _check_expression(view: View, name: str) -> None:
+    assert isinstance(view.condition, Aggregate)
+    for used in variables_of(view.condition.expression):
+        if used not in view.query.variables:
+            raise UserError(
+                f"production {name!r}: #{view.condition.function} is over <{used}>, which no condition inside of its "
+                "braces gives a value to"
+            )
+
+
+def _view(condition: Negation | Existence | Aggregate, scopes: list[_Scope], name: str) -> View:
+    """Close a group over what it uses from outside, and compile it."""
+    conditions = _closed(condition.conditions, scopes, _expression_of(condition), name)
+    closed: Negation | Existence | Aggregate
+    if isinstance(condition, Aggregate):
+        closed = Aggregate(condition.variable, condition.function, condition.expression, conditions)
+    else:
+        closed = type(condition)(conditions)
+    inner = _Scope(list(conditions))
+    query = _query(conditions, [*scopes, inner], name)
+    outside = {n for scope in scopes for n in scope.binders}
+    used = dict.fromkeys(n for c in conditions for n in all_variables(c))
+    key = tuple(n for n in used if n in outside and not _is_result(closed, n))
+    return View(closed, query, key, len(scopes))
+
+
+def _is_result(condition: Condition, name: str) -> bool:
+    return isinstance(condition, Aggregate) and condition.variable == name
+
+
+def _expression_of(condition: Condition) -> Expression | None:
+    return condition.expression if isinstance(condition, Aggregate) else None
+
+
+def _closed(
+    conditions: Sequence[Condition], scopes: list[_Scope], expression: Expression | None, name: str
+) -> tuple[Condition, ...]:
+    """Add to a group those outer conditions that give a value to what the group uses and does not bind itself.
+
+    Groups inside come first: what they take from further out, this group must have too.
+    """
+    here = _Scope(list(conditions))
+    grown: list[Condition] = []
+    for condition in conditions:
+        if isinstance(condition, Negation | Existence | Aggregate):
+            inner = _closed(condition.conditions, [*scopes, here], _expression_of(condition), name)
+            if isinstance(condition, Aggregate):
+                condition = Aggregate(condition.variable, condition.function, condition.expression, inner)
+            else:
+                condition = type(condition)(inner)
+        grown.append(condition)
+    while True:
+        own = {n for c in grown for n in bound_by(c)}
+        used = dict.fromkeys(n for c in grown for n in all_variables(c))
+        used.update(dict.fromkeys(variables_of(expression)))
+        for missing in used:
+            binder = None if missing in own else _binder(missing, scopes)
+            if binder is not None:
+                grown.append(_renamed(binder, scopes) if isinstance(binder, Aggregate) else binder)
+                break
+        else:
+            return tuple(grown)
+
+
+def _binder(name: str, scopes: list[_Scope]) -> Condition | None:
+    for scope in reversed(scopes):
+        if name in scope.binders:
+            return scope.binders[name]
+    return None
+
+
+_fresh = count(1)
+
+
+def _renamed(aggregate: Aggregate, scopes: list[_Scope]) -> Aggregate:
+    """Copy an aggregate so that what is its own cannot be taken for a variable of the group it is copied into."""
+    outside = {n for scope in scopes for n in scope.binders}
+    own = {n for c in aggregate.conditions for n in all_variables(c)} - outside
+    names = {n: f"{n}~{next(_fresh)}" for n in sorted(own)}
+    return Aggregate(
+        aggregate.variable,
+        aggregate.function,
+        _renamed_expression(aggregate.expression, names) if aggregate.expression is not None else None,
+        tuple(_renamed_condition(c, names) for c in aggregate.conditions),
+    )
+
+
+def _renamed_condition(condition: Condition, names: dict[str, str]) -> Condition:
+    match condition:
+        case Pattern(i, a, v, fact):
+            parts: list[Term] = [
+                Var(names.get(t.name, t.name)) if isinstance(t, Var) else t for t in (i, a, v)
+            ]
+            return Pattern(parts[0], parts[1], parts[2], None if fact is None else names.get(fact, fact))
+        case Comparison(left, comparison, right):
+            return Comparison(_renamed_expression(left, names), comparison, _renamed_expression(right, names))
+        case Aggregate(variable, function, expression, inner):
+            return Aggregate(
+                names.get(variable, variable),
+                function,
+                None if expression is None else _renamed_expression(expression, names),
+                tuple(_renamed_condition(c, names) for c in inner),
+            )
+        case _:
+            return type(condition)(tuple(_renamed_condition(c, names) for c in condition.conditions))
+
+
+def _renamed_expression(expression: Expression, names: dict[str, str]) -> Expression:
+    if isinstance(expression, Var):
+        return Var(names.get(expression.name, expression.name))
+    if isinstance(expression, Binary):
+        return Binary(
+            _renamed_expression(expression.left, names),
+            expression.operator,
+            _renamed_expression(expression.right, names),
+        )
+    return expression

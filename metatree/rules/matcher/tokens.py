@@ -1,0 +1,162 @@
+"""What a production matches, and what of it has not been dealt with yet.
+
+A token is one combination of facts that meets the conditions, as the tuple of the values of the production's
+variables: two combinations never have the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, overload
+
+from metatree.errors import UserError
+from metatree.rules.language.conditions import Pattern, Production, Var
+from metatree.rules.language.values import Fact, Value, written
+
+Values = tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Token(Mapping[str, Value]):
+    """One combination of facts that meets the conditions of a production: variable -> value.
+
+    Example:
+        >>> token = Token("on", ("x", "y"), ("B1", "B2"))
+        >>> token["x"], dict(token)
+        ('B1', {'x': 'B1', 'y': 'B2'})
+    """
+
+    production: str
+    variables: tuple[str, ...]
+    values_: Values
+
+    def __getitem__(self, variable: str) -> Value:
+        try:
+            return self.values_[self.variables.index(variable)]
+        except ValueError:
+            raise KeyError(variable) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.variables)
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+    def __str__(self) -> str:
+        return "(" + " ".join(f"{name}={written(value)}" for name, value in self.items()) + ")"
+
+
+class Tokens(Sequence[Token]):
+    """Some tokens of an agenda as a sequence, oldest first; made one by one as they are asked for.
+
+    It shows what the agenda holds now; take a `tuple` of it before tokens are committed.
+    """
+
+    def __init__(
+        self, agenda: Agenda, values: Mapping[Values, int], without: Collection[Values] = ()
+    ) -> None:
+        self._agenda = agenda
+        self._values = values
+        self._without = {v for v in without if v in values}
+
+    def __iter__(self) -> Iterator[Token]:
+        return (self._agenda.token(v) for v in self._values if v not in self._without)
+
+    def __len__(self) -> int:
+        return len(self._values) - len(self._without)
+
+    def __contains__(self, token: object) -> bool:
+        return (
+            isinstance(token, Token) and token.values_ in self._values and token.values_ not in self._without
+        )
+
+    @overload
+    def __getitem__(self, index: int) -> Token: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Token, ...]: ...
+    def __getitem__(self, index: int | slice) -> Token | tuple[Token, ...]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        return next(islice(self, index % len(self), None))
+
+
+class Agenda:
+    """The tokens of one production: those to add and to remove since they were last committed.
+
+    A token that is withdrawn before anybody committed it leaves no trace. One that was committed waits to be removed,
+    also when it comes back: then it is to be added again besides.
+    """
+
+    __slots__ = ("committed", "eager", "lost", "production", "to_add", "to_remove", "touched", "variables")
+
+    def __init__(self, production: Production, variables: tuple[str, ...], *, eager: bool = False) -> None:
+        self.production = production
+        self.eager = eager
+        """Whether somebody deals with its tokens after each event: the network says so in `touched`."""
+        self.variables = variables
+        self.to_add: dict[Values, int] = {}
+        """Values -> the event they came with; in the order of their coming."""
+        self.to_remove: dict[Values, int] = {}
+        self.committed: dict[Values, int] = {}
+        """Those that were committed and still hold."""
+        self.lost: list[Values] = []
+        self.touched: list[Agenda] | None = None
+        """Where to say that committed tokens were lost; None when nobody wants to know."""
+
+    def __len__(self) -> int:
+        """Return how many tokens hold."""
+        return len(self.to_add) + len(self.committed)
+
+    def withdraw(self, values: Values, event: int) -> None:
+        """Take back a token that is not among those to add."""
+        del self.committed[values]
+        self.to_remove[values] = event
+        if self.touched is not None:
+            self.lost.append(values)
+            self.touched.append(self)
+
+    def commit_add(self, values: Values) -> None:
+        """Take a token off the ones to add; raises UserError when it is not among them."""
+        event = self.to_add.pop(values, None)
+        if event is None:
+            raise UserError(
+                f"{self.token(values)} is not a token to add of {self.production.name!r}: it was committed or withdrawn"
+            )
+        self.committed[values] = event
+
+    def commit_remove(self, values: Values) -> None:
+        """Take a token off the ones to remove; raises UserError when it is not among them."""
+        if self.to_remove.pop(values, None) is None:
+            raise UserError(
+                f"{self.token(values)} is not a token to remove of {self.production.name!r}: it was committed already"
+            )
+
+    def token(self, values: Values) -> Token:
+        """Return values as a token."""
+        return Token(self.production.name, self.variables, values)
+
+    def tokens(self) -> list[Token]:
+        """Return all tokens that hold, those not committed last."""
+        return [self.token(values) for values in (*self.committed, *self.to_add)]
+
+    def newest(self) -> int:
+        """Return the event of the token that came last among those to add or to remove; 0 when there is none."""
+        latest = 0
+        for waiting in (self.to_add, self.to_remove):
+            if waiting:
+                latest = max(latest, next(reversed(waiting.values())))
+        return latest
+
+
+def facts_of(production: Production, token: Mapping[str, Value]) -> list[Fact]:
+    """Return the facts that a token stands on: those of the patterns outside of groups, in the order of the text."""
+    facts = []
+    for condition in production.conditions:
+        if isinstance(condition, Pattern):
+            parts: Any = tuple(token[t.name] if isinstance(t, Var) else t for t in condition.terms)
+            facts.append(parts)
+    return facts

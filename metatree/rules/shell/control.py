@@ -1,0 +1,431 @@
+"""The control shell: knowledge sources around one working memory, fired by a schedule and a resolver.
+
+shell = ControlShell([source, …], schedule="a = 0; b = 1; main = a+ b;", resolver=First())
+report = shell.run(facts="(a1 species rabbit)")
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
+
+from metatree.durable import (
+    Attempt,
+    Effect,
+    Folded,
+    Handler,
+    Journal,
+    MemoryJournal,
+    Policy,
+    Record,
+    Runner,
+    first_record,
+    fold,
+)
+from metatree.errors import UserError
+from metatree.rules._working_memory import WorkingMemory
+from metatree.rules.language.conditions import Production
+from metatree.rules.language.text import parse_facts, parse_productions
+from metatree.rules.language.values import Fact, checked_fact
+from metatree.rules.matcher.explain import Explanation, why_not
+from metatree.rules.shell._machine import ShellMachine, ShellState, given_facts
+from metatree.rules.shell.knowledge import Firing, KnowledgeSource, Rule
+from metatree.rules.shell.resolvers import AskingResolver, Resolver, SelfTransition
+from metatree.rules.shell.schedule import Schedule
+
+ShellEnded = Literal["accepted", "stuck", "stopped", "limit", "waiting", "cancelled", "failed"]
+
+
+class Board(Protocol):
+    """A blackboard, as the shell uses it: what came and went on it as facts, and a place for the trace."""
+
+    def look(self, memory: WorkingMemory) -> list[tuple[str, Fact]]:
+        """Return what changed since the last look, as `+` or `-` and a fact; at first, all that memory lacks."""
+        ...
+
+    def fired(self, run_id: str, entry: Mapping[str, Any]) -> None:
+        """Write an entry of the trace down; the same one may come again after a crash."""
+        ...
+
+    def settled(self, run_id: str, memory: WorkingMemory) -> None:
+        """Show the facts of working memory."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellLimits:
+    """Bounds of one run; None is no bound."""
+
+    cycles: int | None = 1000
+    firings: int | None = 10_000
+    """Calls of logic, failed attempts included."""
+    tokens: int | None = 1_000_000
+    """Prompt and completion tokens together, of models that knowledge sources ask."""
+    cost_usd: float | None = None
+    seconds: float | None = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellReport:
+    """How a run of the control shell went."""
+
+    ended: ShellEnded
+    """`accepted`: nothing is left to do, or the resolver stopped, in an accepting state, and nothing failed. `stuck`:
+    nothing can fire, and the schedule expected more. `stopped`: by the resolver, elsewhere. `failed`: something failed
+    on the way, see `failures`; all that could be done beside it is done."""
+    detail: str
+    state: int
+    """Of the schedule."""
+    cycles: int
+    trace: tuple[dict[str, Any], ...]
+    """One entry for each cycle; JSON."""
+    expected: tuple[Explanation, ...] = ()
+    """When stuck: what each production that may come next is waiting for."""
+    failures: tuple[dict[str, Any], ...] = ()
+    """Firings that failed after all attempts, with the tokens that are set aside for it."""
+    facts: tuple[Fact, ...] = ()
+    used: Mapping[str, float] = field(default_factory=dict)
+    run_id: str = ""
+    memory: WorkingMemory
+
+
+OnEntry = Callable[[dict[str, Any]], object]
+
+
+class ControlShell:
+    """Knowledge sources, a schedule and a resolver, ready to run.
+
+    Args:
+        sources: their productions are numbered for the schedule in this order.
+        inferences: productions with a right-hand side that apply at any time, by themselves.
+        schedule: which production may fire when; None allows all of them always.
+        resolver: picks among those that may; `SelfTransition` when None.
+        board: a blackboard to react to and to write the trace to; see `metatree.rules.shell.on_blackboard`.
+        concurrency: how many tokens of one firing may be at work at once, for logic that is fired for `each`.
+        order: names of productions, by the numbers in the schedule; None for those of the sources, one after the other.
+
+    Raises:
+        UserError: two productions have one name, or the schedule makes no sense for them.
+    """
+
+    def __init__(
+        self,
+        sources: Iterable[KnowledgeSource],
+        *,
+        inferences: str | Iterable[Production] = (),
+        schedule: str | None = None,
+        resolver: Resolver | None = None,
+        board: Board | None = None,
+        concurrency: int = 8,
+        order: Sequence[str] | None = None,
+    ) -> None:
+        self.rules: dict[str, Rule] = {}
+        for source in sources:
+            for name, rule in source.rules().items():
+                if name in self.rules:
+                    raise UserError(f"two knowledge sources have a production {name!r}: rename one of them")
+                self.rules[name] = rule
+        self.inferences = parse_productions(inferences) if isinstance(inferences, str) else list(inferences)
+        names = list(self.rules)
+        self._order = list(order) if order is not None else names
+        self.schedule = (
+            Schedule.parse(schedule, self._order) if schedule is not None else Schedule.free(names)
+        )
+        self.resolver = resolver or SelfTransition()
+        self.board = board
+        self.concurrency = concurrency
+        self._schedule_text = schedule
+        self.machine = ShellMachine(
+            self.resolver,
+            each=[name for name, rule in self.rules.items() if rule.each],
+            removals=[name for name, rule in self.rules.items() if rule.removals],
+            once=[name for name, rule in self.rules.items() if rule.policy.repeatable is not True],
+        )
+
+    def given(
+        self, facts: str | Iterable[Iterable[Any]], *, seed: int, limits: ShellLimits
+    ) -> dict[str, Any]:
+        """Return the input of a run, as its journal keeps it."""
+        read = parse_facts(facts) if isinstance(facts, str) else [checked_fact(fact) for fact in facts]
+        controlled = [{"text": str(rule.production), "controlled": True} for rule in self.rules.values()]
+        return {
+            "facts": given_facts(read),
+            "productions": [{"text": str(p), "controlled": False} for p in self.inferences] + controlled,
+            "schedule": self._schedule_text,
+            "order": self._order,
+            "seed": seed,
+            "limits": {"cycles": limits.cycles},
+            "board": self.board is not None,
+        }
+
+    async def arun(
+        self,
+        facts: str | Iterable[Iterable[Any]] = (),
+        *,
+        seed: int | None = None,
+        limits: ShellLimits | None = None,
+        run_id: str | None = None,
+        journal: str | Path | Journal | None = None,
+        on_entry: OnEntry | None = None,
+    ) -> ShellReport:
+        """Run until no allowed production has tokens, the resolver stops, or a limit is reached.
+
+        Args:
+            facts: what is known at first, as text or as triples.
+            seed: of resolvers that draw at random; recorded, so that a run can be repeated. A random one when None.
+            run_id: a name to resume by; a random one when None.
+            journal: a file or a journal; None keeps the run in this process.
+            on_entry: called with each entry of the trace as it is made.
+
+        Raises:
+            RunExists: this run id was used before.
+        """
+        limits = limits or ShellLimits()
+        run_id = run_id or uuid.uuid4().hex[:12]
+        seed = seed if seed is not None else uuid.uuid4().int % 2**32
+        given = self.given(facts, seed=seed, limits=limits)
+        with _opened(journal) as kept:
+            first = first_record(self.machine, given, time.time())
+            folded = fold(
+                self.machine, [first]
+            )  # before anything is written: a mistake in the input ends here
+            token = kept.create(run_id, self.machine.name, first)
+            return await self._drive(kept, run_id, token, folded, limits, on_entry)
+
+    async def aresume(
+        self,
+        run_id: str,
+        *,
+        journal: str | Path | Journal,
+        limits: ShellLimits | None = None,
+        on_entry: OnEntry | None = None,
+    ) -> ShellReport:
+        """Take a run up again after a crash or a limit; firings that are in the journal are not repeated.
+
+        The shell must have the productions, the schedule and the resolver that the run began with.
+
+        Raises:
+            UnknownRun: the journal does not know it.
+            LeaseLost: another process is at work on it.
+            UserError: the run began with other productions or another schedule.
+        """
+        with _opened(journal) as kept:
+            records = kept.read(run_id)
+            self._check_same(run_id, records[0].body["given"])
+            folded = fold(self.machine, records)
+            if self.machine.ended(folded.state) is not None and not self._goes_on(folded.state, limits):
+                return self._report(folded.state, str(folded.state.ended), "", folded.used, run_id)
+            token = kept.acquire(run_id)
+            records = kept.read(run_id)
+            extra = [Record("resume", time.time())]
+            if limits is not None:
+                body = {"name": "limits", "value": {"cycles": limits.cycles}}
+                extra.append(Record("signal", time.time(), body=body))
+            for record in extra:
+                kept.append(run_id, token, len(records), record)
+                records.append(record)
+            folded = fold(self.machine, records)
+            return await self._drive(kept, run_id, token, folded, limits or ShellLimits(), on_entry)
+
+    def run(self, facts: str | Iterable[Iterable[Any]] = (), **options: Any) -> ShellReport:
+        """Do what `arun` does, and wait for it; works inside a running event loop too."""
+        from metatree._util.threads import run_apart
+
+        return run_apart(lambda: self.arun(facts, **options))
+
+    def resume(self, run_id: str, **options: Any) -> ShellReport:
+        """Do what `aresume` does, and wait for it."""
+        from metatree._util.threads import run_apart
+
+        return run_apart(lambda: self.aresume(run_id, **options))
+
+    def _goes_on(self, state: ShellState, limits: ShellLimits | None) -> bool:
+        return state.ended == "limit" and limits is not None
+
+    def _check_same(self, run_id: str, given: Mapping[str, Any]) -> None:
+        mine = self.given((), seed=0, limits=ShellLimits())
+        for what in ("productions", "schedule"):
+            if mine[what] != given[what]:
+                raise UserError(
+                    f"run {run_id!r} began with another set of {what}: give the shell the {what} that it began with"
+                )
+
+    async def _drive(
+        self,
+        journal: Journal,
+        run_id: str,
+        token: int,
+        folded: Folded[ShellState],
+        limits: ShellLimits,
+        on_entry: OnEntry | None,
+    ) -> ShellReport:
+        told = len(folded.state.trace)
+
+        def on_step(state: ShellState) -> None:
+            nonlocal told
+            for entry in state.trace[told:]:
+                told += 1
+                if self.board is not None:
+                    self.board.fired(run_id, entry)
+                    self.board.settled(run_id, state.memory)
+                if on_entry is not None:
+                    on_entry(entry)
+
+        runner = Runner(
+            self.machine,
+            journal,
+            run_id,
+            token,
+            handlers=self._handlers(run_id),
+            policies=self._policies(),
+            limits=_bounds(limits),
+            concurrency=self.concurrency,
+            on_step=on_step,
+        )
+        finish = await runner.drive(folded)
+        return self._report(finish.state, finish.ended, finish.detail, finish.used, run_id)
+
+    def _handlers(self, run_id: str) -> dict[str, Handler]:
+        handlers: dict[str, Handler] = {"look": self._look, "resolve": self._resolve}
+        for name, rule in self.rules.items():
+            handlers[f"fire {name}"] = _Fire(rule, self.board)
+        return handlers
+
+    def _policies(self) -> dict[str, Policy]:
+        policies = {"look": Policy(attempts=3), "resolve": Policy(attempts=3, timeout_s=120.0)}
+        for name, rule in self.rules.items():
+            counts = dict.fromkeys(("firings", *rule.policy.counts))
+            policies[f"fire {name}"] = replace(rule.policy, counts=tuple(counts))
+        return policies
+
+    def _look(self, effect: Effect, attempt: Attempt) -> Any:
+        assert self.board is not None
+        return {
+            "changes": [
+                [sign, *given_facts([fact])[0]] for sign, fact in self.board.look(effect.payload["memory"])
+            ]
+        }
+
+    async def _resolve(self, effect: Effect, attempt: Attempt) -> Any:
+        assert isinstance(self.resolver, AskingResolver)
+        chosen = await self.resolver.ask(effect.payload["conflict"], attempt.errors)
+        return {"production": chosen} if isinstance(chosen, str) else {"stop": True}
+
+    def _report(
+        self, state: ShellState, ended: str, detail: str, used: Mapping[str, float], run_id: str
+    ) -> ShellReport:
+        allowed = state.schedule.allowed(state.position)
+        accepting = state.position in state.schedule.automaton.accepting
+        stuck = ended == "stuck" or (ended == "failed" and not accepting)
+        return ShellReport(
+            ended=cast(ShellEnded, ended),
+            detail=detail or state.detail,
+            state=state.position,
+            cycles=state.cycle,
+            trace=tuple(state.trace),
+            expected=tuple(why_not(state.memory, name) for name in allowed) if stuck else (),
+            failures=tuple(state.failures),
+            facts=tuple(state.memory),
+            used=dict(used),
+            run_id=run_id,
+            memory=state.memory,
+        )
+
+
+class _Fire:
+    """Carries out the firings of one production."""
+
+    def __init__(self, rule: Rule, board: Any) -> None:
+        self._rule = rule
+        self._board = board
+
+    def __call__(self, effect: Effect, attempt: Attempt) -> Any:
+        payload = effect.payload
+        firing = Firing(
+            payload["production"],
+            payload["to_add"],
+            payload["to_remove"],
+            facts=payload["memory"],
+            board=self._board,
+            cycle=payload["cycle"],
+            key=attempt.key,
+            attempt=attempt.number,
+            first_id=payload["first_id"],
+        )
+        done = self._rule.logic(firing)
+        if hasattr(done, "__await__"):
+            return self._finish(firing, done)
+        return firing.outcome()
+
+    async def _finish(self, firing: Firing, done: Any) -> Any:
+        await done
+        return firing.outcome()
+
+
+def _bounds(limits: ShellLimits) -> dict[str, float]:
+    names = ("firings", "tokens", "cost_usd", "seconds")
+    return {name: getattr(limits, name) for name in names if getattr(limits, name) is not None}
+
+
+def _opened(journal: str | Path | Journal | None) -> AbstractContextManager[Journal]:
+    if journal is None:
+        return nullcontext(MemoryJournal())
+    if isinstance(journal, str | Path):
+        from metatree.durable.sqlite_journal import SqliteJournal
+        from metatree.storage.store import Store
+
+        return _Kept(SqliteJournal, Store.open(journal))
+    return nullcontext(journal)
+
+
+class _Kept(AbstractContextManager[Journal]):
+    def __init__(self, make: Callable[[Any], Journal], store: Any) -> None:
+        self._closing = closing(store)
+        self._journal = make(store)
+
+    def __enter__(self) -> Journal:
+        self._closing.__enter__()
+        return self._journal
+
+    def __exit__(self, *error: Any) -> None:
+        self._closing.__exit__(*error)
+
+
+def narrated(entry: Mapping[str, Any]) -> list[str]:
+    """Return an entry of the trace as lines of text."""
+    if entry["event"] == "board":
+        return [f"The board says: {' '.join(entry['asserted']) or 'nothing new'}"]
+    if entry["event"] == "stop":
+        return [str(entry["remark"]).capitalize()]
+    names = ",".join(f'"{c["production"]}"' for c in entry["candidates"])
+    waiting = [
+        f"{verb}: {entry[count]}"
+        for verb, count in (("add", "to_add"), ("remove", "to_remove"))
+        if entry[count]
+    ]
+    lines = [f"Transitions can fire: {names}", f'Production "{entry["production"]}" can {", ".join(waiting)}']
+    lines += entry["notes"] or [f"Asserted {fact}" for fact in entry["asserted"]]
+    lines += [f"Failed: {error}" for error in entry["errors"]]
+    return [*lines, f"Transitioned to state {entry['state_after']}"]
+
+
+def closing_lines(report: ShellReport) -> Sequence[str]:
+    """Return how a run ended as lines of text."""
+    match report.ended:
+        case "accepted" if not report.detail:
+            return ["No allowed transitions can fire", "No further transitions, reached accepting state"]
+        case "stuck" | "failed":
+            failed = [report.detail] if report.ended == "failed" else []
+            return [
+                "No allowed transitions can fire",
+                f"The run {'is stuck' if report.ended == 'stuck' else 'has failed'} in state {report.state}",
+                *failed,
+                *map(str, report.expected),
+            ]
+        case _:
+            return [f"The run ended: {report.ended}" + (f" ({report.detail})" if report.detail else "")]

@@ -1,0 +1,310 @@
+"""Menus: the options of a node with the evidence below each, and the leaves that evidence points to.
+
+Evidence is asked once for a set of questions; each menu then takes from that ranking what lies below its options.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from metatree.errors import MetatreeError, UnknownNode
+from metatree.node import Node
+from metatree.protocols import Evidence, Option, Scored
+from metatree.trees.tree import ROOT, Tree
+
+_log = logging.getLogger("metatree")
+DEEP = 200
+"""Nodes taken from a ranking; options without any of them below count as without evidence."""
+HINTED = 5
+"""Options that show hints: those with the most evidence. More would make prompts long and choices no better."""
+MAX_HINTS = 2
+MOST_REMEMBERED = 50_000
+MAX_HINT_CHARS = 120
+JUMP_SHARE = 0.5
+"""A leaf is offered beside the branches when its score is at least this share of the best one's."""
+
+
+@dataclass(slots=True)
+class Menu:
+    """What is offered at one node."""
+
+    options: list[Option]
+    nodes: dict[str, Node]
+    """The nodes offered, by id."""
+
+
+@dataclass(slots=True)
+class _Below:
+    """What a ranking has in or below one option."""
+
+    score: float = 0.0
+    best: list[Scored] = field(default_factory=list)
+
+    def add(self, scored: Scored) -> None:
+        self.score = max(self.score, scored.score)
+        if len(self.best) < MAX_HINTS:
+            self.best.append(scored)
+
+
+class MenuMaker:
+    """Makes menus for one run.
+
+    Args:
+        evidence: None for menus without scores and hints.
+        accepts: which nodes `returns="nodes"` collects; None when answers are wanted.
+        among: ids of all nodes that are accepted, when known; the ranking is then of these alone.
+        jumps: how many leaves may be offered beside the branches.
+        beyond: says of a node whether a tool on it may answer what no text of the tree says; the evidence is then asked
+            for what speaks for such nodes, whatever words are missing elsewhere.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        evidence: Evidence | None,
+        *,
+        accepts: Callable[[Node], bool] | None,
+        among: Collection[str] | None = None,
+        jumps: int = 3,
+        beyond: Callable[[Node], bool] | None = None,
+    ) -> None:
+        self._tree = tree
+        self._evidence = evidence
+        self._accepts = accepts
+        self._among = among
+        self._jumps = jumps
+        self._beyond = beyond if accepts is None and hasattr(evidence, "rank") else None
+        self.start = ROOT
+        """Where the search begins: accepted nodes below it are ranked among each other, as long as it is there."""
+        self._rankings: dict[tuple[int, tuple[str, ...], str, int, bool], list[Scored]] = {}
+        self._paths: dict[str, list[str]] = {}
+        self._nodes: dict[str, Node] = {}
+        self._children: dict[str, list[Node]] = {}
+        self._sequence = -1
+
+    def listing(self, node: str) -> tuple[Node, list[Node]] | None:
+        """Return a node and its children as the tree is now, without kept content; None when the node is gone."""
+        self._look_for_edits()
+        found = self.find(node)
+        if found is None:
+            return None
+        children = self._children.get(node)
+        if children is None:
+            try:
+                children = self._tree.children(node)
+            except UnknownNode:  # another process has just deleted it
+                return None
+            if len(self._nodes) > MOST_REMEMBERED:
+                self._nodes.clear()
+                self._children.clear()
+            self._children[node] = children
+            self._nodes.update((child.id, child) for child in children)
+        return found, children
+
+    def find(self, node: str) -> Node | None:
+        """Return a node as it was when edits were last looked for, without kept content, or None."""
+        found = self._nodes.get(node)
+        if found is None:
+            found = self._tree.find(node)
+            if found is not None:
+                if found.content is not None:
+                    found = replace(found, content=None, content_kept=True)
+                self._nodes[node] = found
+        return found
+
+    def _look_for_edits(self) -> None:
+        sequence = self._tree.sequence
+        if sequence != self._sequence:
+            self._sequence = sequence
+            self._rankings.clear()
+            self._paths.clear()
+            self._nodes.clear()
+            self._children.clear()
+
+    def make(
+        self,
+        node: str,
+        options: Sequence[str],
+        questions: tuple[str, ...],
+        marked: Mapping[str, object],
+        *,
+        jumps: bool = True,
+    ) -> Menu:
+        """Return the options of a node that still exist, in tree order, then the leaves offered beside them.
+
+        Args:
+            jumps: whether leaves may be offered beside the options.
+        """
+        self._look_for_edits()
+        nodes: dict[str, Node] = {}
+        for option in options:
+            found = self.find(option)
+            if found is not None:
+                nodes[option] = found
+        if self._evidence is None:
+            return Menu([Option(n.id, n.title, n.description) for n in nodes.values()], nodes)
+        ranking = self._with_beyond(node, questions, DEEP + len(marked))
+        below = {option: _Below() for option in nodes}
+        leaves: dict[str, Scored] = {}
+        for scored in ranking:
+            path = self._path(scored.node_id)
+            if any(step in marked for step in path):
+                continue
+            at = next((step for step in path if step in below), None)
+            if at is not None:
+                below[at].add(scored)
+            if scored.node_id not in nodes and scored.node_id != node and node in path:
+                leaves[scored.node_id] = scored
+        hinted = sorted(below, key=lambda option: -below[option].score)[:HINTED]
+        menu = [
+            Option(
+                n.id,
+                n.title,
+                n.description,
+                None,
+                min(1.0, below[n.id].score),
+                self._hints(n.id, below[n.id].best) if n.id in hinted else (),
+            )
+            for n in nodes.values()
+        ]
+        for leaf, scored in self._best_leaves(leaves) if jumps else ():
+            nodes[leaf.id] = leaf
+            above = self._tree.parent(leaf.id)
+            parent = self.find(above) if above is not None else None
+            hint = _clip(scored.line)
+            menu.append(
+                Option(
+                    leaf.id,
+                    leaf.title,
+                    leaf.description,
+                    parent.title if parent else None,
+                    min(1.0, scored.score),
+                    (hint,) if hint else (),
+                )
+            )
+        return Menu(menu, nodes)
+
+    def deepen(self, menu: Menu, marked: Mapping[str, object], *, most: int) -> Menu | None:
+        """Return the menu with the children of all its options beside them, each naming its parent.
+
+        None when no option has children, or there would be more than `most` options: a menu that shows some
+        branches deeper than others would draw the eye to them. An option with children stays, since the router
+        may want all of it.
+        """
+        total = self._tree.child_total([option.id for option in menu.options if option.parent is None])
+        if not total or len(menu.options) + total > most:
+            return None
+        options: list[Option] = []
+        nodes = dict(menu.nodes)
+        for option in menu.options:
+            options.append(option)
+            for child in self._tree.children(option.id) if option.parent is None else ():
+                if child.id not in marked and child.id not in menu.nodes:
+                    nodes[child.id] = child
+                    options.append(Option(child.id, child.title, child.description, option.title))
+        return Menu(options, nodes)
+
+    def best(self, menu: Menu) -> Option:
+        """Return the option with the most evidence, the first of equals: the order of last resort."""
+        return max(menu.options, key=lambda option: option.score or 0.0)
+
+    def why(self, node: str, found: str, questions: tuple[str, ...]) -> str:
+        """Return what the evidence says of why a node was found from another one; '' when it cannot tell."""
+        explain = getattr(self._evidence, "why", None)
+        if not callable(explain):
+            return ""
+        under = self._scope(node) if self._among is not None else ROOT
+        try:
+            return str(explain(questions, found, under=None if under == ROOT else under))
+        except MetatreeError:
+            raise
+        except Exception:
+            _log.warning("the evidence could not explain itself", exc_info=True)
+            return ""
+
+    def _scope(self, node: str) -> str:
+        return self.start if self.start in self._path(node) else ROOT
+
+    def _best_leaves(self, leaves: Mapping[str, Scored]) -> list[tuple[Node, Scored]]:
+        chosen: list[tuple[Node, Scored]] = []
+        floor = max((s.score for s in leaves.values()), default=0.0) * JUMP_SHARE
+        for scored in leaves.values():
+            if len(chosen) >= self._jumps or scored.score < floor:
+                break
+            leaf = self.find(scored.node_id)
+            if leaf is not None and (self._accepts(leaf) if self._accepts else leaf.has_content):
+                chosen.append((leaf, scored))
+        return chosen
+
+    def _with_beyond(self, node: str, questions: tuple[str, ...], k: int) -> list[Scored]:
+        """Return the ranking, in which nodes with tools that reach beyond the tree have what speaks for them."""
+        ranking = self._ranking(node, questions, k)
+        if self._beyond is None:
+            return ranking
+        sure = {}
+        for scored in self._ranking(node, questions, k, doubts=False):
+            found = self.find(scored.node_id)
+            if found is not None and self._beyond(found):
+                sure[scored.node_id] = scored
+        if not sure:
+            return ranking
+        merged = [*sure.values(), *(scored for scored in ranking if scored.node_id not in sure)]
+        return sorted(merged, key=lambda scored: -scored.score)
+
+    def _ranking(self, node: str, questions: tuple[str, ...], k: int, *, doubts: bool = True) -> list[Scored]:
+        assert self._evidence is not None
+        k = -(-k // DEEP) * DEEP  # in blocks, so that one more mark does not ask anew
+        under = node
+        if self._among is not None:
+            under = self._scope(node)
+        key = (self._sequence, questions, under, k, doubts)
+        ranking = self._rankings.get(key)
+        if ranking is None:
+            where: dict[str, Any] = {"under": under}
+            if self._among is not None:
+                where = {"among": self._among} if under == ROOT else {"under": under, "among": self._among}
+            # Who collects nodes wants the best there are; who asks wants to be told when nothing can answer.
+            score = self._evidence.score
+            if self._accepts is not None or not doubts:
+                score = getattr(self._evidence, "rank", score)
+            try:
+                ranking = list(score(questions, **where, k=k))
+            except MetatreeError:
+                raise
+            except Exception:
+                _log.warning("the evidence raised; menus come without it", exc_info=True)
+                ranking = []
+            if len(self._rankings) > 64:
+                self._rankings.clear()
+            self._rankings[key] = ranking
+        return ranking
+
+    def _path(self, node: str) -> list[str]:
+        """Return the ids from the root down to the node itself; empty when it is gone."""
+        path = self._paths.get(node)
+        if path is None:
+            try:
+                path = [*self._tree.ancestors(node), node]
+            except UnknownNode:
+                path = []
+            self._paths[node] = path
+        return path
+
+    def _hints(self, option: str, best: Sequence[Scored]) -> tuple[str, ...]:
+        hints = []
+        for scored in best:
+            title = self._title(scored.node_id) if scored.node_id != option else ""
+            hints.append(_clip(": ".join(part for part in (title, scored.line) if part)))
+        return tuple(hint for hint in dict.fromkeys(hints) if hint)
+
+    def _title(self, node: str) -> str:
+        found = self.find(node)
+        return found.title if found else ""
+
+
+def _clip(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_HINT_CHARS else text[: MAX_HINT_CHARS - 1] + "…"

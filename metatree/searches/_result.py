@@ -1,0 +1,128 @@
+"""From the state of a run to the result that its caller gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from decimal import Decimal
+from typing import Any, cast
+
+from metatree.durable import Effect
+from metatree.result import (
+    Ended,
+    NodeRef,
+    PersonQuestion,
+    QuestionAnswer,
+    Quote,
+    SearchResult,
+    TraceEntry,
+    Usage,
+)
+from metatree.searches._context import fold_question
+from metatree.searches._state import Part, SearchState
+
+
+def result_of(
+    state: SearchState,
+    used: Mapping[str, float],
+    *,
+    ended: str,
+    detail: str,
+    run_id: str,
+    waiting: Iterable[Effect] = (),
+) -> SearchResult:
+    """Return what a run has found so far, whether or not it has ended; `waiting` are the effects it waits with."""
+    roots = [frame for frame in state.frames.values() if frame.parent is None]
+    parts = [part for frame in roots for part in frame.parts]
+    answers = []
+    for question in dict.fromkeys(state.given["questions"]):
+        own = [part for part in parts if fold_question(part.question) == fold_question(question)]
+        if own:
+            answers.append(_answer(question, own))
+    if state.given["returns"] == "nodes":
+        nodes = [NodeRef(c.id, c.title, c.score, c.reason) for c in state.collected]
+    else:
+        nodes = _sources(answers)
+    open_questions = list(dict.fromkeys(q for frame in roots for q in frame.open))
+    if state.given["returns"] == "nodes" and nodes:
+        open_questions = []
+    return SearchResult(
+        answer=state.composed if state.composed is not None else _joined(answers),
+        answers=tuple(answers),
+        nodes=tuple(nodes),
+        open_questions=tuple(open_questions),
+        trace=trace_of(state.trace),
+        usage=usage_of(used),
+        ended=cast(Ended, ended),
+        detail=detail or _troubles(state),
+        asks=tuple(
+            PersonQuestion(effect.id, str(effect.payload["question"]), effect.payload["about"])
+            for effect in waiting
+            if effect.kind == "ask"
+        ),
+        run_id=run_id,
+    )
+
+
+def _troubles(state: SearchState) -> str:
+    """Say which parts failed and what could not be read, so that a dead router does not look like a poor tree."""
+    said = []
+    for kind, who, then in (
+        ("route", "the router", "; the order by evidence decided"),
+        ("read", "the reader", ""),
+        ("compose", "the composer", "; the answers stand one under the other"),
+    ):
+        tally = state.tallies.get(kind)
+        if tally is not None and tally.failed:
+            calls = tally.done + tally.failed
+            said.append(
+                f"{who} failed at {tally.failed} of {calls} requests{then} (last error: {tally.error})"
+            )
+    if state.unread:
+        said.append(f"{state.unread} nodes could not be read (the last: {state.why_unread})")
+    return "; ".join(said)
+
+
+def trace_of(entries: Sequence[Mapping[str, Any]]) -> tuple[TraceEntry, ...]:
+    """Return trace entries as objects."""
+    return tuple(
+        TraceEntry(e["step"], e["frame"], e["event"], e["node"], e["reason"], e["data"]) for e in entries
+    )
+
+
+def usage_of(used: Mapping[str, float]) -> Usage:
+    """Return the kernel's counters as usage."""
+    usage = Usage()
+    for field in fields(Usage):
+        if field.name in used:
+            amount = used[field.name]
+            if field.name == "cost_usd":
+                usage.cost_usd = Decimal(str(round(amount, 9)))
+            else:
+                setattr(usage, field.name, round(amount, 6) if field.name == "seconds" else int(amount))
+    return usage
+
+
+def _answer(question: str, parts: Sequence[Part]) -> QuestionAnswer:
+    """Join the parts of an answer; a complete one was given by a reader that saw the parts before it."""
+    complete = [part for part in parts if part.complete]
+    text = complete[-1].answer if complete else "\n".join(dict.fromkeys(part.answer for part in parts))
+    sources = dict.fromkeys(Quote(part.node, part.title, part.quote) for part in parts)
+    return QuestionAnswer(question, text, tuple(sources), bool(complete))
+
+
+def _sources(answers: Sequence[QuestionAnswer]) -> list[NodeRef]:
+    nodes: dict[str, NodeRef] = {}
+    for answer in answers:
+        for source in answer.sources:
+            if source.node:
+                nodes.setdefault(
+                    source.node, NodeRef(source.node, source.title, 1.0, f"answers {answer.question!r}")
+                )
+    return list(nodes.values())
+
+
+def _joined(answers: Sequence[QuestionAnswer]) -> str:
+    if len(answers) == 1:
+        return answers[0].answer
+    return "\n\n".join(f"{answer.question}\n{answer.answer}" for answer in answers)

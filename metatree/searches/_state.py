@@ -1,0 +1,170 @@
+"""The state of a search: plain data, changed only by the machine that owns it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from metatree.durable import Effect
+
+VISITED = "visited"
+UNVIABLE = "unviable"
+
+
+@dataclass(slots=True)
+class Mark:
+    """What a frame knows of a node: nothing more to gain there."""
+
+    kind: str
+    """`visited` or `unviable`."""
+    reason: str
+    step: int
+    menu: str | None
+    """The node in whose menu it was offered."""
+
+
+@dataclass(slots=True)
+class Fact:
+    """Something that a frame has learned and may show to later reads."""
+
+    text: str
+    node: str | None
+    """The node that asked for it or said it."""
+    question: str = ""
+    """The question it answers; empty for a note."""
+
+
+@dataclass(slots=True)
+class Part:
+    """One answer to one question, from one source."""
+
+    question: str
+    answer: str
+    quote: str
+    complete: bool
+    node: str
+    title: str
+
+
+@dataclass(slots=True)
+class ToolVisit:
+    """A walk through the tool tree of one memory node."""
+
+    node: str
+    path: list[str]
+    """From the top of the tool tree to where the walk is."""
+    marks: dict[str, Mark] = field(default_factory=dict)
+    tool: str = ""
+    """The tool whose arguments are being filled in, or that is being called."""
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Knockout:
+    """A menu too long for one prompt, routed in groups; the winners are routed at last."""
+
+    groups: list[list[str]]
+    winners: list[str] = field(default_factory=list)
+    unviable: dict[str, str] = field(default_factory=dict)
+    last: dict[str, Any] | None = None
+    """The decision that gave the last winner."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """One set of questions being answered."""
+
+    id: int
+    questions: list[str]
+    trail: list[str]
+    """From where the search came (the root, at first) to where it is."""
+    parent: int | None = None
+    """The frame that asked; None for a root frame."""
+    asked_at: str | None = None
+    """The node at whose reading these questions came up."""
+    depth: int = 0
+    open: list[str] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    marks: dict[str, Mark] = field(default_factory=dict)
+    read: dict[str, int] = field(default_factory=dict)
+    """Nodes whose content was read since the frame last started -> the step."""
+    visits: dict[str, ToolVisit] = field(default_factory=dict)
+    """Walks through the tool trees of nodes since the frame last started."""
+    facts: list[Fact] = field(default_factory=list)
+    asked: dict[str, int] = field(default_factory=dict)
+    """Folded questions that this frame has opened or dropped -> the step; none is opened twice."""
+    place: dict[str, Any] | None = None
+    """The read that waits for a nested frame, to be taken up again."""
+    options: list[str] = field(default_factory=list)
+    """What the node at the end of the trail offers, as last listed."""
+    tools: ToolVisit | None = None
+    """The walk through a tool tree that the frame is in; None while it is among nodes."""
+    knockout: Knockout | None = None
+    learned: bool = False
+    """Whether anything was learned since the frame last started."""
+    restarts: int = 0
+    looked_twice: bool = False
+    fallback: int = 0
+    """The next link of the fallback chain."""
+    has_tools: bool = False
+    """Whether the node at the end of the trail has a tool tree."""
+    ended: str | None = None
+
+
+@dataclass(slots=True)
+class Collected:
+    """A node that was collected for `returns="nodes"`."""
+
+    id: str
+    title: str
+    score: float
+    reason: str
+
+
+@dataclass(slots=True)
+class Waiting:
+    """An effect without an outcome yet, and what it is for."""
+
+    frame: int
+    effect: Effect
+
+
+@dataclass(slots=True)
+class Tally:
+    """How the effects of one kind have come out."""
+
+    done: int = 0
+    failed: int = 0
+    error: str = ""
+    """The last error."""
+
+
+@dataclass(slots=True)
+class SearchState:
+    """All that a run knows."""
+
+    given: dict[str, Any]
+    """The run's input; see `metatree.searches._machine.SearchMachine.begin`."""
+    limits: dict[str, Any]
+    frames: dict[int, Frame] = field(default_factory=dict)
+    waiting: dict[int, Waiting] = field(default_factory=dict)
+    answered: dict[str, list[Part]] = field(default_factory=dict)
+    """Folded question -> its answer, for questions of finished frames; empty when none was found."""
+    readings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Key of a read -> what it gave, so that no read is paid for twice."""
+    collected: list[Collected] = field(default_factory=list)
+    trace: list[dict[str, Any]] = field(default_factory=list)
+    composed: str | None = None
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    """Kind of effect -> how they came out."""
+    unread: int = 0
+    """Reads for which there was nothing to show: the source had changed, or was gone."""
+    why_unread: str = ""
+    """The last reason."""
+    opened: int = 0
+    """Questions that reads have opened."""
+    created: int = 0
+    """Nodes that tools and fallbacks have made."""
+    steps: int = 0
+    next_effect: int = 0
+    ended: str | None = None

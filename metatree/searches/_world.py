@@ -1,0 +1,344 @@
+"""The world of a search: carries its effects out with a tree, a router, a reader and the other parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from metatree.durable import Attempt, Effect, Handler, Policy, report_usage
+from metatree.errors import (
+    BadModelAnswer,
+    BrokenStore,
+    MissingExtra,
+    StaleSource,
+    StorageFull,
+    StoreReplaced,
+    TransientError,
+    UnknownNode,
+    UserError,
+)
+from metatree.node import Node
+from metatree.protocols import (
+    Answer,
+    Composer,
+    ComposeRequest,
+    Option,
+    Reader,
+    Reading,
+    ReadRequest,
+    RouteDecision,
+    Router,
+    RouteRequest,
+)
+from metatree.searches._menu import Menu, MenuMaker
+from metatree.trees.text import encodable
+from metatree.trees.tree import Tree
+
+MODEL_ATTEMPTS = 3
+REASON_CHARS = 500
+ANSWER_CHARS = 20_000
+STORE_ERRORS = (UserError, TransientError, StorageFull, StoreReplaced)
+"""Errors of the tree's files, or of how the run was set up: nothing that a search could learn from."""
+MOST_AT_TWO_LEVELS = 60
+"""Options of a menu that shows the children of its options too."""
+
+
+class World:
+    """Handlers for the effects that need nodes, a router, a reader or a composer."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        *,
+        router: Router,
+        reader: Reader,
+        composer: Composer,
+        menus: MenuMaker,
+        accepts: Callable[[Node], bool] | None,
+        has_tools: Callable[[Node], bool],
+        tool_options: Callable[[Sequence[str], Node, Sequence[str]], list[Option]],
+        timeout_s: float,
+    ) -> None:
+        self._tree = tree
+        self._router = router
+        self._reader = reader
+        self._composer = composer
+        self._menus = menus
+        self._accepts = accepts
+        self._has_tools = has_tools
+        self._tool_options = tool_options
+        self._timeout_s = timeout_s
+        self._counts_of_reads = model_policy(reader, "reads", timeout_s=timeout_s).counts
+        self._counts_of_routes = model_policy(router, "router_calls", timeout_s=timeout_s).counts
+
+    def handlers(self) -> dict[str, Handler]:
+        """Return the handlers by kind of effect."""
+        return {
+            "list": self._list,
+            "route": self._route,
+            "rank": self._rank,
+            "read": self._read,
+            "compose": self._compose,
+        }
+
+    def policies(self) -> dict[str, Policy]:
+        """Return how each kind is tried, timed and counted."""
+        return {
+            "list": Policy(fatal=(Exception,)),
+            "route": model_policy(self._router, "router_calls", timeout_s=self._timeout_s),
+            "rank": Policy(fatal=STORE_ERRORS),
+            "read": model_policy(self._reader, "reads", timeout_s=self._timeout_s, needed=True),
+            "compose": model_policy(self._composer, timeout_s=self._timeout_s),
+            "ask": Policy(external=True),
+        }
+
+    def _list(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        listing = self._menus.listing(effect.payload["node"])
+        if listing is None:
+            return {"gone": True}
+        node, below = listing
+        marks = effect.payload["marks"]
+        children = [child for child in below if child.id not in marks]
+        accepts = self._accepts
+        return {
+            "id": node.id,
+            "title": node.title,
+            "version": node.digest,
+            "content": node.has_content,
+            "tools": self._has_tools(node),
+            "accept": accepts is not None and accepts(node),
+            "children": [child.id for child in children],
+            "collectable": accepts is not None and any(accepts(child) for child in children[:1]),
+        }
+
+    async def _route(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        asked = effect.payload
+        questions = tuple(asked["questions"])
+        node, menu = self._menu(asked)
+        if node is None or not menu.options:
+            report_usage(**dict.fromkeys(self._counts_of_routes, -1))  # nobody was asked
+            return _nothing_offered(asked["options"])
+        request = RouteRequest(questions, asked["context"], node, tuple(menu.options), attempt.errors)
+        gone = {i: "it is no longer in the tree" for i in asked["options"] if i not in menu.nodes}
+        capacity = getattr(self._router, "capacity", None)
+        if capacity is not None and not asked["tools"]:
+            fits = max(2, capacity(request))
+            if fits < len(menu.options):
+                ids = [option.id for option in menu.options]
+                report_usage(**dict.fromkeys(self._counts_of_routes, -1))
+                return {"split": [ids[i : i + fits] for i in range(0, len(ids), fits)], "gone": gone}
+            deeper = self._deeper(menu, asked) if asked["jumps"] else None
+            if deeper is not None:
+                wider = replace(request, options=tuple(deeper.options))
+                if capacity(wider) >= len(wider.options):
+                    menu, request = deeper, wider
+        decision = checked_decision(await self._router.route(request), menu.options)
+        chosen = next((option for option in menu.options if option.id == decision.choice), None)
+        value = self._chosen(chosen, menu.nodes)
+        why = self._menus.why(node.id, chosen.id, questions) if chosen and value["accept"] else ""
+        return {
+            **value,
+            "why": why,
+            "thought": not getattr(self._router, "by_evidence", False),
+            "unviable": {**gone, **decision.unviable},
+            "reason": decision.reason,
+            "offered": [option.id for option in menu.options] + list(gone),
+        }
+
+    def _rank(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        node, menu = self._menu(effect.payload)
+        best = self._menus.best(menu) if menu.options else None
+        value = self._chosen(best, menu.nodes)
+        asked = tuple(effect.payload["questions"])
+        why = self._menus.why(node.id, best.id, asked) if node and best and value["accept"] else ""
+        return {**value, "why": why}
+
+    def _menu(self, asked: Mapping[str, Any]) -> tuple[Node | None, Menu]:
+        """Return the node being routed, None when it is gone, and what is offered there: nodes, or its tools."""
+        try:
+            node = self._menus.find(asked["node"])
+            if node is None:
+                return None, Menu([], {})
+            if asked["tools"]:
+                options = self._tool_options(asked["options"], node, asked["questions"])
+                return node, Menu(options, dict.fromkeys(asked["options"], node))
+            questions = tuple(asked["questions"])
+            return node, self._menus.make(
+                node.id, asked["options"], questions, asked["marks"], jumps=asked["jumps"]
+            )
+        except UnknownNode as exc:
+            raise _changed(exc) from exc
+
+    def _deeper(self, menu: Menu, asked: Mapping[str, Any]) -> Menu | None:
+        try:
+            return self._menus.deepen(menu, asked["marks"], most=MOST_AT_TWO_LEVELS)
+        except UnknownNode as exc:
+            raise _changed(exc) from exc
+
+    def _chosen(self, option: Option | None, nodes: Mapping[str, Node]) -> dict[str, Any]:
+        if option is None:
+            return {"choice": None, "title": "", "score": 0.0, "hint": "", "accept": False}
+        accept = self._accepts is not None and self._accepts(nodes[option.id])
+        return {
+            "choice": option.id,
+            "title": option.title,
+            "score": round(option.score or 0.0, 4),
+            "hint": option.hints[0] if option.hints else "",
+            "accept": accept,
+        }
+
+    async def _read(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        asked = effect.payload
+        node = self._tree.find(asked["node"])
+        if node is None:
+            report_usage(**dict.fromkeys(self._counts_of_reads, -1))  # nobody was asked
+            return {**_READ_NOTHING, "notes": "it is no longer in the tree"}
+        content = asked["content"]
+        if content is None:
+            try:
+                content = node.content if node.content is not None else self._tree.content(node.id)
+            except BrokenStore:
+                raise
+            except (StaleSource, UserError, OSError) as exc:
+                report_usage(**dict.fromkeys(self._counts_of_reads, -1))
+                return {**_READ_NOTHING, "notes": str(exc)}
+        request = ReadRequest(
+            node,
+            content,
+            tuple(asked["questions"]),
+            asked["context"],
+            tuple(Answer(p["question"], p["answer"], p["quote"], p["complete"]) for p in asked["parts"]),
+            attempt.errors,
+        )
+        return checked_reading(await self._reader.read(request), content)
+
+    async def _compose(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+        asked = effect.payload
+        request = ComposeRequest(
+            tuple(asked["questions"]),
+            tuple(Answer(a["question"], a["answer"], a["quote"], a["complete"]) for a in asked["answers"]),
+            tuple(asked["open"]),
+            asked["context"],
+        )
+        text = await self._composer.compose(request)
+        if not isinstance(text, str) or not text.strip():
+            raise BadModelAnswer("the composer must return a text that is not empty")
+        return {"text": text}
+
+
+def _changed(exc: UnknownNode) -> TransientError:
+    """Return the error for a node that another process deleted while it was looked at."""
+    return TransientError(f"the tree changed: {exc}", retry_after_s=0.01)
+
+
+_READ_NOTHING: dict[str, Any] = {
+    "answers": [],
+    "new_questions": [],
+    "notes": "",
+    "useful": False,
+    "unread": True,
+}
+
+
+def model_policy(part: object, *counts: str, timeout_s: float, needed: bool = False) -> Policy:
+    """Return the policy of an effect that a router, reader or the like carries out.
+
+    A part that says `uses_model = True` counts against `Limits.model_calls` too. An error of the caller's (a key
+    that is missing) stops the run at once.
+
+    Args:
+        needed: whether a part that stays out of reach stops the run too, since nothing can stand in for it.
+    """
+    if getattr(part, "uses_model", False):
+        counts = (*counts, "model_calls")
+    fatal = (UserError, MissingExtra, TransientError) if needed else (UserError, MissingExtra)
+    return Policy(attempts=MODEL_ATTEMPTS, timeout_s=timeout_s, counts=counts, fatal=fatal)
+
+
+def checked_decision(decision: object, options: list[Option]) -> RouteDecision:
+    """Return a decision in which only offered ids are left.
+
+    Raises:
+        BadModelAnswer: it is no decision, or it names an id that was not offered and says nothing else of use.
+    """
+    if not isinstance(decision, RouteDecision):
+        raise BadModelAnswer(f"a router must return a RouteDecision, not {type(decision).__name__}")
+    offered = {option.id for option in options}
+    if not isinstance(decision.unviable, Mapping):
+        raise BadModelAnswer("`unviable` must map ids to reasons")
+    unviable = {i: _text(r, REASON_CHARS) for i, r in decision.unviable.items() if i in offered}
+    choice = decision.choice
+    if choice is not None and (not isinstance(choice, str) or choice not in offered):
+        if not unviable:
+            raise BadModelAnswer(
+                f"{_text(choice, 100)!r} was not offered; the options are {sorted(offered)[:20]}"
+            )
+        choice = None
+    return RouteDecision(choice, unviable, _text(decision.reason, REASON_CHARS))
+
+
+def checked_reading(reading: object, content: str) -> dict[str, Any]:
+    """Return a reading as JSON, with quotes that are not in the content left empty.
+
+    Raises:
+        BadModelAnswer: it is no reading.
+    """
+    if not isinstance(reading, Reading):
+        raise BadModelAnswer(f"a reader must return a Reading, not {type(reading).__name__}")
+    answers = [answer_json(answer, content) for answer in reading.answers]
+    asked = (reading.new_questions,) if isinstance(reading.new_questions, str) else reading.new_questions
+    return {
+        "answers": answers,
+        "new_questions": [_text(q, REASON_CHARS) for q in asked if str(q).strip()],
+        "notes": _text(reading.notes, ANSWER_CHARS),
+        "useful": bool(reading.useful or answers),
+    }
+
+
+def answer_json(answer: object, content: str | None = None) -> dict[str, Any]:
+    """Return an answer as JSON, with the quote as it stands in the content, or empty when it does not.
+
+    Raises:
+        BadModelAnswer: it is no answer.
+    """
+    if not isinstance(answer, Answer):
+        raise BadModelAnswer(f"`answers` must hold Answer objects, not {type(answer).__name__}")
+    quote = _text(answer.quote, ANSWER_CHARS)
+    return {
+        "question": _text(answer.question, ANSWER_CHARS),
+        "answer": _text(answer.answer, ANSWER_CHARS),
+        "quote": quote if content is None else _as_it_stands(quote, content),
+        "complete": bool(answer.complete),
+    }
+
+
+def _as_it_stands(quote: str, content: str) -> str:
+    """Return the words of a quote as they stand in the content, whatever the white space between them, or ''."""
+    if quote in content:
+        return quote
+    words = quote.split()
+    if not words or " ".join(words) not in " ".join(content.split()):
+        return ""
+    found = re.search(r"\s+".join(map(re.escape, words)), content)
+    return found.group() if found else ""
+
+
+def _text(value: object, most: int) -> str:
+    text = encodable(value if isinstance(value, str) else "" if value is None else str(value))
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _nothing_offered(options: list[str]) -> dict[str, Any]:
+    gone = dict.fromkeys(options, "it is no longer in the tree")
+    return {
+        "choice": None,
+        "title": "",
+        "score": 0.0,
+        "hint": "",
+        "accept": False,
+        "unviable": gone,
+        "reason": "the options are gone",
+        "offered": options,
+    }

@@ -1,0 +1,281 @@
+"""A search on a blackboard: it reads its context there, writes down what it does, and asks the person."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from metatree.durable import Effect
+from metatree.errors import LeaseLost, UnknownItem
+from metatree.result import SearchResult
+from metatree.searches._state import SearchState
+
+if TYPE_CHECKING:
+    from metatree.blackboard import Blackboard
+    from metatree.blackboard.items import About
+    from metatree.trees.tree import Tree
+
+MAX_CHARS = 300
+"""Of a reason or an answer in a step; the journal has all of it."""
+TAKEN_UP_S = 0.5
+"""How often a run that waited looks what became of it in another process."""
+_log = logging.getLogger("metatree")
+
+
+class BoardLink:
+    """Ties one run to a board. All it writes has ids made of the run's, so that writing it again changes nothing.
+
+    A board that cannot be written to does not stop the search: the next step writes what is missing.
+    """
+
+    def __init__(self, board: Blackboard, run_id: str) -> None:
+        self._seen = board
+        self.board = board.whole()
+        """Its own records are written and read whatever the agent is shown."""
+        self._run = run_id
+        self._failed = False
+        self._round: int | None = None
+        self._written = -1
+        self._asked: dict[int, str] = {}
+
+    @property
+    def _request_id(self) -> str:
+        return f"{self._run}:request"
+
+    def context(self, given: str) -> str:
+        """Return what the caller says, and the board within the token limit of its settings."""
+        limit = self.board.settings.context_tokens
+        if limit <= 0 or self._seen.is_empty():
+            return given
+        rendered = self._seen.render(limit).text
+        return f"{given}\n\n{rendered}" if given else rendered
+
+    def place(self) -> dict[str, Any]:
+        """Return where the board is, as JSON for the journal."""
+        path = self.board.path
+        return {
+            "path": None if path is None else str(path.resolve()),
+            "shared": self.board.shared,
+            "name": self.board.name,
+            "agent": self.board.agent,
+        }
+
+    def write(self, state: SearchState) -> None:
+        """Write down what has happened since the last call: steps, questions for the person, their answers."""
+        try:
+            if self._written < 0:
+                self._begin(state)
+            self._steps(state)
+        except Exception:
+            if not self._failed:
+                _log.warning("run %s could not write to its board; it goes on", self._run, exc_info=True)
+            self._failed = True
+
+    def finish(self, result: SearchResult) -> None:
+        """Put what the run has found beside its request."""
+        said: dict[str, Any] = {"ended": result.ended}
+        if result.answer or result.nodes:
+            said = {"result": result.answer or [node.id for node in result.nodes], **said}
+        try:
+            self.board.update(self._request_id, said)
+        except Exception:
+            _log.warning("run %s could not write its result to its board", self._run, exc_info=True)
+
+    def answers(self, pending: Iterable[Effect]) -> dict[int, dict[str, Any]]:
+        """Return the answers that the board has to the questions a run waits with, by effect."""
+        found: dict[int, dict[str, Any]] = {}
+        for effect in pending:
+            if effect.kind == "ask":
+                answer = self._answer(effect.id)
+                if answer is not None:
+                    found[effect.id] = {"answer": answer}
+        return found
+
+    async def wait(self, pending: Collection[Effect], timeout_s: float | None) -> bool:
+        """Wait until the board has an answer for one of these effects, from whichever process.
+
+        Returns:
+            False when the time is over, or none of the questions is on the board.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            seen = self.board.version
+            asked = self.board.open_questions(run=self._run)  # before the answers: one may come in between
+            if self.answers(pending):
+                return True
+            left = None if deadline is None else deadline - time.monotonic()
+            if not asked or (left is not None and left <= 0):
+                return False
+            await self.board.await_change(seen, left)
+
+    def _begin(self, state: SearchState) -> None:
+        """Put the request on the board, and find out how far an earlier process came."""
+        known = self.board.items(run=self._run, sections="requests", limit=1)
+        if not known:
+            request = {"request": "; ".join(state.given["questions"])}
+            known = [self.board.add_requests(request, id=self._request_id, run=self._run)]
+        self._round = known[0].round
+        last = self.board.last_id(f"{self._run}:t")
+        self._written = 0 if last is None else int(last.rpartition(":t")[2]) + 1
+
+    def _steps(self, state: SearchState) -> None:
+        asked = {
+            waiting.effect.id: str(waiting.effect.payload["question"])
+            for waiting in state.waiting.values()
+            if waiting.effect.kind == "ask" and waiting.effect.id not in self._asked
+        }
+        entries = state.trace[self._written :]
+        if not entries and not asked:
+            return
+        self.board.add_all([*self._trajectories(state, entries), *self._questions(asked)])
+        self._written = len(state.trace)
+        self._asked |= asked
+        for entry in entries:
+            if entry["event"] == "person":
+                self._settle(state, entry["data"])
+
+    def _trajectories(
+        self, state: SearchState, entries: list[dict[str, Any]]
+    ) -> Iterator[tuple[str, Any, About]]:
+        for index, entry in enumerate(entries, start=self._written):
+            if entry["event"] == "mark":
+                continue  # the step that ruled a node out, or left it, says so
+            said = {
+                "step": entry["step"],
+                "subtask": "; ".join(state.frames[entry["frame"]].questions),
+                "action_representation": describe(entry),
+            }
+            about: About = {
+                "id": f"{self._run}:t{index:07d}",
+                "run": self._run,
+                "step": entry["step"],
+                "round": self._round,
+                "sources": [entry["node"]] if entry["node"] else [],
+            }
+            yield "trajectories", said, about
+
+    def _questions(self, asked: Mapping[int, str]) -> Iterator[tuple[str, Any, About]]:
+        for effect_id, question in asked.items():
+            about: About = {
+                "id": self._question_id(effect_id),
+                "run": self._run,
+                "round": self._round,
+                "sources": [self._request_id],
+            }
+            yield "questions", {"question": question, "answer": None}, about
+
+    def _settle(self, state: SearchState, said: Mapping[str, Any]) -> None:
+        """Close the question on the board when it was answered in another way."""
+        for effect_id, question in self._asked.items():
+            if (
+                question == said["question"]
+                and effect_id not in state.waiting
+                and self._answer(effect_id) is None
+            ):
+                self.board.update(self._question_id(effect_id), {"answer": said["answer"]})
+
+    def _question_id(self, effect_id: int) -> str:
+        return f"{self._run}:q{effect_id}"
+
+    def _answer(self, effect_id: int) -> str | None:
+        try:
+            answer = self.board.get(self._question_id(effect_id)).get_value("answer")
+        except UnknownItem:  # it was removed from the board: nobody can answer it there
+            return None
+        return None if answer is None else str(answer)
+
+
+def complete(result: SearchResult, state: SearchState, board: Blackboard | None, tree: Tree | None) -> None:
+    """Write what is missing on the board of a run that has ended: it may have died between journal and board."""
+    with nullcontext(board) if board is not None else reopened(state.given.get("board"), tree) as opened:
+        if opened is not None:
+            link = BoardLink(opened, result.run_id)
+            link.write(state)
+            link.finish(result)
+
+
+@contextmanager
+def reopened(place: Mapping[str, Any] | None, tree: Tree | None) -> Iterator[Blackboard | None]:
+    """Open the board that a run began with, for the block; None when there was none, it was in memory, or is gone."""
+    from metatree.blackboard import Blackboard
+
+    if place is not None and place.get("shared") and tree is not None and tree.shared is not None:
+        yield Blackboard(tree, name=place["name"], agent=place["agent"])
+        return
+    if place is None or place["path"] is None:
+        yield None
+        return
+    name, agent = place["name"], place["agent"]
+    memory = None if tree is None else tree.memory.path
+    if tree is not None and memory is not None and str(memory.resolve()) == place["path"]:
+        yield Blackboard(tree, name=name, agent=agent)
+    elif Path(place["path"]).exists():
+        with Blackboard(place["path"], name=name, agent=agent) as board:
+            yield board
+    else:
+        _log.warning("the board %s is gone; the run goes on without it", place["path"])
+        yield None
+
+
+async def when_answered(
+    result: SearchResult,
+    link: BoardLink | None,
+    wait: bool | float,
+    pending: Callable[[], Collection[Effect]],
+    go_on: Callable[[], Awaitable[SearchResult]],
+) -> SearchResult:
+    """Go on with a run that waits for a person as answers come, until it ends in another way or the time is over.
+
+    Args:
+        result: what the run has come to.
+        wait: True for as long as it takes, or a number of seconds.
+        pending: gives the effects that it waits with.
+        go_on: takes the run up again.
+    """
+    deadline = None if wait is True else time.monotonic() + float(wait)
+    while link is not None and wait and result.ended == "waiting":
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        waiting = [effect for effect in pending() if effect.kind == "ask"]
+        if waiting and not await link.wait(waiting, left):
+            break  # none is left when another process has gone on already
+        try:
+            result = await go_on()
+        except (
+            LeaseLost
+        ):  # another process has taken it up with the answer: its end is in the journal when it comes
+            if left is not None and left <= 0:
+                break
+            await asyncio.sleep(TAKEN_UP_S)
+    return result
+
+
+def describe(entry: Mapping[str, Any]) -> str:
+    """Return one entry of a trace as a sentence."""
+    data, node, reason = entry["data"], entry["node"], _short(entry["reason"])
+    because = f": {reason}" if reason else ""
+    match entry["event"]:
+        case "route":
+            chosen = f"chose {data['choice']}" if data.get("choice") else "chose nothing"
+            out = ", ".join(list(data.get("unviable") or {})[:8])
+            return f"at {node} {chosen}{f', ruled out {out}' if out else ''}{because}"
+        case "read":
+            said = "; ".join(f"{a['question']} {_short(a['answer'])}" for a in data.get("answers", ()))
+            return f"read {node}{f': {said}' if said else because}"
+        case "frame":
+            return f"began at {node}"
+        case "person":
+            return f"asked the person: {data['question']} {_short(data['answer']) or '(declined)'}"
+        case "tool" | "missed_node":
+            return f"{entry['event'].replace('_', ' ')} {data.get('tool', '')} at {node}{because}"
+        case event:
+            return f"{event.replace('_', ' ')}{f' {node}' if node else ''}{because}"
+
+
+def _short(text: Any) -> str:
+    line = " ".join(str(text or "").split())
+    return line if len(line) <= MAX_CHARS else line[: MAX_CHARS - 1] + "…"

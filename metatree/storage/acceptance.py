@@ -1,0 +1,290 @@
+"""Looking into stores that somebody else made, accepting them, taking that back; `metatree.storage.trust` says why."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterable
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from pathlib import Path
+from typing import Any, Final
+
+from metatree.errors import MetatreeError, UserError
+from metatree.storage.store import APPLICATION_ID, Store, reading_only, writable
+from metatree.storage.trust import (
+    FACTS,
+    LONGEST_VALUE,
+    OFFERED,
+    acceptance,
+    bounded,
+    check,
+    check_files,
+    facts_in,
+    is_excess,
+    is_strange,
+    mark_key,
+    sign,
+    signed_facts,
+)
+
+_NAMES: Final = 100
+"""How many names of each kind a survey lists."""
+_CHARS: Final = 200
+_SECONDS: Final = 25.0
+_PERMISSION: Final = "permission:"
+_HELD: Final = {
+    "override": "nodes changed or hidden",
+    "call": "results of tools",
+    "item": "texts on blackboards",
+    "fact": "facts of rules",
+    "topic": "topics",
+    "service_key": "API keys",
+}
+"""What else is in tables: what the rows of each are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a store would be trusted with."""
+
+    file: Path
+    trusted: bool
+    """Whether this user made or accepted it."""
+    problem: str = ""
+    """Why it cannot be accepted, whatever is in it."""
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    """The records of the sources that it names."""
+    offered: list[dict[str, Any]] = field(default_factory=list)
+    """Those of the sources that the index named in whose place this one was built; they are not used yet."""
+    permissions: list[str] = field(default_factory=list)
+    """The tools that it lets run without asking."""
+    memories: int = 0
+    authors: list[str] = field(default_factory=list)
+    """In whose names the memories are."""
+    runs: int = 0
+    """How many runs it has whose journals could be resumed."""
+    users: list[tuple[str, str]] = field(default_factory=list)
+    """Names and roles of a query service."""
+    held: dict[str, int] = field(default_factory=dict)
+    """How many there are of anything else, by what it is called."""
+    unnamed: dict[str, int] = field(default_factory=dict)
+    """How many `permissions`, `authors` and `users` there are besides those listed."""
+    signed: dict[str, str] = field(default_factory=dict)
+    """What a mark would be over."""
+
+
+def stores_in(place: Path) -> list[Path]:
+    """Return the stores of a folder, or the one file that is named, by their names.
+
+    Raises:
+        UserError: there is none.
+    """
+    files = sorted(place.glob("*.db")) if place.is_dir() else [place]
+    found = [file for file in files if file.is_file() and _is_store(file)]
+    if not found:
+        raise UserError(f"there is no tree and no other store of metatree in {str(place)!r}")
+    return found
+
+
+def survey(file: Path) -> Survey:
+    """Look into a store, whoever made it; nothing of it runs, and reading is bounded.
+
+    Raises:
+        UserError: one of its files is a link, or no regular file.
+    """
+    check_files(file)
+    with closing(_reading(file)) as connection:
+        trusted = False
+        with suppress(MetatreeError, sqlite3.Error):
+            check(connection, file)
+            trusted = True
+        try:
+            with bounded(connection):
+                problem = _problem(connection)
+            if problem:
+                return Survey(file, trusted, problem)
+            connection.set_progress_handler(_late(), 100_000)
+            return _looked(connection, file, trusted)
+        except sqlite3.Error as exc:
+            return Survey(
+                file, trusted, "it is too large to look into" if is_excess(exc) else f"it is damaged ({exc})"
+            )
+
+
+def accept(file: Path, seen: Survey | None = None) -> None:
+    """Accept a store that somebody else made, with the sources that it names now.
+
+    Args:
+        file: the store.
+        seen: what was shown of it; it is accepted only while it names the same sources. None looks now.
+
+    Raises:
+        UserError: it cannot be read, or there is no place to keep that it was accepted.
+    """
+    seen = survey(file) if seen is None else seen
+    if seen.problem:
+        raise UserError(f"{str(file)!r} cannot be accepted: {seen.problem}; delete it, or ask who made it")
+    check_files(file)
+    with Store.open(file, create=False, trust=True) as store:
+        if not store.read_only:
+            sign(store, seen=seen.signed)
+            if not seen.trusted:  # what it says that others had offered was not shown
+                store.execute("DELETE FROM meta WHERE key = ?", (OFFERED,))
+            return
+        facts = signed_facts(store)
+    if facts != seen.signed:
+        raise UserError(f"{str(file)!r} was changed meanwhile: look at it again")
+    kept = acceptance(file, facts)
+    if kept is None:
+        raise UserError(
+            "there is no home to keep it in: set METATREE_CONFIG_DIR to a folder, or METATREE_TRUST"
+        )
+    try:
+        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        kept.touch(mode=0o600)
+    except OSError as exc:
+        raise UserError(
+            f"cannot write in {str(kept.parent)!r}: {exc.strerror}; set METATREE_CONFIG_DIR to a folder of yours"
+        ) from exc
+
+
+def drop_offer(file: Path) -> None:
+    """Forget what sources an index of somebody else named: they are used now, or will not be."""
+    with Store.open(file, create=False) as store:
+        store.execute("DELETE FROM meta WHERE key = ?", (OFFERED,))
+
+
+def revoke(file: Path) -> bool:
+    """Take this user's marks off a store, and return whether there were any."""
+    check_files(file)
+    with Store.open(file, create=False, trust=True) as store:
+        kept = acceptance(file, signed_facts(store))
+        gone = 0 if store.read_only else store.execute("DELETE FROM meta WHERE key = ?", (mark_key(),))
+    if kept is not None and kept.exists():
+        kept.unlink()
+        gone += 1
+    return bool(gone)
+
+
+def _is_store(file: Path) -> bool:
+    with suppress(sqlite3.Error), closing(_reading(file)) as connection:
+        return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
+    return False
+
+
+def _reading(file: Path) -> sqlite3.Connection:
+    check_files(file)
+    uri = f"{file.absolute().as_uri()}?mode=ro" if writable(file) else reading_only(file)
+    connection = sqlite3.connect(uri, uri=True, timeout=5.0)
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+    return connection
+
+
+def _problem(connection: sqlite3.Connection) -> str:
+    if is_strange(connection):
+        return "it defines triggers, views or computed columns, as no store of metatree does"
+    if facts_in(connection) is None:
+        return "its table of facts is none of metatree's"
+    return ""
+
+
+def _looked(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey:
+    # An index that lies, or rows out of order, would hide from this what is found by another way later.
+    if not trusted and connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+        return Survey(file, trusted, "it is damaged")
+    facts: dict[str, str] = dict(
+        connection.execute(
+            "SELECT key, value FROM meta WHERE +key IN (?, 'sources', ?)", (f"{FACTS}id", OFFERED)
+        )
+    )
+    sources, offered = (_records(facts.get(key)) for key in ("sources", OFFERED))
+    if sources is None:
+        return Survey(file, trusted, "its list of sources is none of metatree's")
+    permissions = [
+        _tool(value)
+        for (value,) in connection.execute(
+            "SELECT value FROM meta WHERE substr(key, 1, ?) = ?", (len(_PERMISSION), _PERMISSION)
+        )
+    ]
+    memories = 0
+    authors: set[str] = set()
+    for kind, text in _rows(connection, "node", "kind, provenance"):
+        said = _object(text)
+        if kind == "memory" and said.get("by") == "remember":
+            memories += 1
+            authors.add(_short(said.get("who") or "nobody"))
+    users = {(_short(role), _short(name)) for name, role in _rows(connection, "service_user", "name, role")}
+    held = {"other nodes": _count(connection, "node") - memories}
+    held |= {word: _count(connection, table) for table, word in _HELD.items()}
+    found: dict[str, Collection[Any]] = {"permissions": permissions, "authors": authors, "users": users}
+    return Survey(
+        file,
+        trusted,
+        sources=sources,
+        offered=offered or [],
+        permissions=nsmallest(_NAMES, permissions),
+        memories=memories,
+        authors=nsmallest(_NAMES, authors),
+        runs=_count(connection, "run"),
+        users=[(name, role) for role, name in nsmallest(_NAMES, users)],
+        held={word: number for word, number in held.items() if number},
+        unnamed={name: len(all_) - _NAMES for name, all_ in found.items() if len(all_) > _NAMES},
+        signed={key: value for key, value in facts.items() if key != OFFERED},
+    )
+
+
+def _short(text: object) -> str:
+    said = str(text)
+    return said if len(said) <= _CHARS else f"{said[: _CHARS - 1]}…"
+
+
+def _records(text: str | None) -> list[dict[str, Any]] | None:
+    """Return the records of sources as they are kept; None for anything else, which cannot be shown for what it is."""
+    try:
+        found = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        return None
+    if found is None:
+        return []
+    return found if isinstance(found, list) and all(map(_is_record, found)) else None
+
+
+def _is_record(found: Any) -> bool:
+    if not isinstance(found, dict) or ("place" in found) == ("location" in found):
+        return False
+    texts = [value for key, value in found.items() if key != "options"]
+    known = found.keys() <= {"type", "place", "location", "options", "mount"}
+    return known and isinstance(found.get("options"), dict) and all(isinstance(each, str) for each in texts)
+
+
+def _tool(text: str) -> str:
+    said = _object(text)
+    mark = said.get("fingerprint")
+    return _short(said.get("tool") or "a tool without a name") + (f" ({_short(mark)[:12]})" if mark else "")
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _rows(connection: sqlite3.Connection, table: str, columns: str) -> Iterable[tuple[Any, ...]]:
+    """Return the rows of a table, none where a store has no such table; never by way of an index."""
+    known = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
+    return connection.execute(f"SELECT {columns} FROM {table} NOT INDEXED") if known.fetchone() else ()
+
+
+def _count(connection: sqlite3.Connection, table: str) -> int:
+    return next((int(number) for (number,) in _rows(connection, table, "count(*)")), 0)
+
+
+def _late() -> Callable[[], bool]:
+    end = time.monotonic() + _SECONDS
+    return lambda: time.monotonic() > end

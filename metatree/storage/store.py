@@ -1,0 +1,434 @@
+"""One SQLite file: how it is opened, locked, and brought to the schema of this version."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from metatree.errors import BrokenStore, MetatreeError, UserError
+from metatree.storage import trust as _trust
+from metatree.storage.errors import file_error, is_busy, replaced, store_error
+from metatree.storage.schema import MIGRATIONS
+
+APPLICATION_ID = 0x6D747265
+"""`mtre`: tells a metatree store from any other SQLite file."""
+
+BUSY_TIMEOUT_S = 30.0
+"""How long a writer waits for another process before it gives up."""
+
+_TABLES = frozenset(re.findall(r"^CREATE TABLE (\w+)", "\n".join(MIGRATIONS), re.MULTILINE))
+_FAILURES = (sqlite3.Error, UnicodeEncodeError, OverflowError)
+
+
+class Store:
+    """A SQLite file with the schema of metatree, used by all threads of one process through one connection.
+
+    Every store has every table, whichever it uses. Statements of several threads take turns; a `transaction`
+    keeps the others out until it ends. Reading never waits for the writer of another process.
+
+    Example:
+        >>> store = Store.open(":memory:")
+        >>> with store.transaction():
+        ...     _ = store.execute("INSERT INTO meta(key, value) VALUES ('colour', '\\"green\\"')")
+        >>> store.rows("SELECT value FROM meta WHERE key = 'colour'")
+        [('"green"',)]
+    """
+
+    shared = False
+    """Whether processes of several machines may use what is in it."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path | None, *, advice: str = "") -> None:
+        """Use `Store.open`."""
+        self.path = path
+        self.read_only = False
+        """Whether writing is refused, since the file or its folder cannot be written."""
+        self._frozen = ""
+        self._advice = f"; {advice}" if advice else ""
+        self._connection = connection
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._closed = False
+        self._synchronous = "NORMAL"
+        self._place = None if path is None else path.absolute()
+        self._file_id = _file_id(self._place)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        create: bool = True,
+        busy_timeout_s: float = BUSY_TIMEOUT_S,
+        advice: str = "put back a copy of it, or choose another path",
+        synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
+        mode: int = 0o600,
+        trust: bool = False,
+    ) -> Self:
+        """Open a store, or make one where there is no file yet.
+
+        One that cannot be written, or whose folder cannot, is opened for reading alone.
+
+        Args:
+            path: a file, or `:memory:`.
+            create: whether a missing file is made; its folder must exist.
+            busy_timeout_s: how long a write waits for another process.
+            advice: what to do when the file is damaged, now or when the damage is met; ends the message.
+            mode: who may use a file that is made, before the umask; SQLite's files beside it get the same.
+            synchronous: `NORMAL`: what was written survives the end of the process; `FULL`: of the machine, too.
+            trust: whether it is used whoever made it; for files that the caller has from a place that it trusts.
+
+        Raises:
+            BrokenStore: the file is something else, damaged, or written by a newer version.
+            UntrustedStore: somebody else made it; see `metatree.storage.trust`.
+            UserError: the file cannot be opened or made.
+            StorageFull: there is no room for it.
+        """
+        file = None if str(path) == ":memory:" else Path(path)
+        if file is not None and not trust:
+            _trust.check_files(file)
+        if file is not None and not file.exists():
+            if not create:
+                raise UserError(f"there is no file {str(file)!r}")
+            _make(file, mode)
+        read_only = file is not None and not writable(file)
+        try:
+            connection = sqlite3.connect(
+                path if file is None or not read_only else reading_only(file),
+                uri=read_only,
+                timeout=busy_timeout_s,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
+            )
+        except sqlite3.Error as exc:
+            raise store_error(exc, file, read_only=read_only) from exc
+        store = cls(connection, file, advice=advice)
+        store.read_only = read_only
+        store._synchronous = synchronous
+        try:
+            store._prepare(synchronous, trust)
+        except BaseException:
+            connection.close()
+            raise
+        return store
+
+    def _prepare(self, synchronous: str, trust: bool) -> None:
+        self.execute("PRAGMA trusted_schema=OFF")
+        self.execute("BEGIN")  # one look, whatever another process makes of a new file meanwhile
+        version = self._known_version(trust)
+        self.execute("COMMIT")
+        if version > len(MIGRATIONS):
+            raise BrokenStore(
+                f"{self._name} has schema {version}, this version of metatree knows {len(MIGRATIONS)}: upgrade it",
+                path=self._name,
+                reason="newer",
+            )
+        if self.read_only and version < len(MIGRATIONS):
+            raise UserError(
+                f"{self._name} was written by an older version and cannot be brought up to date where it is:"
+                " copy it to a folder that can be written, or build the tree elsewhere with --tree"
+            )
+        if self.path is not None and not self.read_only:
+            self._use_wal()
+        for pragma in (
+            f"synchronous={synchronous}",
+            "temp_store=MEMORY",
+            "foreign_keys=OFF",
+            "cache_size=-16000",
+        ):
+            self.execute(f"PRAGMA {pragma}")
+        if version < len(MIGRATIONS):
+            self._migrate()
+        if missing := _TABLES - {name for (name,) in self.rows("SELECT name FROM sqlite_master")}:
+            raise BrokenStore(
+                f"{self._name} lacks a part of its schema (table {min(missing)}){self._advice}",
+                path=self._name,
+            )
+
+    def _known_version(self, trust: bool) -> int:
+        """Return the version of the schema of a store that may be used."""
+        application, version = self._identity()
+        if application not in (0, APPLICATION_ID) or (application == 0 and not self._is_new()):
+            raise BrokenStore(
+                f"{self._name} is a SQLite file of another program: move it away, or choose another path",
+                path=self._name,
+                reason="foreign",
+            )
+        if self.path is not None and not trust:
+            self._check_trust(self.path)
+        if version == 0 and self.path is not None:
+            raise BrokenStore(f"{self._name} is empty: what it held is lost{self._advice}", path=self._name)
+        return version
+
+    def _identity(self) -> tuple[int, int]:
+        application = self.rows("PRAGMA application_id")[0][0]
+        return application, self.rows("PRAGMA user_version")[0][0]
+
+    def _check_trust(self, file: Path) -> None:
+        try:
+            _trust.check(self._connection, file)
+        except sqlite3.Error as exc:
+            raise self._translated(exc) from exc
+
+    def _is_new(self) -> bool:
+        try:
+            with _trust.bounded(self._connection):
+                return _trust.is_new(self._connection)
+        except sqlite3.Error as exc:
+            if _trust.is_excess(exc):
+                return False
+            raise self._translated(exc) from exc
+
+    def _use_wal(self) -> None:
+        # SQLite answers "locked" at once here, whatever the busy timeout, when two processes open a new file.
+        deadline = time.monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.Error as exc:
+                if not is_busy(exc) or time.monotonic() > deadline:
+                    raise self._translated(exc) from exc
+                time.sleep(0.01)
+
+    def _migrate(self, place: Path | None = None) -> None:
+        with self.transaction():
+            version = self._identity()[1]  # another process may have been faster
+            for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+                for statement in _statements(script):
+                    self.execute(statement)
+                self.execute(f"PRAGMA user_version={number}")
+            self.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            if version == 0:
+                _trust.sign(self, place)
+
+    @property
+    def _name(self) -> str:
+        return ":memory:" if self.path is None else str(self.path)
+
+    def rows(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement and return all its rows.
+
+        Raises:
+            BrokenStore: the file is damaged.
+            TransientError: another process kept the file locked for longer than the busy timeout.
+        """
+        with self._lock:
+            try:
+                return self._connection.execute(sql, parameters).fetchall()
+            except _FAILURES as exc:
+                raise self._translated(exc) from exc
+
+    def row(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> tuple[Any, ...] | None:
+        """Run one statement and return its first row, None when there is none; raises as `rows` does."""
+        with self._lock:
+            try:
+                found: tuple[Any, ...] | None = self._connection.execute(sql, parameters).fetchone()
+                return found
+            except _FAILURES as exc:
+                raise self._translated(exc) from exc
+
+    def execute(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> int:
+        """Run one statement and return the number of rows that it changed; raises as `rows` does."""
+        with self._lock:
+            try:
+                return self._connection.execute(sql, parameters).rowcount
+            except _FAILURES as exc:
+                raise self._translated(exc) from exc
+
+    def execute_many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> int:
+        """Run one statement for each set of parameters and return the number of changed rows; raises as `rows` does."""
+        with self._lock:
+            try:
+                return self._connection.executemany(sql, parameters).rowcount
+            except _FAILURES as exc:
+                raise self._translated(exc) from exc
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Keep all statements of the block, or none of them; a block inside a block belongs to the outer one.
+
+        The write lock is taken at once, so what is read inside is still true when it is written.
+        """
+        with self._lock:
+            if self._depth == 0:
+                if _file_id(self._place) != self._file_id:
+                    raise replaced(self.path)  # SQLite would write to the file that has no name any more
+                self.execute("BEGIN IMMEDIATE")
+            self._depth += 1
+            try:
+                yield
+            except BaseException:
+                self._depth -= 1
+                if self._depth == 0:
+                    with suppress(
+                        MetatreeError
+                    ):  # SQLite may have rolled back on its own, for example on a full disk
+                        self.execute("ROLLBACK")
+                raise
+            self._depth -= 1
+            if self._depth == 0:
+                try:
+                    self.execute("COMMIT")
+                except BaseException:
+                    with suppress(MetatreeError):
+                        self.execute("ROLLBACK")
+                    raise
+
+    @contextmanager
+    def durable(self) -> Iterator[None]:
+        """Have what the block commits survive the end of the machine, too, with all that was committed before.
+
+        Each commit waits for the disk (0.3 ms to some 10 ms). A block inside a transaction leaves it as it is.
+        """
+        with self._lock:
+            if self._depth or self._synchronous == "FULL" or self.read_only:
+                yield
+                return
+            self.execute("PRAGMA synchronous=FULL")
+            self._synchronous = "FULL"
+            try:
+                yield
+            finally:
+                self._synchronous = "NORMAL"
+                self.execute("PRAGMA synchronous=NORMAL")
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Keep the other threads of this process out; yields whether a transaction of this thread is open."""
+        with self._lock:
+            yield self._depth > 0
+
+    def version(self) -> int:
+        """Return a number that changes when another connection has written to the file."""
+        with self._lock:
+            try:
+                number: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
+            except _FAILURES as exc:
+                raise self._translated(exc) from exc
+            return number
+
+    def freeze(self, why: str = "") -> None:
+        """Refuse to write from now on; `why` is what a writer is told."""
+        self.execute("PRAGMA query_only=ON")
+        self.read_only = True
+        self._frozen = why
+
+    def check(self) -> None:
+        """Read the whole file and raise `BrokenStore` when it is damaged anywhere; about 1 s for 500 MB."""
+        said = self.rows("PRAGMA quick_check(1)")
+        if said != [("ok",)]:
+            text = str(said[0][0]).splitlines()[-1] if said else "unreadable"
+            raise BrokenStore(f"{self._name} is damaged ({text}){self._advice}", path=self._name)
+
+    def size_bytes(self) -> int:
+        """Return the size of the data, without what waits in the write-ahead log's file."""
+        pages = self.rows("PRAGMA page_count")[0][0]
+        return int(pages * self.rows("PRAGMA page_size")[0][0])
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def close(self) -> None:
+        """Close the connection; closing twice is allowed."""
+        with self._lock:
+            self._closed = True
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _translated(self, exc: Exception) -> MetatreeError:
+        if self._closed:
+            return UserError(f"{self._name} is closed: open it again")
+        if not isinstance(exc, sqlite3.Error):
+            return UserError(f"{self._name} cannot keep a value: {exc}")
+        if self._frozen and getattr(exc, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY:
+            return UserError(self._frozen)
+        return store_error(exc, self.path, read_only=self.read_only, advice=self._advice)
+
+
+def writable(file: Path) -> bool:
+    """Whether a file can be written, and others beside it, as SQLite needs it."""
+    return os.access(file.absolute().parent, os.W_OK) and (not file.exists() or os.access(file, os.W_OK))
+
+
+def _make(file: Path, mode: int) -> None:
+    """Make a store as a whole under another name first: a file that is there and empty has lost what it had."""
+    part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.new")
+    try:
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
+        with Store(sqlite3.connect(part, isolation_level=None), part) as made:
+            made.execute("PRAGMA synchronous=OFF")  # the disk is waited for once, at the end
+            made._use_wal()
+            made._migrate(file)
+        _sync(part)
+        try:
+            os.link(part, file)
+        except FileExistsError:  # another process was faster
+            return
+        except OSError:  # a file system without hard links
+            if not file.exists():
+                part.replace(file)
+        sync_folder(file.absolute().parent)
+    except OSError as exc:
+        raise file_error(exc, "cannot make", file) from exc
+    finally:
+        for end in ("", "-wal", "-shm"):
+            part.with_name(part.name + end).unlink(missing_ok=True)
+
+
+def _file_id(file: Path | None) -> tuple[int, int] | None:
+    """Return what tells a file from another one under the same name; None when there is none."""
+    try:
+        state = None if file is None else file.stat()
+    except OSError:
+        return None
+    return None if state is None else (state.st_dev, state.st_ino)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have a name that was made in a folder survive the end of the machine, where the system can."""
+    with suppress(OSError):
+        _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def reading_only(file: Path) -> str:
+    """Return the URI to open a file that cannot be written, without a file beside it that would keep its owner out."""
+    wal = file.with_name(file.name + "-wal")
+    # Without a log there is nothing to share with a writer; SQLite would want to make one nevertheless.
+    quiet = not wal.exists() or wal.stat().st_size == 0
+    return file.absolute().as_uri() + ("?mode=ro&immutable=1" if quiet else "?mode=ro")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script one by one, so that they run inside the transaction of the caller."""
+    pending = ""
+    for line in script.splitlines():
+        pending += line + "\n"
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+    if pending.strip():
+        yield pending

@@ -1,0 +1,291 @@
+"""Tools: typed functions that a search may call on a node whose content and children did not answer."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite
+from typing import Any, Literal
+
+from metatree.errors import BadModelAnswer, UserError
+from metatree.node import Node
+from metatree.protocols import ToolSpec
+
+Kind = Literal["exploratory", "interactive"]
+Reuse = Literal["forever", "run"] | float
+"""By whom the result of a call is reused: by all runs, by the run (or the intent of an agent) that made it alone, or
+by all runs for so many seconds."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function with what a search must know of it. Calling it calls the function.
+
+    Parameters annotated `Node`, `Tree` or `Blackboard` are given by the search: the node that the tool works on, with
+    its content, the tree, and the board (that of the tree's own memory when the search has none). All others are
+    filled in by the tool caller and validated against the signature.
+    """
+
+    function: Callable[..., Any]
+    id: str
+    title: str
+    description: str
+    kind: Kind
+    version: str = "1"
+    """Raise it when the tool would give another result for the same arguments: earlier calls are then not reused."""
+    kinds: frozenset[str] | None = None
+    """Kinds of nodes it works on; None for all."""
+    reuse: Reuse | None = None
+    """How long a result may be reused: `forever`, within one `run`, or for so many seconds. None: within one run when
+    the tool changes something, so that another run does so again; for ever when it does not."""
+    timeout_s: float = 60.0
+    max_chars: int = 20_000
+    """Longer results are cut, and say so."""
+    changes: bool = False
+    """Whether it changes anything outside the memory, or might; it is then called only with permission."""
+    repeatable: bool | None = None
+    """False: a call that was interrupted by a crash is not made again unless a person says so. None: False when the
+    tool changes something."""
+    when: Callable[[Node], bool] | None = None
+    """Says of a node of these kinds whether the tool works on it; None for all of them. Quick, must not raise."""
+    about: Callable[[Node, Sequence[str]], str] | None = None
+    """Says in a few words what the tool has to offer on a node for some questions (which links a page has); it is shown
+    behind the description where the tool is offered. Quick, must not raise."""
+
+    beyond: bool = False
+    """Whether it may answer what no text of the tree says, as a call of a server does: its nodes are then offered by
+    what they say, also where a word that a question turns on is nowhere in the tree."""
+
+    def __post_init__(self) -> None:
+        reuse: object = self.reuse
+        seconds = type(reuse) in (int, float) and isfinite(reuse) and reuse > 0  # type: ignore[arg-type,operator]
+        if not (seconds or reuse is None or (isinstance(reuse, str) and reuse in ("forever", "run"))):
+            raise UserError(
+                f"tool {self.id!r}: reuse={reuse!r}: use 'forever', 'run' or a number of seconds above 0"
+            )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    @property
+    def lifetime(self) -> Reuse:
+        """How long a result may be reused."""
+        return ("run" if self.changes else "forever") if self.reuse is None else self.reuse
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether a call that was interrupted may be made again unasked."""
+        return not self.changes if self.repeatable is None else self.repeatable
+
+    @cached_property
+    def spec(self) -> ToolSpec:
+        """What a tool caller is told."""
+        return ToolSpec(
+            self.id, self.title, self.description, self.kind, self._model.model_json_schema(), self.version
+        )
+
+    def described(self, node: Node, questions: Sequence[str]) -> str:
+        """Return the description for a node, with what the tool has to offer there."""
+        said = "" if self.about is None else self.about(node, questions)
+        return f"{self.description} {said}" if said else self.description
+
+    def works_on(self, node: Node) -> bool:
+        """Say whether this tool can be offered for a node."""
+        return (self.kinds is None or node.kind in self.kinds) and (self.when is None or self.when(node))
+
+    def validated(self, arguments: object) -> dict[str, Any]:
+        """Return arguments in their canonical JSON form, defaults filled in.
+
+        Raises:
+            BadModelAnswer: they do not fit; the message names each argument and what is wrong with it.
+        """
+        from pydantic import ValidationError
+
+        if not isinstance(arguments, Mapping):
+            raise BadModelAnswer(f"arguments must be an object, not {type(arguments).__name__}")
+        try:
+            model = self._model.model_validate(dict(arguments))
+        except ValidationError as exc:
+            wrong = "; ".join(
+                f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in exc.errors()
+            )
+            raise BadModelAnswer(wrong) from exc
+        dumped: dict[str, Any] = model.model_dump(mode="json")
+        return dumped
+
+    def bound(self, arguments: Mapping[str, Any], given: Mapping[type, Any]) -> dict[str, Any]:
+        """Return keyword arguments for the function: validated values, and what the search gives by type."""
+        model = self._model.model_validate(dict(arguments))
+        values = {name: getattr(model, name) for name in type(model).model_fields}
+        return values | {name: given[kind] for name, kind in self._given.items() if kind in given}
+
+    @cached_property
+    def on_node(self) -> bool:
+        """Whether a node is among its parameters, so that its calls are told apart by node and content."""
+        return Node in self._given.values()
+
+    @cached_property
+    def on_board(self) -> bool:
+        """Whether a blackboard is among its parameters."""
+        from metatree.blackboard import Blackboard
+
+        return Blackboard in self._given.values()
+
+    @cached_property
+    def _given(self) -> dict[str, type]:
+        from metatree.blackboard import Blackboard
+        from metatree.trees.tree import Tree
+
+        hints = typing.get_type_hints(self.function)
+        return {
+            name: hints[name]
+            for name in inspect.signature(self.function).parameters
+            if hints.get(name) in (Node, Tree, Blackboard)
+        }
+
+    @cached_property
+    def _model(self) -> Any:
+        from pydantic import ConfigDict, create_model
+
+        hints = typing.get_type_hints(self.function, include_extras=True)
+        fields: dict[str, Any] = {}
+        for name, parameter in inspect.signature(self.function).parameters.items():
+            if name in self._given:
+                continue
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                raise UserError(
+                    f"tool {self.id!r}: parameter {name!r} must have a name of its own to be filled in"
+                )
+            default = ... if parameter.default is parameter.empty else parameter.default
+            fields[name] = (hints.get(name, str), default)
+        return create_model(f"{self.id}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+@dataclass(frozen=True)
+class ToolGroup:
+    """Tools and groups of tools under one title: an inner node of a tool tree."""
+
+    id: str
+    title: str
+    description: str
+    tools: Sequence[Tool | ToolGroup] = field(default_factory=tuple)
+
+
+def tool(
+    *,
+    kind: Kind,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    version: str = "1",
+    kinds: Collection[str] | None = None,
+    reuse: Reuse | None = None,
+    timeout_s: float = 60.0,
+    max_chars: int = 20_000,
+    changes: bool = False,
+    repeatable: bool | None = None,
+    when: Callable[[Node], bool] | None = None,
+    about: Callable[[Node, Sequence[str]], str] | None = None,
+    beyond: bool = False,
+) -> Callable[[Callable[..., Any]], Tool]:
+    """Make a tool of a function with a typed signature; see `Tool` for the arguments.
+
+    Args:
+        kind: `exploratory` returns information; `interactive` returns a `Node` to add under the node it worked on.
+
+    Example:
+        >>> @tool(kind="exploratory")
+        ... def grep(node: Node, pattern: str, max_lines: int = 20) -> str:
+        ...     "Find the lines of a node that hold a text."
+        ...     return "\\n".join(line for line in (node.content or "").splitlines() if pattern in line)
+        >>> grep.validated({"pattern": "TTL"})
+        {'pattern': 'TTL', 'max_lines': 20}
+    """
+    if kind not in ("exploratory", "interactive"):
+        raise UserError(f"kind={kind!r}: use 'exploratory' or 'interactive'")
+
+    def make(function: Callable[..., Any]) -> Tool:
+        doc = inspect.getdoc(function) or ""
+        used = name or function.__name__
+        return Tool(
+            function,
+            used,
+            title or used.replace("_", " "),
+            description or doc.partition("\n\n")[0].replace("\n", " ") or used.replace("_", " "),
+            kind,
+            version,
+            None if kinds is None else frozenset(kinds),
+            reuse,
+            timeout_s,
+            max_chars,
+            changes,
+            repeatable,
+            when,
+            about,
+            beyond,
+        )
+
+    return make
+
+
+class ToolTree:
+    """All tools that a search may use, by id, in their groups.
+
+    Raises:
+        UserError: two tools or groups share an id.
+    """
+
+    def __init__(self, tools: Sequence[Tool | ToolGroup | Callable[..., Any]]) -> None:
+        self._entries: dict[str, Tool | ToolGroup] = {}
+        self._under: dict[str, list[str]] = {"": []}
+        for entry in tools:
+            if not isinstance(entry, Tool | ToolGroup):
+                raise UserError(f"{entry!r} is not a tool: decorate it with @tool(kind=…)")
+            self._add(entry, "")
+
+    def _add(self, entry: Tool | ToolGroup, under: str) -> None:
+        if entry.id in self._entries or not entry.id:
+            raise UserError(f"two tools are called {entry.id!r}: give one another name")
+        self._entries[entry.id] = entry
+        self._under[under].append(entry.id)
+        if isinstance(entry, ToolGroup):
+            self._under[entry.id] = []
+            for inner in entry.tools:
+                self._add(inner, entry.id)
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    def find(self, entry_id: str) -> Tool | ToolGroup | None:
+        """Return a tool or group by its id, None when there is none."""
+        return self._entries.get(entry_id)
+
+    def tool(self, tool_id: str) -> Tool:
+        """Return a tool (not a group) by its id.
+
+        Raises:
+            UserError: there is none, for example because a run is resumed without its tools.
+        """
+        entry = self._entries.get(tool_id)
+        if not isinstance(entry, Tool):
+            raise UserError(f"there is no tool {tool_id!r}: give the tools that the run was begun with")
+        return entry
+
+    def tools(self) -> Iterator[Tool]:
+        """Yield every tool, in order."""
+        return (entry for entry in self._entries.values() if isinstance(entry, Tool))
+
+    def viable(self, at: str, node: Node, *, may_create: bool = True) -> list[Tool | ToolGroup]:
+        """Return what can be offered for a node at one place of the tree: tools that work on it, groups with such."""
+        found: list[Tool | ToolGroup] = []
+        for entry_id in self._under.get(at, ()):
+            entry = self._entries[entry_id]
+            if isinstance(entry, ToolGroup):
+                if self.viable(entry_id, node, may_create=may_create):
+                    found.append(entry)
+            elif entry.works_on(node) and (may_create or entry.kind == "exploratory"):
+                found.append(entry)
+        return found

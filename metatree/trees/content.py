@@ -1,0 +1,223 @@
+"""The texts of nodes, from the tree or from the source that they came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from metatree._util.secret_text import masked
+from metatree.errors import MetatreeError, StaleSource, UserError
+from metatree.node import Node, Source
+from metatree.storage.store import Store
+from metatree.trees.history_text import SOURCE_TYPE as HISTORY
+from metatree.trees.history_text import history_content
+from metatree.trees.masking import masked_file
+from metatree.trees.source_files import FileState, read_source, stamp
+from metatree.trees.source_types import SourceFile, SourceRef, load_memory_type, load_source_type
+from metatree.trees.sources import FILES, check_place, disk_root, inner_path, source_of
+from metatree.trees.text import as_text, cut_lines, decode, lines_of
+
+Files = Callable[[str], bytes]
+"""Gives the bytes of a file by the digest that it had when its nodes were built. Raises UserError."""
+
+
+@dataclass(slots=True)
+class _File:
+    path: str
+    inner: str
+    data: bytes
+    text: str
+    raw: str | bytes
+    stamp: tuple[int, ...] | None
+    lines: list[str] | None = None
+
+
+class Contents:
+    """Reads the content of nodes, and remembers the latest file; for one thread.
+
+    Args:
+        index: the store that knows the files of the tree.
+        sources: what the tree was built from.
+        files: gives the files where they are not on this machine; None for the disk.
+        steady: whether the texts of one file that are asked for in a row come from one reading of it, without a look
+            whether it has changed meanwhile.
+    """
+
+    def __init__(
+        self,
+        index: Store,
+        sources: Sequence[SourceRef],
+        files: Files | None = None,
+        *,
+        steady: bool = False,
+    ) -> None:
+        self._index = index
+        self._files = files
+        self._sources = sources
+        self._steady = steady
+        self._file: _File | None = None
+        self._roots: dict[str, Path] = {}
+        self._states: dict[str, FileState] = {}
+
+    def expect(self, nodes: Iterable[Node]) -> None:
+        """Find out at once what is known of the files of these nodes, whose content is asked for next."""
+        paths = {node.source.path for node in nodes if node.content is None and node.source is not None}
+        self._states = file_states(self._index, paths)
+
+    def of(self, node: Node) -> str:
+        """Return the content of a node; empty when it has none, or when its source changed or cannot be read."""
+        if node.content is None and node.source is None:
+            return ""
+        try:
+            return self.read(node)
+        except (MetatreeError, OSError):
+            return ""
+
+    def read(self, node: Node) -> str:
+        """Return the content of a node.
+
+        Raises:
+            UserError: it has no content, or its source cannot be read.
+            StaleSource: the source changed after the tree was built.
+        """
+        if node.content is not None:
+            return node.content
+        if node.source is None:
+            raise UserError(f"node {node.id!r} has no content of its own; look at its children")
+        source = source_of(self._sources, node.source.path)
+        if source is None:
+            raise UserError(f"node {node.id!r} has a source, but the tree does not know in which folder")
+        if source.type not in FILES:
+            inner = replace(node.source, path=inner_path(source, node.source.path))
+            check_place(source)
+            text = _asked(source.type, node.id, load_source_type(source.type).content, source, inner)
+            return text if shows_secrets(source) else masked(text)[0]
+        if node.source.type == HISTORY:
+            return history_content(self._index, inner_path(source, node.source.path), source.mount)
+        file = self._open(source, node.id, node.source)
+        if node.source.type != "text":
+            seen = replace(node.source, path=file.inner)
+            kind = load_memory_type(node.source.type)
+            given = SourceFile(file.inner, file.data, shows_secrets(source))
+            said = _asked(node.source.type, node.id, kind.content, given, seen)
+            return said if given.secrets else masked(said)[0]
+        if node.source.start_line is None or node.source.end_line is None:
+            return file.text
+        if file.lines is None:
+            file.lines = lines_of(file.text)
+        return cut_lines(file.lines, node.source)
+
+    def _open(self, source: SourceRef, node_id: str, ref: Source) -> _File:
+        kept = self._file
+        if kept is not None and kept.path == ref.path and self._steady:
+            return kept
+        if self._files is not None:
+            if kept is None or kept.path != ref.path:
+                kept = self._file = self._given(self._files, source, node_id, ref)
+            return kept
+        root = self._root(source)
+        if kept is None or kept.path != ref.path or not self._is_same(root, kept):
+            inner = inner_path(source, ref.path)
+            known = self._states.get(ref.path) or file_state(self._index, ref.path)
+            raw = inner if known is None or known.raw is None else known.raw
+            before = None if self._steady else stamp(root, raw)
+            data = read_source(root, node_id, inner, known)
+            if known is not None and known.masked:
+                data = masked_file(inner, data)[0]
+            text = ""
+            if ref.type == "text":
+                text = decode(data)[0] if known is None else as_text(data, known.encoding)
+            kept = self._file = _File(ref.path, inner, data, text, raw, before)
+        return kept
+
+    def _root(self, source: SourceRef) -> Path:
+        """Return the folder of a source; a path costs more to make than a small file to read."""
+        root = self._roots.get(source.mount)
+        if root is None:
+            root = disk_root(source)
+            assert root is not None
+            self._roots[source.mount] = root
+        return root
+
+    def _given(self, files: Files, source: SourceRef, node_id: str, ref: Source) -> _File:
+        """Return a file as it was when its nodes were built: what is asked for by its digest cannot have changed."""
+        known = file_state(self._index, ref.path)
+        if known is None:
+            raise StaleSource(node_id)
+        inner, data = inner_path(source, ref.path), files(known.digest)
+        if known.masked:
+            data = masked_file(inner, data)[0]
+        text = as_text(data, known.encoding) if ref.type == "text" else ""
+        return _File(ref.path, inner, data, text, inner if known.raw is None else known.raw, None)
+
+    def _is_same(self, root: Path, kept: _File) -> bool:
+        """Whether a file is as it was read."""
+        return self._steady or (kept.stamp is not None and kept.stamp == stamp(root, kept.raw))
+
+
+def shows_secrets(source: SourceRef) -> bool:
+    """Whether a source is read with the keys and passwords in it."""
+    return bool(source.options.get("include_secrets") or source.options.get("secrets"))
+
+
+def _asked(name: str, node_id: str, content: Callable[..., str], *given: Any) -> str:
+    """Return what a type says is the text of a node; whatever else it raises becomes an error that callers know."""
+    try:
+        text = content(*given)
+    except (MetatreeError, OSError):
+        raise
+    except Exception as exc:
+        raise UserError(f"the type {name!r} cannot read {node_id!r}: {type(exc).__name__}: {exc}") from exc
+    if not isinstance(text, str):
+        raise UserError(f"the type {name!r} gave {type(text).__name__} as the text of {node_id!r}")
+    return text
+
+
+def file_state(index: Store, path: str) -> FileState | None:
+    """Return what was known of a file when its nodes were built, None when it is no file of the tree."""
+    return file_states(index, [path]).get(path)
+
+
+def file_states(index: Store, paths: Collection[str]) -> dict[str, FileState]:
+    """Return what was known of files when their nodes were built; what is no file of the tree is left out."""
+    rows = index.rows(
+        "SELECT path, size, mtime_ns, digest, encoding, facts, ctime_ns FROM file"
+        " WHERE path IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(paths)),),
+    )
+    return {path: _state(*known) for path, *known in rows}
+
+
+def _state(
+    size: int, mtime_ns: int, digest: str, encoding: str, facts: str | None, ctime_ns: int
+) -> FileState:
+    said = json.loads(facts) if facts else {}
+    raw, masked = said.get("raw"), bool(said.get("masked"))
+    return FileState(size, mtime_ns, digest, encoding, bytes.fromhex(raw) if raw else None, ctime_ns, masked)
+
+
+def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:
+    """Return the file or folder on this machine that a node came from, None when there is none in the source."""
+    try:
+        root, path = disk_root(source), node.path
+    except UserError:
+        return None
+    if root is None:
+        find = getattr(load_source_type(source.type), "file_of", None)
+        if find is not None:
+            found: Path | None = None if path is None else find(source, inner_path(source, path))
+            return found
+        place = Path(source.location)
+        return place if place.is_absolute() and place.exists() else None
+    if path is None or path == ".":
+        return Path(source.location) if path == "." else None
+    known = file_state(index, path)
+    inner = inner_path(source, path)
+    file = root / (
+        inner if known is None or known.raw is None else known.raw.decode("utf-8", "surrogateescape")
+    )
+    inside = file.resolve().is_relative_to(root.resolve())
+    return file if inside and file.exists() else None

@@ -1,0 +1,279 @@
+"""How files and other sources become nodes: the protocols of memory types, and the data that they pass.
+
+A package offers an implementation by entry point, a class or another callable without arguments: a `MemoryType` of
+files in the group `metatree.memory_types`, a `SourceType` of whole sources in `metatree.sources`. A program may bring
+its own with `register_type`. The core knows how to read a range of lines of a text file; everything else is asked of
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from metatree import plugins
+from metatree.errors import UserError
+from metatree.node import Node, Source
+from metatree.trees.text import decode, lines_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from metatree.storage.store import Store
+
+Progress = Callable[[int, int, str], None]
+"""Called with the number of things done, the number to do (0 when it is not known), and what is at work."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRef:
+    """One source of a tree: where it is, how it is read, and under which node of the tree it lies."""
+
+    location: str
+    """A path (absolute once it belongs to a tree), a URL, a data source name, a command line."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What its type is told besides; JSON values."""
+    mount: str = ""
+    """Id of its top node in a tree of several sources; empty for the folder that a tree is of as a whole."""
+    type: str = ""
+    """Name of the type that reads it: `folder`, `file`, or that of a `SourceType`; empty when it is not found yet."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file as its memory type sees it; nothing is decoded before it is asked for."""
+
+    path: str
+    """Relative to the source, with `/`."""
+    data: bytes
+    """The bytes; of a text file with `*` in place of what looks like a secret, unless `secrets`."""
+    secrets: bool = False
+    """Whether texts that a type takes out of a file that is no text may hold secrets."""
+
+    @cached_property
+    def _decoded(self) -> tuple[str, str]:
+        return decode(self.data, python=self.path.endswith((".py", ".pyi", ".pyw")))
+
+    @property
+    def text(self) -> str:
+        """The text, with every end of line as `\\n`."""
+        return self._decoded[0]
+
+    @property
+    def encoding(self) -> str:
+        """The encoding that `text` was read in."""
+        return self._decoded[1]
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines without their ends; line 1 is `lines[0]`."""
+        return lines_of(self.text)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One node below a file. A part with parts below it has no content of its own."""
+
+    id: str
+    """Follows the path of the file in the node's id: `::Class.method`, `#install`."""
+    title: str
+    description: str = ""
+    kind: str = "section"
+    start_line: int
+    """First line, counted from 1; 0 for a part that holds no text."""
+    end_line: int
+    """Last line, included."""
+    ranges: tuple[tuple[int, int], ...] = ()
+    """The ranges of lines that belong to it, when these are not all from first to last."""
+    parts: tuple[Part, ...] = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    digest: str = ""
+    """Hash of its text, from a type whose content is not those lines of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """What a file says of itself. A file without parts is one node with all of the content."""
+
+    description: str = ""
+    parts: tuple[Part, ...] = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    summary: str = ""
+    """One sentence that may stand for its folder too (a README, an `__init__.py`)."""
+    imports: tuple[tuple[int, str, tuple[tuple[str, str], ...]], ...] = ()
+    """For links: (level, module, ((name, as), …)), as Python has them; no names for `import module`."""
+    references: tuple[tuple[str, str], ...] = ()
+    """For links to other files of the source: (language, what it says), or (`link`, address)."""
+    declares: tuple[tuple[str, str], ...] = ()
+    """What other files may call it by: (language, package or namespace)."""
+    problem: str = ""
+    """Why it could not be read in full, in a few words."""
+    empty: bool = False
+    """Whether there is nothing to read in it although it has bytes."""
+
+
+class MemoryType(Protocol):
+    """Says which files it knows, what lies in them, and what their nodes hold.
+
+    Optional attributes: `binary = True` for files that are no text; `max_file_bytes`, when files above the usual
+    limit of a build are read too; `tools`, as those of a `SourceType`; `tells_more = True` when these know what no node
+    holds, so that a search offers them without a model too.
+    """
+
+    name: str
+    """What it is installed as, so that it can be asked for content."""
+    source_type: str
+    """What `Source.type` says of its nodes: its name, or `text` when their content is lines of the file."""
+    version: str
+    """A file read by another version is read again."""
+
+    def recognises(self, path: str, head: bytes) -> bool:
+        """Whether this type knows a file, by its path and its first bytes, up to 8,192."""
+        ...
+
+    def outline(self, file: SourceFile) -> Outline:
+        """Return what lies in a file; must not raise for any bytes, and must not read anything else."""
+        ...
+
+    def content(self, file: SourceFile, source: Source) -> str:
+        """Return the text of one node."""
+        ...
+
+
+class SourceType(Protocol):
+    """Turns a whole source that is no folder of files into nodes: a database, a server, a page, a history.
+
+    One object serves all sources of its type, from any thread. Optional attributes and methods:
+
+    - `tools`: a sequence of `Tool` and `ToolGroup`, the type's own tool tree, which a search offers on the nodes of its
+      sources that the tools say they work on.
+    - `tools_of(tree, source)`: such a sequence for one source, where every source has tools of its own.
+    - `links(source)`: yields (id, kind, id) for links between nodes of the source; called after `nodes`.
+    - `file_of(source, key)`: the file on this machine that a node came from, by the path of its `source`.
+    - `kept_location(location)`: a location as it may be written down, without a password.
+    """
+
+    name: str
+    """What it is installed as; `NAME:LOCATION` makes it read a location that it would not recognise."""
+    version: str
+    """A source read by another version is read again."""
+
+    def recognises(self, location: str) -> bool:
+        """Whether this type reads a location (a path, a URL, …), told from the location alone or a few first bytes.
+
+        A folder is never asked about: it is read as a folder of files unless `NAME:` says otherwise.
+        """
+        ...
+
+    def fingerprint(self, source: SourceRef) -> str | None:
+        """Return a text that is another one when the source has changed, cheaply; None when only reading tells.
+
+        Raises:
+            MetatreeError: it cannot be reached.
+        """
+        ...
+
+    def nodes(self, source: SourceRef, *, progress: Progress | None) -> Iterator[tuple[Node, str | None]]:
+        """Yield each node with the id of its parent, parents first; the first is the top, with the id `.` and None.
+
+        Ids are relative to the source, unique in it and the same for the same thing the next time; siblings come in
+        their order. A node's text is kept when `content` is given; with `source=Source(type=NAME, path=KEY)` it is
+        asked for when it is needed. A node whose text is not kept should have a `digest` that changes with the text.
+        `attributes["linked"]`, pairs of a kind and an id of the source, become links to these nodes.
+
+        Raises:
+            MetatreeError: it cannot be read (any further); its top node will say so, and what was there stays.
+        """
+        ...
+
+    def content(self, source: SourceRef, ref: Source) -> str:
+        """Return the text of a node by its `source`, whose path is the key that `nodes` gave.
+
+        Raises:
+            MetatreeError: it cannot be read now.
+        """
+        ...
+
+
+class BuiltTree(Protocol):
+    """What a builder needs to know of a tree; `Tree` is one."""
+
+    path: Path | None
+    """The folder or file it lives in, None for one in memory."""
+    index: Store
+    """The store of what was built."""
+
+    def sources(self) -> list[SourceRef]:
+        """Return what it was built from, in order."""
+        ...
+
+
+class Builder(Protocol):
+    """Turns sources into a tree, and brings it up to date."""
+
+    def refresh(self, tree: BuiltTree, *, progress: Progress | None = None) -> None:
+        """Bring the built layer of a tree up to date with its sources."""
+        ...
+
+    def stale(self, tree: BuiltTree) -> bool:
+        """Whether a refresh would change something; quick, and without reading unchanged files."""
+        ...
+
+
+def load_builder() -> Builder:
+    """Return the builder of trees that is installed.
+
+    Raises:
+        UserError: there is none.
+    """
+    found: Builder = plugins.load("metatree.builders", "sources")
+    return found
+
+
+def load_memory_type(name: str) -> MemoryType:
+    """Return the memory type of files that is installed or registered under a name.
+
+    Raises:
+        UserError: there is none.
+    """
+    found: MemoryType = _type(plugins.MEMORY_TYPES, name)
+    return found
+
+
+def load_source_type(name: str) -> SourceType:
+    """Return the type of sources that is installed or registered under a name.
+
+    Raises:
+        UserError: there is none.
+    """
+    found: SourceType = _type(plugins.SOURCES, name)
+    return found
+
+
+def register_type(kind: MemoryType | SourceType) -> None:
+    """Bring a type for as long as this process lives, without a package around it; `build_tree` then knows it.
+
+    A process that reads such a tree needs it too.
+    """
+    group = plugins.SOURCES if hasattr(kind, "nodes") else plugins.MEMORY_TYPES
+    if group == plugins.MEMORY_TYPES and not hasattr(kind, "outline"):
+        raise UserError(f"{kind!r} is no type: a type of files has `outline`, a type of sources has `nodes`")
+    plugins.register(group, kind.name, kind)
+
+
+def _type(group: str, name: str) -> Any:
+    try:
+        return plugins.made(group, name)
+    except UserError as exc:
+        if name in plugins.names(group):
+            raise
+        raise UserError(
+            f"nothing is installed for {name!r} ({group}): install the package that built this tree"
+        ) from exc

@@ -1,0 +1,68 @@
+"""Find the row of a table that answers a question: a row says little without the names of its columns and its table."""
+
+from __future__ import annotations
+
+import math
+
+from metatree_routers.embedded._passages import MAX_CHARS, MAX_SPANS, Passage
+from metatree_routers.embeddings.static import Embedder
+from metatree_routers.query.parse import sections
+from metatree_routers.query.terms import term_counts
+
+SEPARATOR = " | "
+
+
+def is_table(text: str) -> bool:
+    """Whether the first line names columns and most others are rows of cells between ` | `."""
+    lines = [line for line in text[:20_000].split("\n") if line.strip()]
+    return (
+        len(lines) > 1 and SEPARATOR in lines[0] and 2 * sum(SEPARATOR in line for line in lines) > len(lines)
+    )
+
+
+def best_row(text: str, question: str, *, called: str, embedder: Embedder | None = None) -> Passage | None:
+    """Return the row that answers best, None when no row has a word of the question.
+
+    Args:
+        text: the names of the columns, then rows.
+        question: the question.
+        called: title and description of the table; like the names of the columns they are part of what each row says.
+        embedder: for nearness in meaning.
+
+    Example:
+        >>> text = "name | city\\nAnn | Oslo\\nBob | Bergen"
+        >>> found = best_row(text, "Which customer lives in Bergen?", called="Table customer")
+        >>> text[found.start : found.end]
+        'Bob | Bergen'
+    """
+    text = text[:MAX_CHARS]
+    weights = sections(question).term_weights()
+    total = sum(weights.values())
+    header = text.split("\n", 1)[0]
+    around = weights.keys() & term_counts(f"{called}\n{header}").keys()
+    asked = weights.keys() - around
+    rows, start = list[tuple[float, int, int]](), 0
+    for line in text.split("\n")[: MAX_SPANS * 5]:
+        end = start + len(line)
+        said = asked & term_counts(line).keys() if start else set()
+        if SEPARATOR in line and said:
+            rows.append((math.fsum(weights[term] for term in said | around) / total, start, end))
+        start = end + 1
+    if not rows:
+        return None
+    coverage, start, end = max(rows, key=lambda row: (row[0], -row[1]))
+    cosine = 0.0
+    if embedder is not None:
+        vectors = embedder.embed([question, f"{called}\n{header}\n{text[start:end]}"])
+        cosine = float(vectors[1] @ vectors[0])
+    return Passage(start, end, coverage, cosine)
+
+
+def with_header(text: str, row: str) -> str:
+    """Put the names of the columns above a row.
+
+    Example:
+        >>> with_header("name | city\\nAnn | Oslo", "Ann | Oslo")
+        'name | city\\nAnn | Oslo'
+    """
+    return f"{text.split(chr(10), 1)[0]}\n{row}"

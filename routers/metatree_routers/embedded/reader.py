@@ -1,0 +1,147 @@
+"""The embedded reader: quotes the passage that answers, or says that there is none, without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from metatree.node import Node
+from metatree.notes.placement import MEMORY_KIND
+from metatree.protocols import Answer, Reading, ReadRequest
+from metatree_routers.embedded._passages import Passage, best_passage, looks_like_code
+from metatree_routers.embedded._table_rows import best_row, is_table, with_header
+from metatree_routers.embeddings.static import Embedder, static_embedder
+from metatree_routers.query.key_terms import NOTABLE, STRONG, Word, words_of
+from metatree_routers.query.parse import sections
+from metatree_routers.query.terms import term_counts
+from metatree_routers.query.wording import asking_terms
+
+USEFUL = 0.78
+"""A passage below this score does not answer. Of questions asked in a collection that answers them, three in four (of
+several hops) to nine in ten find a passage above it in the best node; of questions asked in a collection on something
+else, one in twenty to three in ten, before the words that a question turns on are asked for. So a quote says where to
+look, and is no proof."""
+COMPLETE = 0.93
+"""A passage above this score closes the question; half of the answered questions have one at once."""
+ENOUGH_PARTS = 3
+"""So many parts close a question if they have all its words that count between them, and the last the one that it turns
+on. Without, no more than these are given: further ones would not be clearer."""
+SAME_QUESTION = 0.6
+"""Share of common words, of all words of two questions, from which one is the other in other words."""
+_MOST_TOLD = 4_000
+
+_PROSE_SUFFIXES = frozenset({".md", ".rst", ".txt", ".html", ".htm", ".pdf", ".adoc", ".tex", ""})
+_TOOL_KINDS = frozenset({"api operation", "mcp tool"})
+"""Nodes whose own text says what a call of a server would answer, and is no answer itself."""
+_CODE_KINDS = frozenset({"definition", "class", "function", "method", "code"})
+
+
+class EmbeddedReader:
+    """Finds the sentences, or the lines of code, that answer; the quote is the content's own words.
+
+    A question is closed only by a passage that has the word it turns on, itself or in the title, path or description
+    of its node; where names or words that are rare in any text are asked for, a passage without any is no part either.
+    What is said of a server's tool closes no question, and is a part of an answer only as long as there is no other.
+
+    Args:
+        embeddings: whether static embeddings are used where they can be loaded.
+        is_common: says which words are common in the tree (`TextEvidence.is_common`): no question turns on one of
+            those. None goes by the shape of the words alone, and takes a project's name for rare.
+    """
+
+    def __init__(self, *, embeddings: bool = True, is_common: Callable[[Word], bool] | None = None) -> None:
+        self._embeddings = embeddings
+        self._is_common = is_common
+
+    async def read(self, request: ReadRequest) -> Reading:
+        """Return a passage for each question that has one here; `useful=False` when none has."""
+        embedder: Embedder | None = static_embedder() if self._embeddings else None
+        table = is_table(request.content)
+        is_code = not table and _is_code(request.node, request.content)
+        answers = []
+        for question in request.questions:
+            if (told := _told_before(request, question)) is not None:
+                answers.append(told)
+                continue
+            if table:
+                called = f"{request.node.title}\n{request.node.description}"
+                passage = best_row(request.content, question, called=called, embedder=embedder)
+            else:
+                passage = best_passage(request.content, question, is_code=is_code, embedder=embedder)
+            if passage is not None and passage.score >= USEFUL:
+                answer = _answer(request, question, passage, is_code, self._words(question))
+                if answer is not None and table:
+                    answer = replace(answer, answer=with_header(request.content, answer.answer))
+                if answer is not None:
+                    answers.append(answer)
+        return Reading(tuple(answers), useful=bool(answers))
+
+    def _words(self, question: str) -> list[Word]:
+        """Return the words that the question turns on, the heaviest first."""
+        words = words_of(question, embeddings=self._embeddings)
+        common = self._is_common
+        return [word for word in words if common is None or word.weight < NOTABLE or not common(word)]
+
+
+def _told_before(request: ReadRequest, question: str) -> Answer | None:
+    """Return what a memory says whose title is this question, in other words perhaps: it was told as its answer."""
+    node, content = request.node, request.content.strip()
+    if node.kind != MEMORY_KIND or not content or not node.title.rstrip().endswith("?"):
+        return None
+    asked, told = ({*sections(text).term_weights()} - asking_terms() for text in (question, node.title))
+    if not asked or len(asked & told) < SAME_QUESTION * len(asked | told):
+        return None
+    said = content[:_MOST_TOLD]
+    return Answer(question, said, said, complete=True)
+
+
+def _answer(
+    request: ReadRequest, question: str, passage: Passage, is_code: bool, words: Sequence[Word]
+) -> Answer | None:
+    quote = request.content[passage.start : passage.end]
+    parts = [part for part in request.partial_answers if part.question == question]
+    describes = request.node.kind in _TOOL_KINDS and request.content == request.node.content
+    if any(quote in part.quote for part in parts) or (describes and parts):
+        return None
+    unsaid = set(_unsaid(request.node, quote, words))
+    turning = words[0] if words and words[0].weight >= NOTABLE and words[0] in unsaid else None
+    strong = {word for word in words if word.weight >= STRONG}
+    if strong and strong <= unsaid:
+        return None
+    alone = passage.score >= COMPLETE
+    complete = turning is None and not describes and (alone or _say_all(parts, words, unsaid))
+    if not complete and len(parts) >= ENOUGH_PARTS:
+        return None
+    text = _with_signature(request.content, passage, quote) if is_code else quote
+    if complete and not alone:  # only all of them together answer
+        text = "\n".join(dict.fromkeys([*(part.answer for part in parts), text]))
+    return Answer(question, text, quote, complete)
+
+
+def _say_all(parts: Sequence[Answer], words: Sequence[Word], unsaid: Collection[Word]) -> bool:
+    """Whether enough parts have, between them and what is read now, every word that counts."""
+    if len(parts) + 1 < ENOUGH_PARTS:
+        return False
+    said = term_counts("\n".join(part.quote for part in parts))
+    least = words[0].weight / 2 if words else 0.0
+    return all(word.weight < least or word not in unsaid or word.said_in(said) for word in words)
+
+
+def _unsaid(node: Node, quote: str, words: Sequence[Word]) -> list[Word]:
+    """Return the words that neither the quote nor what the node is called has."""
+    said = term_counts(f"{node.title}\n{node.path or node.id}\n{node.description}\n{quote}")
+    return [word for word in words if not word.said_in(said)]
+
+
+def _with_signature(content: str, passage: Passage, quote: str) -> str:
+    """Put the first line of the code above lines from its middle."""
+    first = content.lstrip("\n").split("\n", 1)[0].rstrip()
+    return quote if first in quote else f"{first}\n    …\n{quote}"
+
+
+def _is_code(node: Node, content: str) -> bool:
+    if node.kind in _CODE_KINDS:
+        return True
+    suffix = PurePosixPath(node.path or node.title).suffix.lower()
+    return suffix not in _PROSE_SUFFIXES or looks_like_code(content)

@@ -1,0 +1,441 @@
+"""Evidence from words: scores nodes for questions by the text index, without a model.
+
+Scores are comparable across questions as far as words go: the best node's score is the square root of the share of
+the question's weight (rare words weigh more, unknown words most) that is found in it, and every other node's score
+is its share of what speaks for the best one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Literal, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from metatree.errors import UnknownNode
+from metatree.protocols import Scored
+from metatree.storage.store import Store
+from metatree.trees.tree import Tree
+from metatree_routers.embedded.router import DOUBTFUL
+from metatree_routers.embeddings.choose import SLOW, embedder_of, embedding_set
+from metatree_routers.embeddings.static import static_embedder
+from metatree_routers.evidence._explain_nodes import reason
+from metatree_routers.evidence._question import rank_question
+from metatree_routers.evidence._ranking import Ranking, rank, readable, together
+from metatree_routers.evidence.signals.feedback import Flags, flagged_for, lowered, said_against
+from metatree_routers.evidence.signals.named_commits import named_commits, names_of_commits
+from metatree_routers.evidence.signals.rerank import CloseLook
+from metatree_routers.index.commits import CommitIndex, SimilarCommit
+from metatree_routers.index.index import IndexedTree, Reader, TextIndex
+from metatree_routers.index.node_table import Ints
+from metatree_routers.index.node_texts import NodeTexts
+from metatree_routers.index.store import is_indexed
+from metatree_routers.index.vectors import MOST_VECTORS, Progress
+from metatree_routers.query.best_line import best_line
+from metatree_routers.query.key_terms import Word, missing, words_of
+from metatree_routers.query.parse import MAX_CHARS, sections
+
+_CACHED_SCORES = 6_000_000
+"""Numbers kept by the cache of rankings, three for each node."""
+_MOST_RANKINGS = 32
+_MOST_FILE_RANKINGS = 4
+_MOST_LINES = 4_096
+_BLOCK = 512
+_EAGER_LINES = 20
+"""Up to so many results have their lines at once; of more, lines are computed in blocks when they are asked for."""
+_LINE_BLOCK = 8
+COMMON_SHARE = 0.05
+"""A word in at least this share of all texts is common in a tree."""
+LEAST_COMMON = 5
+"""It is in at least so many texts: in a small tree, a word of one text may be a twentieth of all."""
+
+T = TypeVar("T")
+_RankingKey = tuple[tuple[str, ...], int, int | None, tuple[str, ...]]
+"""Questions, generation of the index, scope, ids of flags."""
+
+
+class _LateScored(Scored):
+    """A scored node whose line is computed when it is asked for: of two hundred results, a menu shows ten."""
+
+    __slots__ = ("_find",)
+    _find: Callable[[], str]
+    __hash__ = Scored.__hash__
+
+    def __init__(self, node_id: str, score: float, find: Callable[[], str]) -> None:
+        object.__setattr__(self, "node_id", node_id)
+        object.__setattr__(self, "score", score)
+        object.__setattr__(self, "_find", find)
+
+    @property
+    def line(self) -> str:
+        found: str = self._find()
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Scored):
+            return NotImplemented
+        return (self.node_id, self.score, self.line) == (other.node_id, other.score, other.line)
+
+    def __reduce__(self) -> tuple[type[Scored], tuple[str, float, str]]:
+        return Scored, (self.node_id, self.score, self.line)
+
+
+class TextEvidence:
+    """Scores nodes for questions by their words; implements `metatree.Evidence`. Threads may share it.
+
+    The index follows the tree: each call first takes in what has changed, which is cheap when nothing has.
+
+    Args:
+        tree: the tree; the index is kept in its disposable store.
+        embeddings: whether embeddings are used, those of the setting `embedding`; False for words alone.
+        history: whether past commits are evidence for files, where the tree was built with its history.
+        progress: called with (nodes done, nodes to do) while the index is built.
+    """
+
+    def __init__(
+        self,
+        tree: IndexedTree,
+        *,
+        embeddings: bool = True,
+        history: bool = True,
+        progress: Progress | None = None,
+    ) -> None:
+        self._tree = tree
+        self._embeddings = embeddings
+        self._embedding = embedding_set() if embeddings else "none"
+        self._embedder = embedder_of(self._embedding)
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._rankings: OrderedDict[_RankingKey, Ranking] = OrderedDict()
+        self._file_rankings: OrderedDict[tuple[str, int, str], Ranking] = OrderedDict()
+        self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
+        self.index = TextIndex(tree, embedder=self._embedder, embedding=self._embedding)
+        self.commits = CommitIndex(tree.index) if history and isinstance(tree.index, Store) else None
+        memory: Store | None = getattr(tree, "memory", None)
+        self._flags = None if memory is None else Flags(memory)
+
+    def score(
+        self,
+        questions: Sequence[str],
+        *,
+        under: str | None = None,
+        among: Collection[str] | None = None,
+        k: int = 10,
+        exclude: Collection[str] = (),
+    ) -> list[Scored]:
+        """Return at most `k` nodes, best first, without those that nothing speaks for.
+
+        Where no text of the tree has a word that every question turns on, all scores are at most `DOUBTFUL`; not with
+        `among`, which asks for the best of some nodes, whatever they say. Of more than 20 results, the `line` is
+        computed when it is first looked at, as the tree is then.
+
+        Args:
+            under: only this node and what lies below it.
+            among: only these nodes, each with the best score at or below it. With `under`, those below it compete with
+                each other alone.
+            exclude: leave these nodes out, and what lies below them.
+
+        Raises:
+            UnknownNode: `under` is not in the tree.
+        """
+        return self._score(questions, under, among, k, exclude, doubts=among is None)
+
+    def rank(
+        self,
+        questions: Sequence[str],
+        *,
+        under: str | None = None,
+        among: Collection[str] | None = None,
+        k: int = 10,
+    ) -> list[Scored]:
+        """Score as `score` does, but never in doubt: for collecting the best nodes, whatever they say."""
+        return self._score(questions, under, among, k, (), doubts=False)
+
+    def _score(
+        self,
+        questions: Sequence[str],
+        under: str | None,
+        among: Collection[str] | None,
+        k: int,
+        exclude: Collection[str],
+        *,
+        doubts: bool,
+    ) -> list[Scored]:
+        asked = _cleaned(questions)
+
+        def find(reader: Reader) -> list[tuple[str, float, str]]:
+            scope = None if among is None else _number(reader, under)
+            ranking = self.ranking(reader, asked, scope)
+            found = best(reader, ranking)
+            if doubts and self._is_doubtful(ranking, asked):
+                found = [(number, score * DOUBTFUL) for number, score in found]
+            speakers = ranking.speakers(reader.records, [number for number, _ in found])
+            ids = reader.ids({*(number for number, _ in found), *speakers})
+            return [
+                (ids[number], score, ids[who]) for (number, score), who in zip(found, speakers, strict=True)
+            ]
+
+        def best(reader: Reader, ranking: Ranking) -> list[tuple[int, float]]:
+            if among is not None:
+                numbers = np.array(sorted(reader.numbers(among).values()), dtype=np.int32)
+                numbers = numbers[ranking.reached[numbers] > 0]
+                numbers = numbers[np.argsort(-ranking.reached[numbers], kind="stable")]
+                numbers = numbers[~_barred(reader, numbers, exclude)][:k]
+                return [(int(number), float(ranking.reached[number])) for number in numbers]
+            chosen = islice(_in_order(reader, ranking.order, _number(reader, under), exclude), k)
+            return [(number, float(ranking.scores[number])) for number in chosen]
+
+        if not asked or k <= 0:
+            return []
+        found = self.query(find)
+        speakers = [speaker for _, _, speaker in found]
+        if len(found) <= _EAGER_LINES:
+            lines = self._lines(asked, set(speakers))
+            return [Scored(id_, min(1.0, score), lines.get(speaker, "")) for id_, score, speaker in found]
+
+        def line(at: int) -> str:
+            first = at - at % _LINE_BLOCK
+            return self._lines(asked, set(speakers[first : first + _LINE_BLOCK])).get(speakers[at], "")
+
+        return [
+            _LateScored(id_, min(1.0, score), partial(line, at)) for at, (id_, score, _) in enumerate(found)
+        ]
+
+    def why(self, questions: Sequence[str], node: str, *, under: str | None = None) -> str:
+        """Say in a short sentence why a node was found; empty when nothing speaks for it.
+
+        Args:
+            under: the node below which alone nodes competed, if any.
+        """
+        asked = _cleaned(questions)
+
+        def find(reader: Reader) -> str:
+            number = reader.numbers([node]).get(node)
+            if number is None:
+                return ""
+            ranking = self.ranking(reader, asked, _number(reader, under))
+            texts = NodeTexts(self._tree, reader)
+            why = reason(reader, ranking, asked, number, lambda n: dict(zip(n, texts.titles(n), strict=True)))
+            against = said_against(flagged_for(self._flags, asked).get(node))
+            return "; ".join(filter(None, (why, against)))
+
+        return self.query(find) if asked else ""
+
+    def missing(self, question: str) -> tuple[str, ...]:
+        """Return the words that the question turns on and that no text of the tree has, if there are any."""
+        asked = _cleaned([question])
+        return (
+            self.query(lambda reader: self._missing(self.ranking(reader, asked), asked[0])) if asked else ()
+        )
+
+    def is_common(self, word: Word) -> bool:
+        """Say whether so many texts of the tree have a word that it tells none from another, as a project's name."""
+
+        def find(reader: Reader) -> bool:
+            known = reader.postings(word.terms)
+            holders = min((len(known[term]) if term in known else 0 for term in word.terms), default=0)
+            return holders >= max(LEAST_COMMON, COMMON_SHARE * reader.records.n_texts)
+
+        return self.query(find)
+
+    def _missing(self, ranking: Ranking, question: str) -> tuple[str, ...]:
+        words = words_of(question, embeddings=self._embeddings)
+        return missing(words, lambda word: word.said_in(ranking.weights))
+
+    def _is_doubtful(self, ranking: Ranking, questions: tuple[str, ...]) -> bool:
+        return all(self._missing(ranking, question) for question in questions)
+
+    def below(
+        self, questions: Sequence[str], nodes: Collection[str], *, k: int = 3, exclude: Collection[str] = ()
+    ) -> dict[str, list[Scored]]:
+        """Return, for each of these nodes, the best `k` at or below it that can be read; for hints.
+
+        Nodes without evidence have an empty list. What lies below two of the nodes belongs to the nearer one.
+        """
+        asked = _cleaned(questions)
+        hints: dict[str, list[Scored]] = {id_: [] for id_ in nodes}
+        if not asked or k <= 0:
+            return hints
+
+        def find(reader: Reader) -> dict[str, list[tuple[str, float]]]:
+            ranking = self.ranking(reader, asked)
+            numbers = reader.numbers(nodes)
+            groups: dict[int, list[int]] = {number: [] for number in numbers.values()}
+            wanted = sum(float(ranking.reached[number]) > 0 for number in groups) * k
+            for block in _blocks(readable(reader.records, ranking.order)):
+                if not wanted:
+                    break
+                above = reader.records.nearest(block, groups)
+                block, above = block[above >= 0], above[above >= 0]
+                barred = _barred(reader, block, exclude)
+                for number, group in zip(block[~barred].tolist(), above[~barred].tolist(), strict=True):
+                    if len(groups[group]) < k:
+                        groups[group].append(number)
+                        wanted -= 1
+            ids = reader.ids(number for group in groups.values() for number in group)
+            return {
+                id_: [(ids[n], float(ranking.scores[n])) for n in groups[number]]
+                for id_, number in numbers.items()
+            }
+
+        groups = self.query(find)
+        lines = self._lines(asked, {node for found in groups.values() for node, _ in found})
+        for id_, found in groups.items():
+            hints[id_] = [Scored(node, min(1.0, score), lines.get(node, "")) for node, score in found]
+        return hints
+
+    def ranking(self, reader: Reader, questions: tuple[str, ...], scope: int | None = None) -> Ranking:
+        """Return the ranking of all nodes for these questions; a few of the latest are remembered.
+
+        Args:
+            scope: number of the node below which alone nodes compete; a report is always ranked over all.
+        """
+        flagged = () if self._flags is None else self._flags.token()
+        key = (questions, reader.generation, scope, flagged)
+        with self._lock:
+            known = self._rankings.get(key)
+            if known is not None:
+                self._rankings.move_to_end(key)
+                return known
+        embedder = self._embedder
+        if len(questions) > 1:
+            ranking = together([self.ranking(reader, (question,), scope) for question in questions])
+        elif sections(questions[0]).is_long:
+            ranking = rank(reader, questions[0])
+        else:
+            ranking = rank_question(reader, questions[0], embedder, NodeTexts(self._tree, reader), scope)
+        if len(questions) == 1 and self._flags is not None and flagged:
+            ranking = lowered(reader, ranking, self._flags.of(questions[0]))
+        with self._lock:
+            self._rankings[key] = ranking
+            most = max(2, _CACHED_SCORES // (3 * len(reader.records) + 1))
+            while len(self._rankings) > min(most, _MOST_RANKINGS):
+                self._rankings.popitem(last=False)
+        return ranking
+
+    def file_query(self, issue: str, query: Callable[[Reader, Ranking], T]) -> T:
+        """Run a query over the index and the ranking of whole files for an issue; the latest are remembered."""
+        issue = issue[:MAX_CHARS].strip()  # a search asks with the stripped one
+        token = self.commits.token() if self.commits is not None else ""
+        similar: list[SimilarCommit] | None = None
+        named: list[SimilarCommit] = []
+
+        def find(reader: Reader) -> T:
+            nonlocal similar, named
+            key = (issue, reader.generation, token)
+            with self._lock:
+                ranking = self._file_rankings.get(key)
+            if ranking is None:
+                if similar is None:
+                    similar = []
+                    if self.commits is not None and token:
+                        parts = sections(issue)
+                        similar = self.commits.similar(parts.term_weights())
+                        named = named_commits(self.commits, names_of_commits(parts))
+                history = self._tree.index if token and isinstance(self._tree.index, Store) else None
+                # A slow embedder gained nothing on files, for a second and more (docs/benchmarks/retrieval-code.md).
+                embedder = static_embedder if self._embedding in SLOW else self._embedder
+                look = CloseLook(NodeTexts(self._tree, reader), embedder, history)
+                ranking = rank(reader, issue, similar=similar, named=named, look=look)
+                with self._lock:
+                    self._file_rankings[key] = ranking
+                    while len(self._file_rankings) > _MOST_FILE_RANKINGS:
+                        self._file_rankings.popitem(last=False)
+            return query(reader, ranking)
+
+        return self.query(find)
+
+    def query(self, query: Callable[[Reader], T]) -> T:
+        """Bring the index up to date and run a query over one moment of it."""
+        self._follow()
+        return self.index.query(query)
+
+    def _lines(self, questions: tuple[str, ...], ids: Collection[str]) -> dict[str, str]:
+        """Return the line of each node that matches best; of a node without content, of what it is called."""
+        with self._lock:
+            known = {
+                id_: line for id_ in ids if (line := self._known_lines.get((questions, id_))) is not None
+            }
+        missing = sorted(set(ids) - known.keys())
+        if missing:
+            weights = self.index.query(lambda reader: self.ranking(reader, questions).weights)
+            for node, _, content in self._tree.texts(missing):
+                known[node.id] = best_line(content or f"{node.title}\n{node.description}", weights)
+            with self._lock:
+                self._known_lines.update({(questions, id_): known.get(id_, "") for id_ in missing})
+                if len(self._known_lines) > _MOST_LINES:
+                    self._known_lines.clear()
+        return known
+
+    def refresh(self) -> int:
+        """Bring the index up to date, with vectors that take long; return how many nodes were indexed or removed."""
+        changed = self._follow()
+        if self._embedding in SLOW and len(self._tree) <= MOST_VECTORS:
+            self.index.vectors.refresh(self._progress)
+        return changed
+
+    def _follow(self) -> int:
+        """Bring the index of words, and that of commits, up to date."""
+        changed = self.index.refresh(self._progress)
+        words = self.index.take_vocabulary()
+        if self.commits is not None:
+            self.commits.refresh(words)  # what people say of code is mostly said in it
+        if changed:
+            with self._lock:
+                self._known_lines.clear()
+        return changed
+
+
+def _cleaned(questions: Sequence[str]) -> tuple[str, ...]:
+    asked = (questions,) if isinstance(questions, str) else tuple(questions)
+    return tuple(dict.fromkeys(question[:MAX_CHARS] for question in asked if question.strip()))
+
+
+def _number(reader: Reader, id_: str | None) -> int | None:
+    if id_ is None or id_ == ".":
+        return None
+    found = reader.numbers([id_])
+    if id_ not in found:
+        raise UnknownNode(id_)
+    return found[id_]
+
+
+def _in_order(reader: Reader, order: Ints, under: int | None, exclude: Collection[str]) -> Iterator[int]:
+    for block in _blocks(order):
+        if under is not None:
+            block = block[reader.records.nearest(block, [under]) >= 0]
+        yield from block[~_barred(reader, block, exclude)].tolist()
+
+
+def _barred(reader: Reader, nodes: Ints, exclude: Collection[str]) -> npt.NDArray[np.bool_]:
+    """Say which of these nodes are excluded, or lie below one that is."""
+    if not exclude or not len(nodes):
+        return np.zeros(len(nodes), dtype=bool)
+    numbers = reader.numbers(exclude)
+    barred: npt.NDArray[np.bool_] = reader.records.nearest(nodes, numbers.values()) >= 0
+    return barred
+
+
+def _blocks(nodes: Ints) -> Iterator[Ints]:
+    for start in range(0, len(nodes), _BLOCK):
+        yield nodes[start : start + _BLOCK]
+
+
+@overload
+def text_evidence(tree: Tree, *, required: Literal[True] = ...) -> TextEvidence: ...
+@overload
+def text_evidence(tree: Tree, *, required: bool) -> TextEvidence | None: ...
+def text_evidence(tree: Tree, *, required: bool = True) -> TextEvidence | None:
+    """Return the evidence of a tree by its words; the entry point `metatree.evidence: text`.
+
+    The index is built, or brought up to date, when it is first asked.
+
+    Args:
+        required: whether an index is built where there is none; if not, None says that there is none.
+    """
+    return TextEvidence(tree) if required or is_indexed(tree.index) else None

@@ -1,0 +1,129 @@
+"""BM25 of nodes in their place: a word may be said in a node itself, or nearby, which counts less.
+
+A word of the question is covered by a node as far as its own text says it, or else its title path, the text of the
+group that it is in (section, document, session, group of tools), or its neighbours in the text. These are taken as
+independent hints, so a word that is said twice counts little more than once:
+
+    covered(word) = 1 - (1 - own) * product over places of (1 - weight * said there)
+
+Source: BM25 (see `bm25`) for each `said`; the joint saturation of fields is that of BM25F (Robertson, Zaragoza,
+Taylor 2004), with a noisy or in place of their sum, since places are not parts of the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from metatree_routers.index.ancestry import Levels
+from metatree_routers.index.bm25 import BM25
+from metatree_routers.index.node_table import Records
+from metatree_routers.index.postings import Postings
+
+Floats = npt.NDArray[np.float32]
+
+OWN = BM25(k1=1.5, b=0.75)
+GROUP = BM25(k1=2.0, b=0.75)
+FIELD_WEIGHTS = (2.0, 1.0, 1.0)
+"""Of title, about and content."""
+TITLE_PATH = 0.5
+"""What a word in the title or the description of an ancestor counts, of the same in the node's own text."""
+GROUP_TEXT = 0.3
+"""What a word anywhere in and below an ancestor counts."""
+NEIGHBOUR = 0.3
+"""What a word in the text before or after counts, for a short text."""
+MOST_NODES = 300_000
+"""In a larger tree, nodes are scored by their own text alone: places cost about 40 ns a node and word."""
+
+
+def score_in_context(
+    records: Records, weights: Mapping[str, float], postings: Mapping[str, Postings]
+) -> Floats:
+    """Score every node for weighted terms: (n,), in the unit of summed weight times inverse document frequency."""
+    scores = np.zeros(len(records), dtype=np.float32)
+    norms = _norms(records)
+    levels = records.levels if len(records) <= MOST_NODES else None
+    group_norms = _group_norms(levels) if levels is not None else None
+    for term, weight in weights.items():
+        found = postings.get(term)
+        if found is None:
+            continue
+        tf = np.zeros(len(records), dtype=np.float32)
+        tf[found["node"]] = _frequencies(found)
+        own = OWN.saturate(tf, norms)
+        idf = np.float32(weight * OWN.idf(len(found), records.n_texts))
+        if levels is None or group_norms is None:
+            scores += idf * own
+        else:
+            scores += idf * covered(levels, own, tf, group_norms)
+    return scores
+
+
+def term_coverage(
+    records: Records,
+    weights: Mapping[str, float],
+    postings: Mapping[str, Postings],
+    nodes: npt.NDArray[np.intp],
+) -> Iterator[tuple[np.float32, Floats]]:
+    """Yield, for each term that some node has, its weight and how far each of these nodes' own text says it: (m,)."""
+    norms = _norms(records)[nodes]
+    tf = np.zeros(len(records), dtype=np.float32)
+    for term, weight in weights.items():
+        found = postings.get(term)
+        if found is None:
+            continue
+        tf[:] = 0
+        tf[found["node"]] = _frequencies(found)
+        yield np.float32(weight * OWN.idf(len(found), records.n_texts)), OWN.saturate(tf[nodes], norms)
+
+
+def _frequencies(found: Postings) -> Floats:
+    title, about, content = (np.float32(weight) for weight in FIELD_WEIGHTS)
+    return np.asarray(
+        title * found["title"] + about * found["about"] + content * found["content"], np.float32
+    )
+
+
+def covered(levels: Levels, own: Floats, tf: Floats, group_norms: Floats) -> Floats:
+    """Say how far each node covers a term: (n,) in [0, 1).
+
+    Args:
+        own: (n,) how far each node's own text says it.
+        tf: (n,) how often it does.
+    """
+    missed = 1 - own
+    if levels.above:
+        below = levels.sums_below(tf)
+        said = np.where(
+            levels.is_inner,
+            1
+            - (1 - np.float32(GROUP_TEXT) * GROUP.saturate(below, group_norms))
+            * (1 - np.float32(TITLE_PATH) * own),
+            np.float32(0),
+        )
+        if said.any():
+            for above in levels.above:
+                missed *= np.where(above >= 0, 1 - said[np.maximum(above, 0)], np.float32(1))
+    for beside in (levels.before, levels.after):
+        near = np.flatnonzero(beside >= 0)
+        missed[near] *= 1 - np.float32(NEIGHBOUR) * levels.nearness[near] * own[beside[near]]
+    return 1 - missed
+
+
+def _norms(records: Records) -> Floats:
+    lengths = np.asarray(records.lengths @ np.array(FIELD_WEIGHTS, dtype=np.float32), dtype=np.float32)
+    counted = records.alive & (records.is_leaf | (records.lengths[:, 2] > 0))
+    counted[0] = False
+    return OWN.norms(lengths, float(lengths[counted].mean()) if counted.any() else 0.0)
+
+
+def _group_norms(levels: Levels) -> Floats:
+    """Compare the length of a group with those of the same depth."""
+    norms = np.full(len(levels.lengths), np.float32(GROUP.k1))
+    for nodes in levels.by_depth:
+        inner = nodes[levels.is_inner[nodes]]
+        if len(inner):
+            norms[inner] = GROUP.norms(levels.lengths[inner], float(levels.lengths[inner].mean()))
+    return norms

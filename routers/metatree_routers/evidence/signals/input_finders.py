@@ -1,0 +1,132 @@
+"""Inputs of tools: one that takes the id of a thing comes with one that finds the thing by its name.
+
+A request says "Titanic", the tool that answers it takes a `movie_id`, and nothing in the request speaks of searching.
+Where a request names something, what finds such things comes behind the best tools that take their id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from metatree_routers.evidence.signals.tool_diversification import TOOL_KINDS
+from metatree_routers.index.index import Reader
+from metatree_routers.index.node_table import Records
+from metatree_routers.index.postings import Postings
+from metatree_routers.query.key_terms import NAME, words_of
+from metatree_routers.query.terms import expand
+
+Floats = npt.NDArray[np.float32]
+Nodes = npt.NDArray[np.intp]
+
+WEIGHT = 0.8
+"""Of how far the tool that takes an id stands out, for the one that finds it."""
+TAKING = 3
+"""Of so many of the best tools, the inputs are looked at."""
+MOST_FINDING = 3
+"""When more tools than this find a kind of thing, none of them is meant."""
+LEVELS = 2
+"""What finds a thing lies in the same group, or so many levels up in the same interface."""
+MOST_CHARS = 4_000
+
+_FINDING = ("search", "find", "lookup", "query", "resolve", "suggest", "autocomplete")
+_INPUT = re.compile(r"\b([A-Za-z]+(?:[_-][A-Za-z]+)*?)(?:[_-](?:ids?|keys?|code|slug|uuid|symbol)|Ids?|ID)\b")
+_SAYS_ID = re.compile(r"\bids?\b", re.IGNORECASE)
+
+
+def names_something(question: str) -> bool:
+    """Say whether a request names a thing and does not give its id.
+
+    Example:
+        >>> names_something("Who directed Titanic?"), names_something("Which movies are popular?")
+        (True, False)
+    """
+    return not _SAYS_ID.search(question) and any(word.weight >= NAME for word in words_of(question))
+
+
+def things_taken(text: str) -> list[tuple[str, str]]:
+    """Return what a tool takes the id of, and the input's name, by the names of its inputs.
+
+    Example:
+        >>> things_taken("GET /movie/{movie_id}/credits"), things_taken("Parameters: trackId, page")
+        ([('movie', 'movie_id')], [('track', 'trackId')])
+    """
+    found = {match.group(0): re.split(r"[_-]", match.group(1).lower())[-1] for match in _INPUT.finditer(text)}
+    return [(thing, name) for name, thing in found.items()]
+
+
+def add_finders(
+    reader: Reader,
+    scores: Floats,
+    question: str,
+    texts: Callable[[Sequence[int]], Sequence[str]],
+    candidates: Nodes,
+    competing: npt.NDArray[np.bool_],
+) -> dict[int, tuple[int, str]]:
+    """Bring up the tools that find what the best ones take, in place.
+
+    Args:
+        texts: gives title and content of nodes by number.
+
+    Returns:
+        Tool -> (the tool whose input it finds, the name of the input).
+    """
+    records = reader.records
+    is_tool = records.of_kind(TOOL_KINDS)
+    tools = candidates[is_tool[candidates]]
+    if not len(tools) or not names_something(question):
+        return {}
+    best = tools[np.argsort(-scores[tools], kind="stable")[:TAKING]]
+    middle = float(np.median(scores[competing]))
+    finding = _titled(reader.postings({term for verb in _FINDING for term in expand(verb)}), len(records))
+    finding &= is_tool & competing
+    raised: dict[int, tuple[float, int, str]] = {}
+    for tool, text in zip(best.tolist(), texts(best.tolist()), strict=True):
+        gain = WEIGHT * max(0.0, float(scores[tool]) - middle)
+        for thing, name in things_taken(text[:MOST_CHARS]):
+            for other in _finders(reader, tool, thing, name, finding):
+                if gain > raised.get(other, (0.0,))[0]:
+                    raised[other] = gain, tool, name
+    for other, (gain, _, _) in raised.items():
+        scores[other] = max(float(scores[other]), 0.0) + gain
+    return {other: (tool, name) for other, (_, tool, name) in raised.items()}
+
+
+def _finders(
+    reader: Reader, tool: int, thing: str, name: str, finding: npt.NDArray[np.bool_]
+) -> Iterator[int]:
+    """Yield the tools nearby that find such a thing and do not take its id themselves."""
+    records = reader.records
+    stem, whole = expand(thing), expand(name)[-1:]
+    postings = reader.postings({*stem, *whole})
+    found = finding & _titled({term: postings[term] for term in stem if term in postings}, len(records))
+    for term in whole:
+        if term in postings:
+            found[postings[term]["node"]] = False
+    near = _nearest(records, tool, np.flatnonzero(found).astype(np.int32))
+    if len(near) <= MOST_FINDING:
+        yield from near.tolist()
+
+
+def _titled(postings: Mapping[str, Postings], count: int) -> npt.NDArray[np.bool_]:
+    """Say of every node whether its title has any of these terms: (count,)."""
+    mask = np.zeros(count, dtype=bool)
+    for found in postings.values():
+        mask[found["node"][found["title"] > 0]] = True
+    return mask
+
+
+def _nearest(records: Records, tool: int, others: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Keep those below the nearest node above the tool that has any of them below it."""
+    above = tool
+    for _ in range(LEVELS):
+        above = int(records.parent[above])
+        if above < 0:
+            break
+        near = others[records.nearest(others, [above]) >= 0]
+        if len(near):
+            return near
+    return others[:0]

@@ -1,0 +1,245 @@
+"""The text index of a tree: follows the tree's changes, and runs queries over what it has indexed.
+
+A changed node goes to the next segment, and its record then names that segment, so what earlier segments say of it
+is dead. A batch is prepared without a lock and written in one transaction, if nobody else has written in between; a
+query looks at the generation before and after it has read, and reads again when it differs. So several threads and
+processes may refresh and ask at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from metatree.node import Node
+from metatree.storage.store import Store
+from metatree_routers.embeddings.static import Embedder
+from metatree_routers.index.digit_density import share_of_figures
+from metatree_routers.index.fields import NodeText
+from metatree_routers.index.node_table import Records
+from metatree_routers.index.postings import Postings, SegmentBuilder
+from metatree_routers.index.roles import role_of_node
+from metatree_routers.index.store import ROOT_NUMBER, Batch, Database, Tables, is_indexed, pages
+from metatree_routers.index.vectors import NodeVectors, Progress
+from metatree_routers.index.vocabulary import Vocabulary
+
+BATCH_TOKENS = 2_000_000
+"""A segment is written when a batch has so many raw tokens; bounds the memory of a build to about 200 MB."""
+BATCH_NODES = 200_000
+
+_LEAST_DEAD = 10_000
+_MOST_WORDS = 500_000
+_PAGE = 1_000
+
+T = TypeVar("T")
+
+
+class IndexedTree(Protocol):
+    """What the index needs of a tree; `metatree.trees.tree.Tree` has it."""
+
+    @property
+    def index(self) -> Database:
+        """The store of what can be built again."""
+        ...
+
+    @property
+    def sequence(self) -> int: ...
+
+    def changes(self, since: int) -> Iterator[tuple[int, str, bool]]: ...
+    def texts(self, ids: Iterable[str]) -> Iterator[tuple[Node, str | None, str]]: ...
+    def __len__(self) -> int: ...
+
+
+class TextIndex:
+    """An inverted index of a tree's nodes.
+
+    Args:
+        tree: the tree; the index is kept in `tree.index`, where that can be written.
+        embedder: gives what makes the vectors of nodes, asked when it is needed; None for words alone.
+        embedding: its name; vectors of another one are made again.
+        batch_tokens: a segment is written when a batch has so many raw tokens.
+    """
+
+    def __init__(
+        self,
+        tree: IndexedTree,
+        *,
+        embedder: Callable[[], Embedder | None] | None = None,
+        embedding: str = "static",
+        batch_tokens: int = BATCH_TOKENS,
+    ) -> None:
+        self._tree = tree
+        self._batch_tokens = batch_tokens
+        self._refreshing = threading.Lock()
+        self._words: Vocabulary | None = None
+        self.tables = Tables(_database_of(tree))
+        self.vectors = NodeVectors(tree, self.tables, embedder, embedding)
+
+    def refresh(self, progress: Progress | None = None) -> int:
+        """Index what has changed since the last time; cheap when nothing has.
+
+        Returns:
+            How many nodes were indexed or removed.
+        """
+        done = 0
+        with self._refreshing:
+            if self.tables.sequence() > self._tree.sequence:  # the tree was made anew in the same store
+                self.tables.clear()
+            while self.tables.sequence() < self._tree.sequence:
+                batch = self._prepare(done, progress)
+                if self.tables.write(batch):
+                    done += len(batch.parents) + len(batch.gone)
+                    self.tables.merge()
+            self._rebuild_when_mostly_dead()
+        return done
+
+    def take_vocabulary(self) -> Vocabulary | None:
+        """Give up the words that the last refresh met, if there was anything to do: they cost memory."""
+        with self._refreshing:
+            words, self._words = self._words, None
+        return words
+
+    def _rebuild_when_mostly_dead(self) -> None:
+        if self.tables.next_number() > 2 * len(self._tree) + _LEAST_DEAD:
+            self.tables.clear()
+            while self.tables.sequence() < self._tree.sequence:
+                self.tables.write(self._prepare(0, None))
+
+    def _prepare(self, done: int, progress: Progress | None) -> Batch:
+        """Read the next changed nodes and index them, up to the size of one batch."""
+        tables, tree = self.tables, self._tree
+        batch = Batch(generation=tables.generation(), sequence=tables.sequence())
+        end = tree.sequence
+        changed: dict[int, bool] = {}
+        numbers = _Numbers(tables, batch)
+        builder = SegmentBuilder(self._vocabulary())
+        for page in pages(tree.changes(batch.sequence), _PAGE):
+            ids = [id_ for _, id_, there in page if there]
+            texts = {node.id: (node, parent, content) for node, parent, content in tree.texts(ids)}
+            parents = (parent for _, parent, _ in texts.values() if parent is not None)
+            numbers.look_up(chain((id_ for _, id_, _ in page), parents))
+            for sequence, id_, _ in page:
+                full = builder.raw_tokens >= self._batch_tokens or len(builder) >= BATCH_NODES
+                if full and sequence > batch.sequence:  # what has the same number belongs to one batch
+                    break
+                batch.sequence = sequence
+                if id_ not in texts:
+                    if numbers.has(id_):
+                        changed[numbers.of(id_)] = False
+                    continue
+                number = numbers.of(id_)
+                if not changed.get(number):
+                    changed[number] = True
+                    node, parent, content = texts[id_]
+                    batch.parents[number] = (
+                        -1 if number == ROOT_NUMBER or parent is None else numbers.of(parent)
+                    )
+                    batch.kinds[number] = node.kind
+                    batch.roles[number] = role_of_node(node)
+                    # The root stands for everything, so no word of its own speaks for it.
+                    if share := share_of_figures(content):
+                        batch.figures[number] = share
+                    text = NodeText.of(node, content) if number != ROOT_NUMBER else NodeText("", "", "")
+                    builder.add(
+                        number, title=text.title, about=text.about, content=text.content, exact=text.exact
+                    )
+            else:
+                if progress is not None:
+                    progress(done + len(changed), max(len(tree), done + len(changed)))
+                continue
+            break
+        else:
+            batch.sequence = max(batch.sequence, end)
+        batch.gone = [number for number, there in changed.items() if not there]
+        batch.segment = builder.build()
+        return batch
+
+    def _vocabulary(self) -> Vocabulary:
+        """Return the vocabulary of the batch before, unless it has grown large: most words come again."""
+        if self._words is None or len(self._words) > _MOST_WORDS:
+            self._words = Vocabulary()
+        return self._words
+
+    def query(self, query: Callable[[Reader], T]) -> T:
+        """Run a query over one moment of the index."""
+        return self.tables.consistent(
+            lambda generation, records: query(Reader(self.tables, records, generation, self.vectors.refresh))
+        )
+
+
+def _database_of(tree: IndexedTree) -> Database:
+    """Return where the index is kept: in the tree, or in memory when that is behind and cannot be written."""
+    kept = tree.index
+    if not kept.read_only or (is_indexed(kept) and Tables(kept).sequence() == tree.sequence):
+        return kept
+    return Store.open(":memory:")
+
+
+class Reader:
+    """What a query reads from; valid only inside `TextIndex.query`."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        records: Records,
+        generation: int,
+        vectors: Callable[[], npt.NDArray[np.int8]],
+    ) -> None:
+        self._tables = tables
+        self.generation = generation
+        self.records = records
+        self.vectors = vectors
+        """Gives the vectors of all nodes by number: (n, dimensions), shorter or longer than the records."""
+
+    def postings(self, terms: Collection[str]) -> dict[str, Postings]:
+        """Read the posting lists of these terms; terms that no node has are left out."""
+        return self._tables.postings(self.records, terms)
+
+    def ids(self, numbers: Any) -> dict[int, str]:
+        """Return the ids of nodes by their numbers."""
+        return self._tables.ids(numbers)
+
+    def numbers(self, ids: Collection[str]) -> dict[str, int]:
+        """Return the numbers of nodes that are in the index."""
+        return {
+            id_: n
+            for id_, n in self._tables.numbers(ids).items()
+            if n < len(self.records) and self.records.alive[n]
+        }
+
+
+class _Numbers:
+    """Node numbers, known ones from the tables and fresh ones noted in the batch."""
+
+    def __init__(self, tables: Tables, batch: Batch) -> None:
+        self._tables = tables
+        self._batch = batch
+        self._next = tables.next_number()
+        self._known: dict[str, int] = {".": ROOT_NUMBER}
+        self._absent: set[str] = set()
+
+    def look_up(self, ids: Iterable[str]) -> None:
+        """Read the numbers of many ids at once."""
+        asked = set(ids) - self._known.keys()
+        found = self._tables.numbers(asked)
+        self._known.update(found)
+        self._absent = asked - found.keys()
+
+    def has(self, id_: str) -> bool:
+        """Say whether a node has a number; those of `look_up` suffice."""
+        return id_ in self._known
+
+    def of(self, id_: str) -> int:
+        number = self._known.get(id_)
+        if number is None:
+            number = None if id_ in self._absent else self._tables.numbers([id_]).get(id_)
+            if number is None:
+                number = self._batch.numbers[id_] = self._next
+                self._next += 1
+            self._known[id_] = number
+        return number

@@ -1,0 +1,44 @@
+"""The texts of nodes by their numbers in the index, read from the tree when a closer look is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from metatree.node import Node
+from metatree_routers.index.fields import NodeText
+from metatree_routers.index.index import IndexedTree, Reader
+
+
+class NodeTexts:
+    """The texts of nodes by number; implements `questions.Texts` and `close_look.Texts`."""
+
+    def __init__(self, tree: IndexedTree, reader: Reader) -> None:
+        self._tree = tree
+        self._reader = reader
+
+    def _of(self, numbers: Sequence[int], take: Callable[[Node, str], str]) -> list[str]:
+        ids = self._reader.ids(numbers)
+        found = {node.id: take(node, content) for node, _, content in self._tree.texts(sorted(ids.values()))}
+        return [found.get(ids[number], "") for number in numbers]
+
+    def nodes(self, numbers: Sequence[int]) -> dict[int, tuple[Node, str]]:
+        """Return (node, content) of those of the nodes that are there."""
+        ids = self._reader.ids(numbers)
+        of = {id_: number for number, id_ in ids.items()}
+        return {of[node.id]: (node, content) for node, _, content in self._tree.texts(sorted(of))}
+
+    def heads(self, numbers: Sequence[int]) -> list[str]:
+        """Return the beginnings that vectors are made of."""
+        return self._of(numbers, lambda node, content: NodeText.of(node, content).head())
+
+    def titles(self, numbers: Sequence[int]) -> list[str]:
+        """Return the titles."""
+        return self._of(numbers, lambda node, content: node.title)
+
+    def contents(self, numbers: Sequence[int]) -> list[str]:
+        """Return the contents, or the descriptions of nodes without any."""
+        return self._of(numbers, lambda node, content: content or node.description)
+
+    def signatures(self, numbers: Sequence[int]) -> list[str]:
+        """Return the titles, descriptions and contents."""
+        return self._of(numbers, lambda node, content: f"{node.title}\n{node.description}\n{content}")

@@ -1,0 +1,459 @@
+"""The tables of the text index: node numbers, records, segments and posting lists in one SQLite store.
+
+All of it can be dropped and built again from the tree: `text_meta`; `text_node`, the number of each node;
+`text_record`, what queries need of every node, as blobs of `CHUNK` records; `text_segment` and `text_posting`, the
+posting lists in blocks (see `blocks`). Numbers are never given away again, so a record may name a parent that is not
+indexed yet.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from metatree_routers.index._posting_blocks import found_in, pack, places, unpack
+from metatree_routers.index.node_table import CHUNK, RECORD, Records
+from metatree_routers.index.postings import Postings, Segment, decode
+
+VERSION = 8
+"""Of the tables and of what is written to them; another version is dropped and built again."""
+
+MAX_SEGMENTS = 8
+ROOT_NUMBER = 0
+
+VECTOR_CHUNK = 256
+"""Vectors are stored in blobs of so many."""
+
+_TABLES = ("text_meta", "text_node", "text_record", "text_segment", "text_posting", "text_vector")
+_SCHEMA = (
+    "CREATE TABLE text_meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE text_node(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE text_record(chunk INTEGER PRIMARY KEY, data BLOB NOT NULL)",
+    # `made` is the generation that wrote a segment, since numbers of segments begin again in a new index.
+    """CREATE TABLE text_segment(segment INTEGER PRIMARY KEY, made INTEGER NOT NULL, bytes INTEGER NOT NULL,
+    firsts TEXT NOT NULL)""",
+    "CREATE TABLE text_posting(segment INTEGER NOT NULL, block INTEGER NOT NULL, data BLOB NOT NULL,"
+    " PRIMARY KEY (segment, block))",
+    "CREATE TABLE text_vector(chunk INTEGER PRIMARY KEY, data BLOB NOT NULL)",
+)
+_MERGE_PAGE = 64
+_IN = 500
+_MOST_FIRSTS = 4 * MAX_SEGMENTS
+
+T = TypeVar("T")
+
+
+def take_memory_anew(database: Database) -> None:
+    """Let an index that came from another machine index the memory layer of this one, whose changes have other numbers.
+
+    What it says of the built layer stays.
+    """
+    if not database.rows("SELECT 1 FROM sqlite_master WHERE name = 'text_meta'"):
+        return
+    for key, value in database.rows("SELECT key, value FROM text_meta WHERE key IN ('sequence', 'vectors')"):
+        built = json.loads(value) >> 32 << 32
+        database.execute("UPDATE text_meta SET value = ? WHERE key = ?", (json.dumps(built), key))
+
+
+class Database(Protocol):
+    """What the index needs of a store; `metatree.storage.store.Store` has it."""
+
+    @property
+    def read_only(self) -> bool: ...
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ...) -> list[tuple[Any, ...]]:
+        """Run one statement and return all its rows."""
+        ...
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ...) -> int:
+        """Run one statement."""
+        ...
+
+    def execute_many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> int:
+        """Run one statement for each set of parameters."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Keep all statements of the block, or none of them."""
+        ...
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one step of a refresh writes."""
+
+    generation: int
+    """The generation it was prepared from; it is written only on top of that one."""
+    sequence: int
+    """The tree's sequence number that the index has reached with it."""
+    segment: Segment | None = None
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Numbers of ids that had none."""
+    parents: dict[int, int] = field(default_factory=dict)
+    """Of the nodes in the segment."""
+    kinds: dict[int, str] = field(default_factory=dict)
+    """Of the nodes in the segment."""
+    roles: dict[int, int] = field(default_factory=dict)
+    """Of the nodes in the segment."""
+    figures: dict[int, int] = field(default_factory=dict)
+    """Of the nodes in the segment that have figures; see `figures`."""
+    gone: list[int] = field(default_factory=list)
+
+
+class Tables:
+    """Reads and writes the tables; safe to share between threads and processes."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._lock = threading.Lock()
+        self._records: tuple[int, Records] | None = None
+        self._firsts: dict[tuple[int, int], list[str]] = {}
+        if not self._is_current():
+            self._create()
+
+    def _is_current(self) -> bool:
+        if not self._db.rows("SELECT 1 FROM sqlite_master WHERE name = 'text_meta'"):
+            return False
+        return bool(self._meta("version", 0) == VERSION)
+
+    def _create(self) -> None:
+        with self._db.transaction():
+            if self._is_current():  # another process was faster
+                return
+            for table in _TABLES:
+                self._db.execute(f"DROP TABLE IF EXISTS {table}")
+            for statement in _SCHEMA:
+                self._db.execute(statement)
+            self._set_meta(version=VERSION, generation=0, sequence=0, next_segment=0, kinds=[])
+            self._db.execute("INSERT INTO text_node(number, id) VALUES (?, '.')", (ROOT_NUMBER,))
+
+    def clear(self) -> None:
+        """Drop everything, so that the next refresh builds the index again."""
+        with self._db.transaction():
+            generation = self.generation()
+            self._db.execute("DROP TABLE text_meta")
+            self._create()
+            self._set_meta(generation=generation + 1)
+
+    def _meta(self, key: str, default: Any = None) -> Any:
+        rows = self._db.rows("SELECT value FROM text_meta WHERE key = ?", (key,))
+        return json.loads(rows[0][0]) if rows else default
+
+    def _set_meta(self, **values: Any) -> None:
+        self._db.execute_many(
+            "INSERT OR REPLACE INTO text_meta(key, value) VALUES (?, ?)",
+            [(key, json.dumps(value)) for key, value in values.items()],
+        )
+
+    # reading
+
+    def generation(self) -> int:
+        """Return a number that changes with every write."""
+        number: int = self._meta("generation", 0)
+        return number
+
+    def sequence(self) -> int:
+        """Return the tree's sequence number that the index has reached."""
+        number: int = self._meta("sequence", 0)
+        return number
+
+    def consistent(self, query: Callable[[int, Records], T]) -> T:
+        """Run a query that reads the tables; run it again when somebody has written meanwhile."""
+        while True:
+            generation = self.generation()
+            result = query(generation, self._records_of(generation))
+            if self.generation() == generation:
+                return result
+
+    def _records_of(self, generation: int) -> Records:
+        with self._lock:
+            if self._records is None or self._records[0] != generation:
+                blobs = self._db.rows("SELECT data FROM text_record ORDER BY chunk")
+                data = np.frombuffer(b"".join(blob for (blob,) in blobs), dtype=RECORD)
+                self._records = (generation, Records(data, tuple(self._meta("kinds", []))))
+            return self._records[1]
+
+    def postings(self, records: Records, terms: Collection[str]) -> dict[str, Postings]:
+        """Read the posting lists of these terms, without dead postings; terms that no node has are left out."""
+        parts: dict[str, list[Postings]] = {}
+        for segment, made in self._db.rows("SELECT segment, made FROM text_segment"):
+            wanted = places(self._firsts_of(segment, made), terms)
+            for page in pages(sorted(wanted), _IN):
+                marks = ",".join("?" * len(page))
+                sql = f"SELECT block, data FROM text_posting WHERE segment = ? AND block IN ({marks})"
+                for block, packed in self._db.rows(sql, (segment, *page)):
+                    for term, data in found_in(packed, wanted[block]):
+                        postings = _living(decode(data), records, segment)
+                        if len(postings):
+                            parts.setdefault(term, []).append(postings)
+        return {term: found[0] if len(found) == 1 else np.concatenate(found) for term, found in parts.items()}
+
+    def _firsts_of(self, segment: int, made: int) -> list[str]:
+        """Return the first terms of the blocks of a segment, which never change."""
+        known = self._firsts.get((segment, made))
+        if known is None:
+            rows = self._db.rows(
+                "SELECT firsts FROM text_segment WHERE segment = ? AND made = ?", (segment, made)
+            )
+            known = json.loads(rows[0][0]) if rows else []
+            if rows:
+                with self._lock:
+                    if len(self._firsts) > _MOST_FIRSTS:
+                        self._firsts.clear()
+                    self._firsts[segment, made] = known
+        return known
+
+    def ids(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Return the ids of these nodes."""
+        found: dict[int, str] = {}
+        for page in pages(sorted(map(int, numbers)), _IN):
+            marks = ",".join("?" * len(page))
+            found.update(self._db.rows(f"SELECT number, id FROM text_node WHERE number IN ({marks})", page))
+        return found
+
+    def numbers(self, ids: Iterable[str]) -> dict[str, int]:
+        """Return the numbers of these nodes; ids without one are left out."""
+        found: dict[str, int] = {}
+        for page in pages(sorted(set(ids)), _IN):
+            marks = ",".join("?" * len(page))
+            found.update(self._db.rows(f"SELECT id, number FROM text_node WHERE id IN ({marks})", page))
+        return found
+
+    def vectors(self, embedding: str) -> tuple[int, npt.NDArray[np.int8]]:
+        """Return the sequence number that the vectors of an embedding have reached, and all of them by number."""
+        # One statement, so that all is of the same moment.
+        rows = self._db.rows(
+            "SELECT name.value, reached.value, v.chunk, v.data FROM text_meta name"
+            " JOIN text_meta reached ON reached.key = 'vectors' LEFT JOIN text_vector v ON 1"
+            " WHERE name.key = 'embedding'"
+        )
+        name, sequence = map(json.loads, rows[0][:2]) if rows else ("", 0)
+        blobs = [(chunk, data) for _, _, chunk, data in rows if chunk is not None]
+        if name != embedding or not blobs:
+            return sequence if name == embedding else 0, np.zeros((0, 0), np.int8)
+        chunks = {chunk: np.frombuffer(data, np.int8).reshape(VECTOR_CHUNK, -1) for chunk, data in blobs}
+        empty = np.zeros_like(next(iter(chunks.values())))
+        return sequence, np.concatenate([chunks.get(chunk, empty) for chunk in range(max(chunks) + 1)])
+
+    def next_number(self) -> int:
+        """Return the first number that no node has."""
+        number: int = self._db.rows("SELECT coalesce(max(number), -1) + 1 FROM text_node")[0][0]
+        return number
+
+    # writing
+
+    def write(self, batch: Batch) -> bool:
+        """Write a batch; False, and nothing written, when another writer was faster."""
+        with self._db.transaction():
+            if self.generation() != batch.generation:
+                return False
+            self._db.execute_many("INSERT INTO text_node(id, number) VALUES (?, ?)", batch.numbers.items())
+            segment = -1
+            if batch.segment is not None and len(batch.segment.nodes):
+                segment = self._add_segment(batch.segment.blocks())
+            self._write_records(batch, segment)
+            self._set_meta(generation=batch.generation + 1, sequence=batch.sequence)
+            return True
+
+    def _add_segment(self, blocks: Iterable[tuple[str, bytes]]) -> int:
+        segment: int = self._meta("next_segment", 0)
+        firsts: list[str] = []
+        size = 0
+
+        def rows() -> Iterator[tuple[int, int, bytes]]:
+            nonlocal size
+            for block, (first, data) in enumerate(blocks):
+                firsts.append(first)
+                size += len(data)
+                yield segment, block, data
+
+        self._db.execute_many("INSERT INTO text_posting(segment, block, data) VALUES (?, ?, ?)", rows())
+        self._db.execute(
+            "INSERT INTO text_segment(segment, made, bytes, firsts) VALUES (?, ?, ?, ?)",
+            (segment, self.generation(), size, json.dumps(firsts)),
+        )
+        self._set_meta(next_segment=segment + 1)
+        return segment
+
+    def _write_records(self, batch: Batch, segment: int) -> None:
+        kinds: list[str] = self._meta("kinds", [])
+        kinds += [kind for kind in dict.fromkeys(batch.kinds.values()) if kind not in kinds]
+        kind_number = {kind: min(number, 255) for number, kind in enumerate(kinds)}
+        nodes = batch.segment.nodes if batch.segment is not None else np.zeros(0, np.int32)
+        rows = np.zeros(len(nodes), dtype=RECORD)
+        rows["segment"] = segment
+        rows["parent"] = [batch.parents[number] for number in nodes.tolist()]
+        rows["role"] = [batch.roles.get(number, 0) for number in nodes.tolist()]
+        rows["figures"] = [batch.figures.get(number, 0) for number in nodes.tolist()]
+        rows["kind"] = [kind_number[batch.kinds[number]] for number in nodes.tolist()]
+        if batch.segment is not None:
+            for column, (name, limit) in enumerate(
+                (("title", 65_535), ("about", 65_535), ("content", 2**32 - 1))
+            ):
+                rows[name] = np.minimum(batch.segment.lengths[:, column], limit)
+        self._change_records(nodes, rows, batch.gone, max(batch.numbers.values(), default=-1))
+        self._set_meta(kinds=kinds[:256])
+
+    def _change_records(self, nodes: npt.NDArray[np.int32], rows: Any, gone: list[int], highest: int) -> None:
+        """Write rows at these numbers, empty those that are gone, and have a record for every number given out."""
+        touched = {int(chunk) for chunk in np.unique(nodes // CHUNK)} | {number // CHUNK for number in gone}
+        last = self._db.rows("SELECT coalesce(max(chunk), -1) FROM text_record")[0][0]
+        touched |= set(range(last + 1, max(highest, ROOT_NUMBER) // CHUNK + 1))
+        order = np.argsort(nodes, kind="stable")
+        nodes, rows = nodes[order], rows[order]
+        removed = np.array(sorted(gone), dtype=np.int64)
+        for chunk in sorted(touched):
+            stored = self._db.rows("SELECT data FROM text_record WHERE chunk = ?", (chunk,))
+            data = np.frombuffer(stored[0][0], dtype=RECORD).copy() if stored else empty_records(CHUNK)
+            first, end = np.searchsorted(nodes, [chunk * CHUNK, (chunk + 1) * CHUNK])
+            data[nodes[first:end] - chunk * CHUNK] = rows[first:end]
+            mine = removed[(removed >= chunk * CHUNK) & (removed < (chunk + 1) * CHUNK)] - chunk * CHUNK
+            data["segment"][mine] = -1
+            self._db.execute(
+                "INSERT OR REPLACE INTO text_record(chunk, data) VALUES (?, ?)", (chunk, data.tobytes())
+            )
+
+    def write_vectors(
+        self,
+        generation: int,
+        embedding: str,
+        reached: tuple[int, int],
+        changed: npt.NDArray[np.int64],
+        vectors: npt.NDArray[np.int8],
+    ) -> bool:
+        """Write vectors; False, and nothing written, when another writer was faster. A no-op where nothing can be kept.
+
+        Args:
+            generation: of the index whose numbers they are for.
+            reached: the sequence number that they had reached before, and with this.
+            changed: numbers of the nodes whose vectors are new.
+            vectors: those of all nodes, by number.
+        """
+        if self._db.read_only:
+            return True
+        with self._db.transaction():
+            same = self._meta("embedding") == embedding
+            known = self._meta("vectors", 0) if same else 0
+            if (self.generation(), known) != (generation, reached[0]):
+                return False
+            if not same:
+                self._db.execute("DELETE FROM text_vector")
+            for chunk in np.unique(changed // VECTOR_CHUNK).tolist():
+                data = np.zeros((VECTOR_CHUNK, vectors.shape[1]), dtype=np.int8)
+                mine = vectors[chunk * VECTOR_CHUNK :][:VECTOR_CHUNK]
+                data[: len(mine)] = mine
+                self._db.execute(
+                    "INSERT OR REPLACE INTO text_vector(chunk, data) VALUES (?, ?)", (chunk, data.tobytes())
+                )
+            self._set_meta(embedding=embedding, vectors=reached[1])
+            return True
+
+    def merge(self, *, most: int = MAX_SEGMENTS) -> bool:
+        """Join the smaller segments when there are more than `most`; dead postings are dropped."""
+        with self._db.transaction():
+            segments = self._db.rows("SELECT segment, bytes FROM text_segment ORDER BY bytes, segment")
+            if len(segments) <= most:
+                return False
+            joined = _to_merge(segments, most)
+            generation = self.generation()
+            blobs = self._db.rows("SELECT chunk, data FROM text_record ORDER BY chunk")
+            data = np.frombuffer(b"".join(blob for _, blob in blobs), dtype=RECORD).copy()
+            merged = self._add_segment(pack(self._merged_lists(joined, data["segment"].copy())))
+            data["segment"][np.isin(data["segment"], joined)] = merged
+            self._db.execute_many(
+                "UPDATE text_record SET data = ? WHERE chunk = ?",
+                [(data[i * CHUNK : (i + 1) * CHUNK].tobytes(), chunk) for i, (chunk, _) in enumerate(blobs)],
+            )
+            for segment in joined:
+                self._db.execute("DELETE FROM text_posting WHERE segment = ?", (segment,))
+                self._db.execute("DELETE FROM text_segment WHERE segment = ?", (segment,))
+            self._set_meta(generation=generation + 1)
+            return True
+
+    def _merged_lists(
+        self, segments: Sequence[int], owner: npt.NDArray[np.int32]
+    ) -> Iterator[tuple[str, bytes]]:
+        streams = [self._segment_lists(segment) for segment in segments]
+        for term, group in groupby(
+            heapq.merge(*streams, key=lambda entry: entry[0]), key=lambda entry: entry[0]
+        ):
+            kept = []
+            for _, segment, data in group:
+                postings = decode(data)
+                live = owner[postings["node"]] == segment
+                kept.append(data if live.all() else postings[live].tobytes())
+            joined = b"".join(kept)
+            if joined:
+                yield term, joined
+
+    def _segment_lists(self, segment: int) -> Iterator[tuple[str, int, bytes]]:
+        after = -1
+        while True:
+            rows = self._db.rows(
+                "SELECT block, data FROM text_posting WHERE segment = ? AND block > ? ORDER BY block LIMIT ?",
+                (segment, after, _MERGE_PAGE),
+            )
+            for _, packed in rows:
+                for term, data in unpack(packed):
+                    yield term, segment, data
+            if len(rows) < _MERGE_PAGE:
+                return
+            after = rows[-1][0]
+
+    def statistics(self) -> Mapping[str, int]:
+        """Return how much there is: nodes, segments, bytes of posting lists."""
+        segments, size = self._db.rows("SELECT count(*), coalesce(sum(bytes), 0) FROM text_segment")[0]
+        return self.consistent(
+            lambda _, records: {"nodes": records.n_texts, "segments": segments, "bytes": size}
+        )
+
+
+def is_indexed(database: Database) -> bool:
+    """Say whether a store has an index of this version with something in it, without making one."""
+    if not database.rows("SELECT 1 FROM sqlite_master WHERE name = 'text_meta'"):
+        return False
+    found = dict(database.rows("SELECT key, value FROM text_meta WHERE key IN ('version', 'generation')"))
+    return found.get("version") == str(VERSION) and found.get("generation", "0") != "0"
+
+
+def _living(postings: Postings, records: Records, segment: int) -> Postings:
+    """Leave out what a later segment supersedes, and nodes that are gone."""
+    postings = postings[postings["node"] < len(records)]
+    live = (records.segment[postings["node"]] == segment) & records.alive[postings["node"]]
+    return postings if live.all() else postings[live]
+
+
+def empty_records(count: int) -> npt.NDArray[Any]:
+    """Give records of numbers without a node."""
+    data = np.zeros(count, dtype=RECORD)
+    data["parent"] = data["segment"] = -1
+    return data
+
+
+def _to_merge(segments: Sequence[tuple[int, int]], most: int) -> list[int]:
+    """Choose the small segments: a large one joins only when the smaller ones together have grown near to it."""
+    joined: list[int] = []
+    total = 0
+    for number, (segment, size) in enumerate(segments):
+        left = len(segments) - number
+        if len(joined) > 1 and left + 1 <= max(most // 2, 1) and size > 2 * total:
+            break
+        joined.append(segment)
+        total += size
+    return joined
+
+
+def pages(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Cut into lists of at most `size`."""
+    iterator = iter(items)
+    while page := list(islice(iterator, size)):
+        yield page

@@ -1,0 +1,177 @@
+"""Fit prompts into a token limit: how much a menu says, how many options it takes, and which lines of a text stay."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from metatree.protocols import ReadRequest, RouteRequest
+from metatree_routers.llm._tokens import TokenCounter
+from metatree_routers.llm.labels import labels
+from metatree_routers.llm.prompts import DETAILS, TITLE, Detail, Message, Prompts, messages
+
+QUESTIONS_SHARE = 0.3
+CONTEXT_SHARE = 0.25
+_CHUNK_LINES = 12
+_MAX_TOKEN_CHARS = 16
+_MANY_CHARS = 5
+"""More characters than a token has on average in prose or code, in any vocabulary in use."""
+_WORD = re.compile(r"[^\W_]{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """A prompt for a router: what is sent, and how many tokens that takes at most."""
+
+    messages: list[Message]
+    tokens: int
+
+
+def menu_prompt(
+    request: RouteRequest,
+    prompts: Prompts,
+    counter: TokenCounter,
+    *,
+    comfortable: int,
+    limit: int,
+    errors: Sequence[str] = (),
+) -> Menu | None:
+    """Return the prompt that says the most about the options within `comfortable` tokens, or the least within `limit`.
+
+    None when even the tersest menu is over the limit.
+    """
+    named = labels(len(request.options))
+    comfortable = min(comfortable, limit)
+    made = None
+    for detail in DETAILS:
+        if at_least(request, detail) > comfortable and detail is not DETAILS[-1]:
+            continue  # without making and counting it
+        said = messages(prompts.route, prompts.route_prompt(request, named, detail, errors))
+        made = Menu(said, counter.messages(said))
+        if made.tokens <= comfortable:
+            return made
+    return made if made is not None and made.tokens <= limit else None
+
+
+def at_least(request: RouteRequest, detail: Detail = DETAILS[-1]) -> int:
+    """Return a number of tokens that a menu is bound to take, from its characters alone."""
+    chars = 0
+    for option in request.options:
+        chars += min(len(option.title), TITLE) + min(len(option.description), detail.description) + 4
+        if detail.hints and option.hints and len(request.options) <= detail.hinted:
+            chars += sum(min(len(hint), detail.hint) for hint in option.hints[: detail.hints])
+    return chars // _MANY_CHARS
+
+
+def how_many_fit(
+    request: RouteRequest, prompts: Prompts, counter: TokenCounter, *, comfortable: int, limit: int
+) -> int:
+    """Return how many of the options, from the first, fit one prompt; at least 2."""
+
+    def fits(count: int) -> bool:
+        part = replace(request, options=request.options[:count])
+        return menu_prompt(part, prompts, counter, comfortable=comfortable, limit=limit) is not None
+
+    low, high = min(2, len(request.options)), len(request.options)
+    if high <= low or fits(high):
+        return high
+    while low < high - 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def clipped_questions(questions: Sequence[str], counter: TokenCounter, limit: int) -> tuple[str, ...]:
+    """Return questions that take at most their share of a limit; longer ones are cut, all alike."""
+    each = max(8, int(limit * QUESTIONS_SHARE) // max(1, len(questions)))
+    return tuple(counter.clip(" ".join(question.split()), each) for question in questions)
+
+
+def clipped_context(context: str, counter: TokenCounter, limit: int) -> str:
+    """Return a context that takes at most its share of a limit."""
+    return counter.clip(context, int(limit * CONTEXT_SHARE)) if context else ""
+
+
+def clipped_route(request: RouteRequest, counter: TokenCounter, limit: int) -> RouteRequest:
+    """Return a request whose questions and context take at most their share of a limit."""
+    return replace(
+        request,
+        questions=clipped_questions(request.questions, counter, limit),
+        context=clipped_context(request.context, counter, limit),
+    )
+
+
+def clipped_read(request: ReadRequest, counter: TokenCounter, limit: int) -> ReadRequest:
+    """Return a request whose questions and context take at most their share of a limit; the content stays."""
+    return replace(
+        request,
+        questions=clipped_questions(request.questions, counter, limit),
+        context=clipped_context(request.context, counter, limit),
+        partial_answers=request.partial_answers[-5:],
+    )
+
+
+def excerpt(content: str, questions: Sequence[str], counter: TokenCounter, limit: int) -> str:
+    """Return a text that takes at most so many tokens: its beginning and the parts that share words with the questions.
+
+    Parts keep their order; a line says where something was left out.
+
+    Example:
+        >>> count = TokenCounter(lambda text: len(text.split()), exact=True)
+        >>> text = "\\n".join(["head", *["filler"] * 99, "the timeout is ten", *["filler"] * 99])
+        >>> found = excerpt(text, ["Which timeout?"], count, 40)
+        >>> "timeout" in found, found.startswith("head"), count.text(found) <= 40
+        (True, True, True)
+    """
+    if len(content) <= limit * _MAX_TOKEN_CHARS and counter.lines(content) <= limit:
+        return content
+    lines = content.split("\n")
+    size = max(1, min(_CHUNK_LINES, limit // 40))
+    chunks = [lines[at : at + size] for at in range(0, len(lines), size)]
+    wanted = set(_words(" ".join(questions)))
+    found = [set(_words(" ".join(chunk))) & wanted for chunk in chunks]
+    rarity = Counter(word for words in found for word in words)
+    score = [sum(1 / rarity[word] for word in words) for words in found]
+    order = sorted(range(len(chunks)), key=lambda at: (at != 0, -score[at], at))
+    mark_tokens = counter.lines(_LEFT_OUT.format(len(lines))) + 1
+    chosen: dict[int, str] = {}
+    left = limit
+    for at in order:
+        text = "\n".join(chunks[at])
+        cost = counter.lines(text) + mark_tokens
+        share = limit // 3 if at == 0 else left
+        if cost <= share:
+            chosen[at] = text
+            left -= cost
+        elif at == 0 or (score[at] > 0 and left > limit // 8):
+            cut = counter.clip(text, share - mark_tokens - text.count("\n"))
+            chosen[at] = cut
+            left -= counter.lines(cut) + mark_tokens
+        if left < limit // 20:
+            break
+    return _joined(chosen, chunks)
+
+
+_LEFT_OUT = "[… {} lines left out …]"
+
+
+def _joined(chosen: dict[int, str], chunks: list[list[str]]) -> str:
+    parts: list[str] = []
+    missing = 0
+    for at, chunk in enumerate(chunks):
+        if at not in chosen:
+            missing += len(chunk)
+            continue
+        if missing:
+            parts.append(_LEFT_OUT.format(missing))
+        missing = 0
+        parts.append(chosen[at])
+    if missing:
+        parts.append(_LEFT_OUT.format(missing))
+    return "\n".join(parts)
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold()[:6] for word in _WORD.findall(text)]

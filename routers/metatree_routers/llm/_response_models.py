@@ -1,0 +1,292 @@
+"""Forms: what an answer must look like, as pydantic models that read generously and schemas that ask strictly.
+
+Importing this module loads pydantic, so the other modules import it when a model is first asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
+
+from metatree_routers.llm._extract import json_object
+from metatree_routers.llm.labels import NONE, labels
+
+REASON = 240
+WHY = 120
+ANSWER = 1_500
+QUOTE = 600
+LABEL = 80
+TITLE = 120
+MAX_RULED_OUT = 60
+MAX_ANSWERS = 20
+MAX_NEW_QUESTIONS = 3
+
+
+class Formless(ValueError):
+    """What a model wrote holds no object at all."""
+
+
+def _cut(most: int) -> BeforeValidator:
+    """Cut a text that is too long instead of rejecting it, and take null and numbers for text."""
+
+    def cut(value: object) -> object:
+        if value is None:
+            return ""
+        if isinstance(value, int | float):
+            value = str(value)
+        return value[:most] if isinstance(value, str) else value
+
+    return BeforeValidator(cut)
+
+
+Reason = Annotated[str, _cut(REASON), Field(max_length=REASON)]
+Why = Annotated[str, _cut(WHY), Field(max_length=WHY)]
+Text = Annotated[str, _cut(ANSWER), Field(max_length=ANSWER)]
+QuoteText = Annotated[str, _cut(QUOTE), Field(max_length=QUOTE)]
+Label = Annotated[str, _cut(LABEL), Field(max_length=LABEL)]
+Title = Annotated[str, _cut(TITLE), Field(max_length=TITLE)]
+
+
+def _listed(value: object) -> object:
+    """Take a single value for a list of one, and null for an empty list."""
+    if value is None or value == "":
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+class Form(BaseModel):
+    """An answer in form: gives its schema, and reads what came."""
+
+    model_config = ConfigDict(extra="ignore")
+    strict: ClassVar[bool] = True
+    """Whether the schema keeps to what OpenAI calls strict: all fields required, none besides."""
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read the object in a text.
+
+        Raises:
+            ValidationError: there is none (`is_formless`), or it is not in form.
+        """
+        found = json_object(text, cls.fields())
+        return cls.model_validate(_NoObject(text) if found is None else found)
+
+    @classmethod
+    def fields(cls) -> Collection[str]:
+        """Return the names that tell an answer from other objects in a text."""
+        return cls.model_fields
+
+    @model_validator(mode="before")
+    @classmethod
+    def _must_be_object(cls, value: Any) -> Any:
+        if isinstance(value, _NoObject):
+            raise Formless(f"there is no JSON object in the answer {value.text[:80]!r}")
+        return value
+
+    @classmethod
+    def schema_for(cls, bounds: bool) -> dict[str, Any]:
+        """Return the schema without references and titles, with or without bounds on the lengths of texts and lists."""
+        return _schema(cls, bounds)
+
+
+class _NoObject:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class RuledOut(BaseModel):
+    option: Label
+    why: Why = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_label(cls, value: Any) -> Any:
+        return {"option": value} if isinstance(value, str) else value
+
+
+class RouteForm(Form):
+    reason: Reason = ""
+    choice: Label = NONE
+    ruled_out: Annotated[list[RuledOut], BeforeValidator(_listed), Field(max_length=MAX_RULED_OUT)] = Field(
+        default_factory=list
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_mapping(cls, value: Any) -> Any:
+        """Take `{"B": "why"}` for `ruled_out` too, cut it when it is too long, and demand that a choice is made."""
+        if not isinstance(value, dict):
+            return value
+        if "choice" not in value and "ruled_out" not in value:
+            raise ValueError("`choice` is missing: name one label, or none")
+        said = value.get("ruled_out")
+        if isinstance(said, dict) and "option" not in said:
+            said = [{"option": option, "why": why} for option, why in said.items()]
+        most = next(
+            (m.max_length for m in cls.model_fields["ruled_out"].metadata if hasattr(m, "max_length")), None
+        )
+        return {**value, "ruled_out": said[:most] if isinstance(said, list) else said}
+
+
+@lru_cache(maxsize=512)
+def route_form(count: int) -> type[RouteForm]:
+    """Return the form for a menu of so many options: its schema allows their labels and nothing else."""
+    offered: list[Any] = [*labels(count)]
+    option: Any = Annotated[Label, Field(json_schema_extra={"enum": offered})]
+    choice: Any = Annotated[Label, Field(json_schema_extra={"enum": [*offered, NONE]})]
+    item: Any = create_model("RuledOut", __base__=RuledOut, option=(option, ...))
+    ruled_out: Any = Annotated[
+        list[item], BeforeValidator(_listed), Field(max_length=min(count, MAX_RULED_OUT))
+    ]
+    return create_model(
+        "Route",
+        __base__=RouteForm,
+        choice=(choice, NONE),
+        ruled_out=(ruled_out, Field(default_factory=list)),
+    )
+
+
+class AnswerItem(BaseModel):
+    question: Label = "Q1"
+    answer: Text
+    quote: QuoteText = ""
+    complete: bool = True
+
+
+class ReadForm(Form):
+    answers: Annotated[list[AnswerItem], BeforeValidator(_listed), Field(max_length=MAX_ANSWERS)] = Field(
+        default_factory=list
+    )
+    new_questions: Annotated[list[Reason], BeforeValidator(_listed), Field(max_length=MAX_NEW_QUESTIONS)] = (
+        Field(default_factory=list)
+    )
+    notes: Reason = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _something(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        if not {"answers", "new_questions", "notes"} & value.keys():
+            if "answer" in value:  # one answer without the list around it
+                return {"answers": [value]}
+            raise ValueError("`answers` is missing: give a list, empty if the text answers nothing")
+        value = dict(value)
+        for name, most in (("answers", MAX_ANSWERS), ("new_questions", MAX_NEW_QUESTIONS)):
+            if isinstance(value.get(name), list):
+                value[name] = value[name][:most]
+        return value
+
+
+class DescriptionForm(Form):
+    title: Title
+    description: QuoteText
+
+
+class ItemForm(BaseModel):
+    item: Label
+    title: Title = ""
+    description: QuoteText
+
+
+class DescriptionsForm(Form):
+    items: Annotated[list[ItemForm], BeforeValidator(_listed)]
+
+
+@lru_cache(maxsize=512)
+def arguments_form(tool: str, schema: str) -> type[Form]:
+    """Return the form of a tool's arguments: any object here, since the tool validates them against its schema."""
+    wanted = json.loads(schema)
+
+    class Arguments(Form):
+        model_config = ConfigDict(extra="allow")
+        strict: ClassVar[bool] = False
+
+        @classmethod
+        def fields(cls) -> Collection[str]:
+            return list(wanted.get("properties", {}))
+
+        @classmethod
+        def schema_for(cls, bounds: bool) -> dict[str, Any]:
+            return {**compact_schema(wanted, bounds=bounds), "title": "Arguments"}
+
+    return Arguments
+
+
+def problems(exc: ValidationError) -> str:
+    """Return what is wrong with an answer, each field with its own sentence, for the model to mend."""
+    said = []
+    for error in exc.errors(include_url=False, include_context=False)[:5]:
+        where = ".".join(map(str, error["loc"]))
+        message = error["msg"].removeprefix("Value error, ")
+        said.append(f"{where}: {message}" if where else message)
+    return "; ".join(said)
+
+
+def is_formless(exc: ValidationError) -> bool:
+    """Say whether an answer held no object at all."""
+    return any(isinstance(e.get("ctx", {}).get("error"), Formless) for e in exc.errors(include_url=False))
+
+
+@lru_cache(maxsize=1024)
+def _schema(form: type[Form], bounds: bool) -> dict[str, Any]:
+    schema = compact_schema(form.model_json_schema(), bounds=bounds)
+    schema["title"] = form.__name__
+    if form.strict:
+        _make_strict(schema)
+    return schema
+
+
+def compact_schema(schema: Mapping[str, Any], *, bounds: bool = True) -> dict[str, Any]:
+    """Return a schema without references, titles and defaults, and without bounds on lengths when asked.
+
+    Example:
+        >>> compact_schema({"title": "T", "properties": {"title": {"$ref": "#/$defs/S"}},
+        ...                 "$defs": {"S": {"type": "string", "maxLength": 9}}}, bounds=False)
+        {'properties': {'title': {'type': 'string'}}}
+    """
+    shared = schema.get("$defs", {})
+
+    def walk(value: Any, depth: int) -> Any:
+        if isinstance(value, list):
+            return [walk(item, depth) for item in value]
+        if not isinstance(value, Mapping):
+            return value
+        name = value.get("$ref", "")
+        if name.startswith("#/$defs/") and depth < 20:
+            return walk(shared[name.removeprefix("#/$defs/")], depth + 1)
+        kept: dict[str, Any] = {}
+        for key, inner in value.items():
+            if key == "properties":
+                kept[key] = {field: walk(one, depth + 1) for field, one in inner.items()}
+            elif key not in _DROPPED and (key not in _BOUNDS or (bounds and "enum" not in value)):
+                kept[key] = walk(inner, depth + 1)
+        return kept
+
+    walked: dict[str, Any] = walk({k: v for k, v in schema.items() if k != "$defs"}, 0)
+    return walked
+
+
+_DROPPED = ("title", "default")
+_BOUNDS = ("maxLength", "minLength", "maxItems", "minItems")
+
+
+def _make_strict(schema: dict[str, Any]) -> None:
+    if schema.get("type") == "object":
+        schema["required"] = list(schema.get("properties", {}))
+        schema["additionalProperties"] = False
+    for inner in [*schema.get("properties", {}).values(), schema.get("items")]:
+        if isinstance(inner, dict):
+            _make_strict(inner)

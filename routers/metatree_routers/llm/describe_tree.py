@@ -1,0 +1,253 @@
+"""Write descriptions for the nodes of a tree, in few calls, only where something changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from metatree._util.threads import run_apart
+from metatree.durable import report_usage
+from metatree.errors import BadModelAnswer, MetatreeError, TransientError, UserError
+from metatree.node import Node
+from metatree.protocols import Describer, DescribeRequest, Description
+from metatree.trees.tree import Tree
+from metatree_routers.wrappers.disk_cache import key_of
+
+T = TypeVar("T")
+
+BATCH = 20
+MARK = "described"
+"""Key in a node's provenance under which the basis of its description stands."""
+ATTEMPTS = 3
+BACKOFF_S = 0.5
+MAX_PAUSE_S = 30.0
+_HEAD_CHARS = 6_000
+_MAX_CHILDREN = 60
+
+
+@dataclass(slots=True)
+class Described:
+    """What `describe_tree` did."""
+
+    written: int = 0
+    unchanged: int = 0
+    """Nodes whose text and children are as they were when they were described."""
+    kept: int = 0
+    """Nodes with words that somebody gave them by hand."""
+    calls: int = 0
+    """Failed attempts included."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Node id -> why it has no new description; the next time tries again."""
+
+
+def describe_tree(tree: Tree, describer: Describer, **options: object) -> Described:
+    """Do what `adescribe_tree` does, and wait for it; works inside a running event loop too."""
+    return run_apart(lambda: adescribe_tree(tree, describer, **options))  # type: ignore[arg-type]
+
+
+async def adescribe_tree(
+    tree: Tree,
+    describer: Describer,
+    *,
+    under: str | Node | None = None,
+    which: Callable[[Node], bool] | None = None,
+    batch: int = BATCH,
+    concurrency: int = 4,
+    max_calls: int | None = None,
+    on_progress: Callable[[int, int], object] | None = None,
+) -> Described:
+    """Have the nodes of a tree described, children before their parents, and keep it in the tree's memory.
+
+    What a description was made from is kept with it, so that a second run asks only for what changed, and a run that
+    was cut off goes on where it stopped. Ids and titles stay; a node without a title gets one.
+
+    Args:
+        describer: one with `describe_many` is asked for `batch` nodes in one call, any other for each.
+        under: the node below which to describe, itself included; None for the whole tree.
+        which: the nodes to describe; None for built nodes, and for others that have no description.
+        batch: nodes in one call, at most.
+        concurrency: calls under way at once.
+        max_calls: stop after so many calls; what is left comes the next time.
+        on_progress: called with how many nodes are settled, of how many.
+
+    Raises:
+        UnknownNode: there is no such node.
+        UserError: the model cannot be used as it is set up; what was described is kept.
+    """
+    if batch < 1:
+        raise UserError(f"batch={batch}: use 1 or more")
+    work = _Work(tree, describer, which or _wanted, max_calls)
+    top = tree.get(under if under is not None else tree.root)
+    nodes = work.look_through([node.id for node in _children_first(tree, top)])
+    batches = [nodes[at : at + batch] for at in range(0, len(nodes), batch)]
+    place = {node: number for number, ids in enumerate(batches) for node in ids}
+    done = [asyncio.Event() for _ in batches]
+    slots = asyncio.Semaphore(max(1, concurrency))
+    settled = 0
+
+    async def settle(number: int) -> None:
+        nonlocal settled
+        for before in work.needed(batches[number], place) - {number}:
+            await done[before].wait()
+        async with slots:
+            await work.describe(batches[number])
+        done[number].set()
+        settled += len(batches[number])
+        if on_progress is not None:
+            on_progress(settled, len(nodes))
+
+    tasks: list[asyncio.Task[None]] = []
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks += [group.create_task(settle(number)) for number in range(len(batches))]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return work.report
+
+
+class _Work:
+    """What is done for the nodes of one batch."""
+
+    def __init__(
+        self, tree: Tree, describer: Describer, which: Callable[[Node], bool], max_calls: int | None
+    ) -> None:
+        self.tree = tree
+        self.report = Described()
+        self._describer = describer
+        self._which = which
+        self._max_calls = max_calls
+        self.basis: dict[str, str] = {}
+        """Node id -> hash of what it is described from: its own text and all that lies below it.
+
+        Descriptions that are written here are no part of it, or a parent would be described anew after its children.
+        """
+
+    def look_through(self, ids: Sequence[str]) -> list[str]:
+        """Note what each node is described from, children before their parents; return those that are there."""
+        below: dict[str, list[str]] = {}
+        for node, parent, text in self.tree.texts(ids):
+            given = "" if self._which(node) else node.description
+            basis = key_of(node.kind, given, text, below.pop(node.id, []))
+            self.basis[node.id] = basis
+            if parent is not None:
+                below.setdefault(parent, []).append(basis)
+        return [node for node in ids if node in self.basis]
+
+    def needed(self, ids: Sequence[str], place: dict[str, int]) -> set[int]:
+        """Return the numbers of the batches that hold children of these nodes."""
+        return {
+            place[child.id]
+            for node in ids
+            if node in self.tree
+            for child in self.tree.children(node)
+            if child.id in place
+        }
+
+    async def describe(self, ids: Sequence[str]) -> None:
+        """Describe those of these nodes whose text or children changed since they were described."""
+        due: list[tuple[Node, DescribeRequest, str]] = []
+        for node_id in ids:
+            node = self.tree.find(node_id)
+            if node is None:
+                continue
+            if not self._which(node):
+                self.report.kept += 1
+                continue
+            basis = self.basis[node_id]
+            if node.description and node.provenance.get(MARK) == basis:
+                self.report.unchanged += 1
+            else:
+                due.append((node, DescribeRequest(self._text(node), node), basis))
+        if not due:
+            return
+        try:
+            said = await self._ask([request for _, request, _ in due])
+        except (BadModelAnswer, TransientError, TimeoutError) as exc:
+            self.report.failed.update((node.id, str(exc)) for node, _, _ in due)
+            return
+        for (node, _, basis), description in zip(due, said, strict=True):
+            if description is None:
+                self.report.failed[node.id] = "the model left it out"
+            else:
+                self._keep(node, description, basis)
+
+    async def _ask(self, requests: list[DescribeRequest]) -> Sequence[Description | None]:
+        many = getattr(self._describer, "describe_many", None)
+        if many is not None:
+            said: Sequence[Description | None] = await self._tried(lambda: many(requests))
+            return said
+        found: list[Description | None] = []
+        for request in requests:
+            found.append(await self._tried(lambda one=request: self._describer.describe(one)))  # type: ignore[misc]
+        return found
+
+    async def _tried(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Make a call, again when it fails in a way that may pass."""
+        attempt = 0
+        while True:
+            attempt += 1
+            if self._max_calls is not None and self.report.calls >= self._max_calls:
+                raise TransientError(f"max_calls={self._max_calls} was reached: run it again to go on")
+            self.report.calls += 1
+            report_usage(model_calls=1)
+            try:
+                return await call()
+            except TransientError as exc:
+                if attempt >= ATTEMPTS:
+                    raise
+                pause = BACKOFF_S * 2 ** (attempt - 1) if exc.retry_after_s is None else exc.retry_after_s
+                await asyncio.sleep(min(pause, MAX_PAUSE_S))
+            except BadModelAnswer:
+                if attempt >= ATTEMPTS:
+                    raise
+
+    def _text(self, node: Node) -> str:
+        """Return what a node is described from: its own text, or the titles and descriptions of its children."""
+        parts: list[str] = []
+        if node.has_content:
+            try:
+                parts.append(self.tree.content(node.id)[:_HEAD_CHARS])
+            except (MetatreeError, OSError):
+                parts.append(node.description)
+        children = self.tree.children(node.id)
+        for child in children[:_MAX_CHILDREN]:
+            parts.append(f"- {child.title}: {child.description}" if child.description else f"- {child.title}")
+        if len(children) > _MAX_CHILDREN:
+            parts.append(f"- and {len(children) - _MAX_CHILDREN} more")
+        return "\n".join(parts)
+
+    def _keep(self, node: Node, description: Description, basis: str) -> None:
+        current = self.tree.find(node.id)
+        if current is None or current.digest != node.digest:
+            self.report.failed[node.id] = "it changed meanwhile"
+            return
+        title = node.title or description.title
+        self.tree.update(
+            replace(
+                current,
+                title=title,
+                description=description.description,
+                provenance={**current.provenance, MARK: basis},
+            )
+        )
+        self.report.written += 1
+
+
+def _wanted(node: Node) -> bool:
+    """Say whether a node is described when nothing else is asked: never one with words that somebody gave it."""
+    return node.path is not None or not node.description or MARK in node.provenance
+
+
+def _children_first(tree: Tree, top: Node) -> Iterator[Node]:
+    """Yield a node and all below it, each after its children."""
+    pending = [(top, iter(tree.children(top.id)))]
+    while pending:
+        node, children = pending[-1]
+        child = next(children, None)
+        if child is not None:
+            pending.append((child, iter(tree.children(child.id))))
+        else:
+            pending.pop()
+            yield node

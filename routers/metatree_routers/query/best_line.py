@@ -1,0 +1,46 @@
+"""Pick the line of a text that matches best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from metatree_routers.query.terms import expand, raw_tokens, term_counts
+
+MAX_LINES = 5_000
+MAX_LINE_CHARS = 240
+MAX_READ_CHARS = 2_000
+
+
+def best_line(text: str, weights: Mapping[str, float]) -> str:
+    """Return the line that holds the most weight, trimmed; the first line with words when none matches.
+
+    Example:
+        >>> best_line("import os\\n\\ndef follow(url):\\n    return url", {"follow": 2.0, "url": 1.0})
+        'def follow(url):'
+    """
+    lines = text.split("\n", MAX_LINES)[:MAX_LINES]
+    matching: dict[str, tuple[str, ...]] = {}
+    for raw in set(raw_tokens(text)):
+        found = tuple(term for term in expand(raw) if term in weights)
+        if found:
+            matching[raw] = found
+    best, best_score = "", 0.0
+    for line in lines if matching else ():
+        said = {term for raw in raw_tokens(line[:MAX_READ_CHARS]) for term in matching.get(raw, ())}
+        score = sum(map(weights.__getitem__, said))
+        if score > best_score:
+            best, best_score = line, score
+    if not best:
+        best = next((line for line in lines if any(map(str.isalnum, line))), "")
+    return _trimmed(best.strip(), weights)
+
+
+def _trimmed(line: str, weights: Mapping[str, float]) -> str:
+    """Cut a long line down to the window that holds the most weight."""
+    if len(line) <= MAX_LINE_CHARS:
+        return line
+    starts = range(0, min(len(line), 20_000), MAX_LINE_CHARS // 2)
+    windows = [line[start : start + MAX_LINE_CHARS] for start in starts]
+    return max(
+        windows, key=lambda window: sum(weights.get(term, 0.0) for term in term_counts(window))
+    ).strip()

@@ -1,0 +1,90 @@
+"""What of a question only says that somebody asks, and what kind of answer is wanted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from metatree_routers.query.terms import expand, raw_tokens, terms
+
+ASKING_WEIGHT = 0.15
+"""Of a word of asking, of what its place in the question would give it."""
+
+MOST_STEPS = 12
+"""Of a request, the first so many are compared by themselves."""
+_LEAST_WORDS = 2
+"""Of a step: one word alone is near to anything."""
+_BETWEEN = re.compile(r"(?<=[.!?;])\s+|,?\s+(?:and|then|also|finally)\s+", re.IGNORECASE)
+
+_ASKING = (
+    "please could provide give tell show need want like help know look looking interested also additionally let get "
+    "answer question state explain round decimal place define calculate compute base judgment use using useful "
+    "something thing way able wonder curious sure possible follow one specific detail information primarily clearly "
+    "outline utilize"
+)
+
+_AMOUNT = re.compile(
+    r"\bhow (?:much|many|big|large|long|old|often)\b|\b(?:ratio|margin|percent\w*|rate|amount|total|growth|turnover)\b"
+    r"|%|\bnumber of\b|year.over.year|\bFY ?\d",
+    re.IGNORECASE,
+)
+
+
+@cache
+def asking_terms() -> frozenset[str]:
+    """Return the terms that say only that somebody asks."""
+    return frozenset(terms(_ASKING))
+
+
+def without_asking(weights: Mapping[str, float]) -> dict[str, float]:
+    """Weigh down the words of asking; all of them stay when there are no others.
+
+    Example:
+        >>> from metatree_routers.query.parse import sections
+        >>> weights = without_asking(sections("Could you please give me the weather?").term_weights())
+        >>> round(weights["weather"], 2), round(weights["give"], 2)
+        (3.0, 0.45)
+    """
+    asking = asking_terms()
+    if asking.issuperset(weights):
+        return dict(weights)
+    return {term: weight * (ASKING_WEIGHT if term in asking else 1.0) for term, weight in weights.items()}
+
+
+def words_asked(question: str) -> str:
+    """Return the words of a question that are neither stop words nor words of asking; all of it when there are none.
+
+    Example:
+        >>> words_asked("Could you please give me the weather in Oslo?")
+        'weather Oslo'
+    """
+    return " ".join(_telling(question)) or question
+
+
+def steps_asked(question: str) -> list[str]:
+    """Return the words of each step that a request takes, as `words_asked` does; empty when it is one step.
+
+    Example:
+        >>> steps_asked("Please find flights to Rome. Then draw a chart and save the chart as a picture.")
+        ['find flights Rome', 'draw chart', 'save chart picture']
+        >>> steps_asked("Could you please find flights to Rome?")
+        []
+    """
+    steps = [words for part in _BETWEEN.split(question) if len(words := _telling(part)) >= _LEAST_WORDS]
+    return [" ".join(words) for words in steps[:MOST_STEPS]] if len(steps) > 1 else []
+
+
+def _telling(text: str) -> list[str]:
+    asking = asking_terms()
+    return [word for word in raw_tokens(text) if (found := expand(word)) and not asking.issuperset(found)]
+
+
+def wants_amount(question: str) -> bool:
+    """Say whether a question asks for a number.
+
+    Example:
+        >>> wants_amount("How many stores are there?"), wants_amount("Who opened the store?")
+        (True, False)
+    """
+    return bool(_AMOUNT.search(question))

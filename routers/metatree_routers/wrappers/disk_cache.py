@@ -1,0 +1,134 @@
+"""A cache on disk that never fails: what is broken, full or out of reach is a miss."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import threading
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Protocol
+
+from metatree._util.cache_folder import cache_folder
+
+_log = logging.getLogger("metatree")
+
+SIZE_LIMIT_BYTES = 256 * 2**20
+
+
+class Cache(Protocol):
+    """Keeps JSON values by text keys; neither method raises."""
+
+    def get(self, key: str) -> Any:
+        """Return what was kept, None when there is nothing."""
+        ...
+
+    def set(self, key: str, value: Any, *, seconds: float | None = None) -> None:
+        """Keep a value, for so many seconds or until room is needed."""
+        ...
+
+
+class MemoryCache:
+    """Keeps values while the process lives."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, str] = {}
+
+    def get(self, key: str) -> Any:
+        found = self._kept.get(key)
+        return None if found is None else json.loads(found)
+
+    def set(self, key: str, value: Any, *, seconds: float | None = None) -> None:
+        self._kept[key] = json.dumps(value)
+
+
+class DiskCache:
+    """Keeps values in a folder that processes may share; the least recently used go when it is full.
+
+    Args:
+        folder: None for `metatree/NAME` in the user's cache folder, or in `METATREE_CACHE_DIR`.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path | None = None,
+        *,
+        name: str = "answers",
+        size_limit_bytes: int = SIZE_LIMIT_BYTES,
+    ) -> None:
+        self.folder = Path(folder).expanduser() if folder is not None else cache_folder() / name
+        self._size_limit_bytes = size_limit_bytes
+        self._lock = threading.Lock()
+        self._told = False
+
+    def get(self, key: str) -> Any:
+        try:
+            return self._opened.get(key)
+        except Exception as exc:  # a cache's failure is a miss, whatever it is
+            self._tell(exc)
+            return None
+
+    def set(self, key: str, value: Any, *, seconds: float | None = None) -> None:
+        try:
+            self._opened.set(key, value, expire=seconds)
+        except Exception as exc:
+            self._tell(exc)
+
+    def close(self) -> None:
+        """Close the files; the next use opens them again."""
+        with contextlib.suppress(KeyError):
+            self.__dict__.pop("_opened").close()
+
+    @cached_property
+    def _opened(self) -> Any:
+        import diskcache
+
+        with self._lock:
+            return diskcache.Cache(
+                str(self.folder),
+                disk=_json_disk(),
+                size_limit=self._size_limit_bytes,
+                eviction_policy="least-recently-used",
+                timeout=2,
+            )
+
+    def _tell(self, exc: Exception) -> None:
+        if not self._told:
+            self._told = True
+            _log.warning("the cache in %s is not used: %s: %s", self.folder, type(exc).__name__, exc)
+
+
+def _json_disk() -> type[Any]:
+    """Return diskcache's JSON disk without its way to pickles.
+
+    `JSONDisk` writes no pickles, but it still loads them: a row that says it is one goes to `pickle.load`, so whoever
+    can write to the folder could run code (CVE-2025-69872). Such a row raises here, and is a miss.
+    """
+    from diskcache import JSONDisk
+    from diskcache.core import MODE_PICKLE
+
+    class SafeDisk(JSONDisk):  # type: ignore[misc]
+        def get(self, key: Any, raw: Any) -> Any:
+            if not raw:
+                raise ValueError("the cache holds a pickled key")
+            return super().get(key, raw)
+
+        def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
+            if mode == MODE_PICKLE:
+                raise ValueError("the cache holds a pickled value")
+            return super().fetch(mode, filename, value, read)
+
+    return SafeDisk
+
+
+def key_of(*parts: Any) -> str:
+    """Return a short key for JSON values: 32 hexadecimal digits.
+
+    Example:
+        >>> key_of("route", {"a": 1}) == key_of("route", {"a": 1}) != key_of("route", {"a": 2})
+        True
+    """
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
