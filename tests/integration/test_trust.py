@@ -412,6 +412,25 @@ def test_one_log_that_git_tracks_changes_no_memory_of_ours(clone: Clone) -> None
         assert Permissions(tree.memory).all() == []
 
 
+@pytest.mark.parametrize("end", ["-wal", "-journal"])
+def test_a_log_without_its_store_puts_nothing_into_a_new_one(clone: Clone, end: str) -> None:
+    """What an archive brings; git tracks nothing of it."""
+    shutil.rmtree(clone.metatree)
+    clone.metatree.mkdir()
+    made, log = clone.folder.parent / "made.db", clone.metatree / f"memory.db{end}"
+    with as_user(clone.attacker):
+        Store.open(made).close()
+        with Store.open(made) as store:
+            store.execute("INSERT INTO run(id, machine, token, expires_at) VALUES ('r1', 'search', 1, 0)")
+            shutil.copy(made.with_name("made.db-wal"), log)
+    for _ in range(2):
+        with pytest.raises(UserError, match="belongs to no file"):
+            build_tree(clone.folder)
+    log.unlink()
+    with build_tree(clone.folder) as tree:
+        assert tree.memory.rows("SELECT id FROM run") == []
+
+
 def test_a_journal_that_names_another_file_does_not_delete_it(clone: Clone) -> None:
     shutil.rmtree(clone.metatree)
     build_tree(clone.folder).close()
@@ -575,6 +594,14 @@ def test_a_tree_that_looks_like_a_repository_hides_no_log_that_git_tracks(clone:
     with pytest.raises(UserError, match="git cannot say"):
         Tree.open(clone.folder)
     assert not clone.started.exists()
+
+
+def test_a_pipe_for_the_names_that_git_passes_over_holds_no_build_up(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    clone.metatree.mkdir()
+    os.mkfifo(clone.metatree / ".gitignore")
+    code = f"from metatree_memory_tools import build_tree; build_tree({str(clone.folder)!r}).close()"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_nothing_is_written_where_links_lead(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
