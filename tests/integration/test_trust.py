@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -25,6 +27,7 @@ from metatree.errors import UntrustedStore, UserError
 from metatree.layer import ROOT, Layer
 from metatree.permissions import Permissions
 from metatree.remembering import remember
+from metatree.source import digest_bytes
 from metatree.store import APPLICATION_ID, Store
 from metatree.tool import Tool, tool
 from metatree.trust import _process_key, sign, user_key
@@ -618,6 +621,36 @@ def test_nothing_is_written_where_links_lead(clone: Clone, capfd: pytest.Capture
         Blackboard(clone.folder)
     assert _state(clone.secret.parent) == before
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_images_that_are_links_lead_nowhere(clone: Clone) -> None:
+    """Who knows what picture will be put on a board knows the names of its files."""
+    pillow = pytest.importorskip("PIL.Image")
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    picture = clone.folder / "a.png"
+    pillow.effect_noise((900, 900), 50).save(picture)
+    before = _state(clone.secret.parent)
+    images = clone.metatree / "memory.db.images"
+    images.mkdir()
+    (images / f"{digest_bytes(picture.read_bytes())}.thumbnail.webp").symlink_to(clone.secret)
+    with Blackboard(clone.folder) as board:
+        board.add_image(picture)
+    assert _state(clone.secret.parent) == before
+    assert sorted(file.is_symlink() for file in images.iterdir()) == [False, False]
+    for file in images.iterdir():
+        file.unlink()
+        file.symlink_to(clone.secret)
+    with Blackboard(clone.folder) as board:
+        said = json.dumps(board.screenshots_to_prompt()) + board.screenshots_to_json()
+        assert base64.b64encode(clone.secret.read_bytes()).decode() not in said
+    assert run(["export", "shop.metatree"]) == 0
+    with zipfile.ZipFile("shop.metatree") as made:
+        assert clone.secret.read_bytes() not in map(made.read, made.namelist())
+    with Blackboard(clone.folder) as board:
+        board.add_image(picture)
+    assert _state(clone.secret.parent) == before
+    assert not (images / f"{digest_bytes(picture.read_bytes())}.png").is_symlink()
 
 
 def names_sources_that_are_no_text(clone: Clone) -> str:
