@@ -1011,3 +1011,22 @@ def test_a_repository_of_pipes_and_devices_holds_nothing_up(clone: Clone) -> Non
             (clone.folder / ".git" / "index").symlink_to(link)
         code = f"from metatree_memory_tools import build_tree; build_tree({str(clone.folder)!r}).close()"
         subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_folder_puts_no_module_in_the_place_of_what_is_installed(clone: Clone, tmp_path: Path) -> None:
+    installed = tmp_path / "installed"
+    installed.mkdir()
+    domain = "from metatree_agents.planner import Domain\ndomain = Domain('shop')\n"
+    (installed / "shop.py").write_text(domain)
+    for name in ("shop", "yaml", "networkx", "sitecustomize"):
+        (clone.folder / f"{name}.py").write_text(f"open({str(clone.started)!r}, 'w').close()\n")
+    (clone.folder / "ours.py").write_text(domain)
+    code = "import networkx; from metatree_agents.cli.agents import _imported; _imported({!r}); import yaml"
+    for name in ("shop:domain", "ours:domain"):
+        subprocess.run(
+            [sys.executable, "-P", "-c", code.format(name)],
+            check=True,
+            env=os.environ | {"PYTHONPATH": str(installed)},
+            timeout=60,
+        )
+        assert not clone.started.exists(), name
