@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from metatree._util.private import private_folder
 from metatree.blackboard._image_header import Look, look_at
-from metatree.errors import BadItem
+from metatree.errors import BadItem, UserError
+from metatree.trees.source_files import digest_bytes, read_inside
 
 if TYPE_CHECKING:
     from metatree.settings import Settings
@@ -129,10 +130,13 @@ class Images:
         )
 
     def data_url(self, name: str) -> str:
-        """Return an image as a `data:` URL; '' when its file is gone."""
+        """Return an image as a `data:` URL; '' when its file is gone, or is none of this folder, or another image."""
         try:
-            content = (self.folder / name).read_bytes()
-        except OSError:
+            content, _ = read_inside(self.folder, name)
+        except (OSError, UserError):
+            return ""
+        digest, _, end = name.partition(".")
+        if not end.startswith("thumbnail") and digest_bytes(content) != digest:
             return ""
         return f"data:image/{name.rpartition('.')[2]};base64,{base64.b64encode(content).decode()}"
 
@@ -184,8 +188,11 @@ class Images:
         """Return the name when this image is kept; its file counts as new, so that `sweep` leaves it for an hour."""
         if not self._store.row("SELECT 1 FROM image WHERE name = ?", (name,)):
             return None
+        file = self.folder / name
+        if file.is_symlink():
+            return None
         try:
-            os.utime(self.folder / name)
+            os.utime(file)
         except OSError:
             return None
         return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ def make_thumbnail(file: Path, longer_side_px: int) -> tuple[str, int, int] | No
     if pillow is None:
         return None
     made = file.with_name(f"{file.name.partition('.')[0]}.thumbnail.webp")
+    part = file.with_name(f".{secrets.token_hex(8)}.part")  # never through a link that lies at its place
     try:
         with pillow.open(file) as image:
             if max(image.size) <= longer_side_px:
@@ -36,11 +38,12 @@ def make_thumbnail(file: Path, longer_side_px: int) -> tuple[str, int, int] | No
             image.draft("RGB", (longer_side_px, longer_side_px))
             image.thumbnail((longer_side_px, longer_side_px))
             small = image if image.mode in ("RGB", "RGBA") else image.convert("RGB")
-            small.save(made, "WEBP", quality=80)
+            small.save(part, "WEBP", quality=80)
             width, height = small.size
+        part.replace(made)
     except Exception as exc:  # a decoder may raise anything on a broken file
         _log.info("no thumbnail of %s: %s", file.name, exc)
-        made.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         return None
     return made.name, width, height
 

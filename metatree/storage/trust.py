@@ -171,7 +171,7 @@ def is_exempt(file: Path) -> bool:
 
 
 def check_files(file: Path) -> None:
-    """Refuse a store whose files could lead SQLite elsewhere: links, pipes, journals of others.
+    """Refuse a store whose files could lead SQLite elsewhere: links, pipes, journals of others, or of no store.
 
     Raises:
         UserError: the message says which file, and what to do.
@@ -194,6 +194,8 @@ def check_files(file: Path) -> None:
             raise UserError(f"{str(path)!r} is not a regular file: remove it")
         if path.name.endswith(("-wal", "-journal")) and state.st_size:
             logs.append(path)
+    if logs and not file.exists():  # looked at after its logs: who makes it makes them later
+        raise UserError(f"{str(logs[0])!r} belongs to no file, and would change a new {file.name}: delete it")
     for log in logs:
         if log.name.endswith("-journal") and _ends_with(log, _SUPER_JOURNAL):
             raise UserError(f"{str(log)!r} names other files, and none of ours does: delete it")

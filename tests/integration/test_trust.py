@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -28,6 +30,7 @@ from metatree.storage.trust import _process_key, sign, user_key
 from metatree.tools.tool import Tool, tool
 from metatree.trees.edits import ready
 from metatree.trees.layer import ROOT, Layer
+from metatree.trees.source_files import digest_bytes
 
 pytestmark = pytest.mark.integration
 COMMANDS = (
@@ -412,6 +415,25 @@ def test_one_log_that_git_tracks_changes_no_memory_of_ours(clone: Clone) -> None
         assert Permissions(tree.memory).all() == []
 
 
+@pytest.mark.parametrize("end", ["-wal", "-journal"])
+def test_a_log_without_its_store_puts_nothing_into_a_new_one(clone: Clone, end: str) -> None:
+    """What an archive brings; git tracks nothing of it."""
+    shutil.rmtree(clone.metatree)
+    clone.metatree.mkdir()
+    made, log = clone.folder.parent / "made.db", clone.metatree / f"memory.db{end}"
+    with as_user(clone.attacker):
+        Store.open(made).close()
+        with Store.open(made) as store:
+            store.execute("INSERT INTO run(id, machine, token, expires_at) VALUES ('r1', 'search', 1, 0)")
+            shutil.copy(made.with_name("made.db-wal"), log)
+    for _ in range(2):
+        with pytest.raises(UserError, match="belongs to no file"):
+            build_tree(clone.folder)
+    log.unlink()
+    with build_tree(clone.folder) as tree:
+        assert tree.memory.rows("SELECT id FROM run") == []
+
+
 def test_a_journal_that_names_another_file_does_not_delete_it(clone: Clone) -> None:
     shutil.rmtree(clone.metatree)
     build_tree(clone.folder).close()
@@ -577,6 +599,14 @@ def test_a_tree_that_looks_like_a_repository_hides_no_log_that_git_tracks(clone:
     assert not clone.started.exists()
 
 
+def test_a_pipe_for_the_names_that_git_passes_over_holds_no_build_up(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    clone.metatree.mkdir()
+    os.mkfifo(clone.metatree / ".gitignore")
+    code = f"from metatree_memory_tools import build_tree; build_tree({str(clone.folder)!r}).close()"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 def test_nothing_is_written_where_links_lead(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(clone.metatree)
     clone.metatree.symlink_to(clone.secret.parent)
@@ -591,6 +621,36 @@ def test_nothing_is_written_where_links_lead(clone: Clone, capfd: pytest.Capture
         Blackboard(clone.folder)
     assert _state(clone.secret.parent) == before
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_images_that_are_links_lead_nowhere(clone: Clone) -> None:
+    """Who knows what picture will be put on a board knows the names of its files."""
+    pillow = pytest.importorskip("PIL.Image")
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    picture = clone.folder / "a.png"
+    pillow.effect_noise((900, 900), 50).save(picture)
+    before = _state(clone.secret.parent)
+    images = clone.metatree / "memory.db.images"
+    images.mkdir()
+    (images / f"{digest_bytes(picture.read_bytes())}.thumbnail.webp").symlink_to(clone.secret)
+    with Blackboard(clone.folder) as board:
+        board.add_image(picture)
+    assert _state(clone.secret.parent) == before
+    assert sorted(file.is_symlink() for file in images.iterdir()) == [False, False]
+    for file in images.iterdir():
+        file.unlink()
+        file.symlink_to(clone.secret)
+    with Blackboard(clone.folder) as board:
+        said = json.dumps(board.screenshots_to_prompt()) + board.screenshots_to_json()
+        assert base64.b64encode(clone.secret.read_bytes()).decode() not in said
+    assert run(["export", "shop.metatree"]) == 0
+    with zipfile.ZipFile("shop.metatree") as made:
+        assert clone.secret.read_bytes() not in map(made.read, made.namelist())
+    with Blackboard(clone.folder) as board:
+        board.add_image(picture)
+    assert _state(clone.secret.parent) == before
+    assert not (images / f"{digest_bytes(picture.read_bytes())}.png").is_symlink()
 
 
 def names_sources_that_are_no_text(clone: Clone) -> str:
@@ -951,3 +1011,22 @@ def test_a_repository_of_pipes_and_devices_holds_nothing_up(clone: Clone) -> Non
             (clone.folder / ".git" / "index").symlink_to(link)
         code = f"from metatree_memory_tools import build_tree; build_tree({str(clone.folder)!r}).close()"
         subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_folder_puts_no_module_in_the_place_of_what_is_installed(clone: Clone, tmp_path: Path) -> None:
+    installed = tmp_path / "installed"
+    installed.mkdir()
+    domain = "from metatree_agents.planner import Domain\ndomain = Domain('shop')\n"
+    (installed / "shop.py").write_text(domain)
+    for name in ("shop", "yaml", "networkx", "sitecustomize"):
+        (clone.folder / f"{name}.py").write_text(f"open({str(clone.started)!r}, 'w').close()\n")
+    (clone.folder / "ours.py").write_text(domain)
+    code = "import networkx; from metatree_agents.cli.agents import _imported; _imported({!r}); import yaml"
+    for name in ("shop:domain", "ours:domain"):
+        subprocess.run(
+            [sys.executable, "-P", "-c", code.format(name)],
+            check=True,
+            env=os.environ | {"PYTHONPATH": str(installed)},
+            timeout=60,
+        )
+        assert not clone.started.exists(), name

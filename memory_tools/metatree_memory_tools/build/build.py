@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -112,10 +113,11 @@ def build_tree(
 
 
 def ignore_all(folder: Path) -> None:
-    """Have git pass over a folder; an empty file is of a disk that was full, and a link is not followed."""
+    """Have git pass over a folder; an empty file is of a disk that was full, what is no file is left alone."""
     file = folder / ".gitignore"
     with suppress(FileNotFoundError):
-        if file.lstat().st_size:
+        state = file.lstat()
+        if state.st_size or not stat.S_ISREG(state.st_mode):
             return
     flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(file, flags, 0o644), "w") as stream:
@@ -246,7 +248,7 @@ def _bring_up_to_date(
                 )
             else:
                 _log.warning("%s: built anew", str(exc).partition(";")[0])
-            for end in ("", "-wal", "-shm", "-journal"):
+            for end in ("-wal", "-shm", "-journal", ""):  # a log is never left without its file
                 (place / (INDEX + end)).unlink(missing_ok=True)
             _update(sources, place, progress)
         _remember_offer(place, offered)

@@ -179,7 +179,7 @@ def _write(
     )
     for row in _table(store, "image", "name"):
         for name in (row["name"], row["thumbnail"]):
-            if name and folder is not None and (folder / name).is_file():
+            if name and folder is not None and _is_plain(folder / name):
                 archive.write(folder / name, IMAGES + name, zipfile.ZIP_STORED)
     tables = {row[0] for row in store.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
     unknown = [
@@ -200,6 +200,10 @@ def _write(
         "secrets_left_out": done.secrets,
     }
     archive.writestr(MANIFEST, json.dumps(manifest, indent=2))
+
+
+def _is_plain(file: Path) -> bool:
+    return file.is_file() and not file.is_symlink()
 
 
 def _without_secrets(value: Any, done: Exported) -> Any:

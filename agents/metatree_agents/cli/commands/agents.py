@@ -69,8 +69,8 @@ def _existing(store: Path | None, domain: str | None = None) -> Agents:
 
 
 def _imported(name: str) -> Domain:
-    """Import a domain by `module:name`."""
-    import importlib
+    """Import a domain by `module:name`; from the current folder only what is installed nowhere."""
+    import importlib.util
     import sys
 
     from metatree_agents.planner import Domain
@@ -78,11 +78,11 @@ def _imported(name: str) -> Domain:
     module, _, attribute = name.partition(":")
     if not attribute:
         raise UserError(f"--domain {name!r}: give MODULE:NAME, such as shop.agents:domain")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
     try:
+        if "" not in sys.path and importlib.util.find_spec(module.partition(".")[0]) is None:
+            sys.path.append("")  # last, so that a folder puts nothing in the place of what is installed
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as exc:
+    except (ImportError, AttributeError, ValueError) as exc:
         raise UserError(f"--domain {name!r} cannot be imported: {exc}") from exc
     if not isinstance(found, Domain):
         raise UserError(f"--domain {name!r} is no Domain, but {type(found).__name__}")
