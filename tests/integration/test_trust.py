@@ -1021,7 +1021,7 @@ def test_a_folder_puts_no_module_in_the_place_of_what_is_installed(clone: Clone,
     for name in ("shop", "yaml", "networkx", "sitecustomize"):
         (clone.folder / f"{name}.py").write_text(f"open({str(clone.started)!r}, 'w').close()\n")
     (clone.folder / "ours.py").write_text(domain)
-    code = "import networkx; from metatree_agents.cli.agents import _imported; _imported({!r}); import yaml"
+    code = "import networkx; from metatree_agents.cli.commands.agents import _imported; _imported({!r}); import yaml"
     for name in ("shop:domain", "ours:domain"):
         subprocess.run(
             [sys.executable, "-P", "-c", code.format(name)],
