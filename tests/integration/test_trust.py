@@ -415,6 +415,27 @@ def test_one_log_that_git_tracks_changes_no_memory_of_ours(clone: Clone) -> None
         assert Permissions(tree.memory).all() == []
 
 
+def test_a_link_is_not_accepted_for_the_source_that_is_shown(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (clone.folder / "docs").symlink_to(clone.secret.parent)
+    clone.name_sources(
+        {"type": "folder", "place": "..", "options": {}, "mount": "clone"},
+        {"type": "folder", "place": "../docs", "options": {}, "mount": "docs"},
+    )
+    assert run(["build", "."]) == 0
+    assert run(["trust", "--yes"]) == 2
+    assert f"leads to {str(clone.secret.parent)!r}" in capfd.readouterr().err
+    with Tree.open(clone.folder) as tree:
+        assert [source.location for source in tree.sources()] == [str(clone.folder)]
+    (clone.folder / "docs").unlink()
+    (clone.folder / "docs").mkdir()
+    (clone.metatree / "docs").mkdir()  # a place is below the folder, whichever file is named
+    assert run(["trust", str(clone.metatree / "index.db"), "--yes"]) == 0
+    with Tree.open(clone.folder) as tree:
+        assert str(clone.folder / "docs") in [source.location for source in tree.sources()]
+
+
 @pytest.mark.parametrize("end", ["-wal", "-journal"])
 def test_a_log_without_its_store_puts_nothing_into_a_new_one(clone: Clone, end: str) -> None:
     """What an archive brings; git tracks nothing of it."""
