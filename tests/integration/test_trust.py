@@ -635,6 +635,9 @@ def test_nothing_is_written_where_links_lead(clone: Clone, capfd: pytest.Capture
     for command in (["build", "."], ["ask", "Where is the harbour?"], ["agents", "list"], ["users", "list"]):
         assert run(command) == 2
     assert _state(clone.secret.parent) == before
+    changed = clone.secret.parent.stat().st_mtime_ns
+    assert run(["doctor"]) == 5  # it tries what SQLite can do where the tree lives
+    assert clone.secret.parent.stat().st_mtime_ns == changed
     clone.metatree.unlink()
     build_tree(clone.folder).close()
     (clone.metatree / "memory.db.images").symlink_to(clone.secret.parent)

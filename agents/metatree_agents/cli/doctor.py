@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from metatree.errors import MetatreeError
+from metatree.trust import check_files
 from metatree_agents.cli import options, screen
 from metatree_agents.cli.exits import FAILED, FOUND
 from metatree_agents.cli.shapes import CheckShape, DoctorShape
@@ -157,6 +158,7 @@ def _embedded() -> str:
 
 def _sqlite(place: Path) -> str:
     """Write-ahead logging needs shared memory, which some network file systems lack: try it where the tree lives."""
+    check_files(place / "index.db" if place.is_dir() else place)
     folder = _nearest_folder(place)
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".metatree-doctor-") as inside:
