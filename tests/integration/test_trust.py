@@ -1054,3 +1054,25 @@ def test_a_folder_puts_no_module_in_the_place_of_what_is_installed(clone: Clone,
             timeout=60,
         )
         assert not clone.started.exists(), name
+
+
+@pytest.mark.parametrize("kind", ["users", "permissions", "authors"])
+def test_a_store_of_names_without_an_end_takes_no_memory_to_show(
+    clone: Clone, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metatree.acceptance._MOST", 3)
+    file = clone.metatree / "memory.db"
+    for more, problem in ((3, ""), (1, "it is too large to look into")):
+        with as_user(clone.attacker), Tree.open(clone.folder) as tree:
+            tree.memory.execute(
+                "CREATE TABLE IF NOT EXISTS service_user(name TEXT PRIMARY KEY, role TEXT NOT NULL)"
+            )
+            for number in range(more):
+                name = f"{more}-{number}"
+                if kind == "users":
+                    tree.memory.execute("INSERT INTO service_user VALUES (?, 'user')", (name,))
+                elif kind == "permissions":
+                    tree.memory.execute("INSERT INTO meta VALUES (?, '{}')", (f"permission:{name}",))
+                else:
+                    remember(tree, f"The harbour has gate {name}", who=name)
+        assert survey(file).problem == problem
