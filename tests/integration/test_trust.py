@@ -415,6 +415,27 @@ def test_one_log_that_git_tracks_changes_no_memory_of_ours(clone: Clone) -> None
         assert Permissions(tree.memory).all() == []
 
 
+def test_a_link_is_not_accepted_for_the_source_that_is_shown(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (clone.folder / "docs").symlink_to(clone.secret.parent)
+    clone.name_sources(
+        {"type": "folder", "place": "..", "options": {}, "mount": "clone"},
+        {"type": "folder", "place": "../docs", "options": {}, "mount": "docs"},
+    )
+    assert run(["build", "."]) == 0
+    assert run(["trust", "--yes"]) == 2
+    assert f"leads to {str(clone.secret.parent)!r}" in capfd.readouterr().err
+    with Tree.open(clone.folder) as tree:
+        assert [source.location for source in tree.sources()] == [str(clone.folder)]
+    (clone.folder / "docs").unlink()
+    (clone.folder / "docs").mkdir()
+    (clone.metatree / "docs").mkdir()  # a place is below the folder, whichever file is named
+    assert run(["trust", str(clone.metatree / "index.db"), "--yes"]) == 0
+    with Tree.open(clone.folder) as tree:
+        assert str(clone.folder / "docs") in [source.location for source in tree.sources()]
+
+
 @pytest.mark.parametrize("end", ["-wal", "-journal"])
 def test_a_log_without_its_store_puts_nothing_into_a_new_one(clone: Clone, end: str) -> None:
     """What an archive brings; git tracks nothing of it."""
@@ -614,6 +635,9 @@ def test_nothing_is_written_where_links_lead(clone: Clone, capfd: pytest.Capture
     for command in (["build", "."], ["ask", "Where is the harbour?"], ["agents", "list"], ["users", "list"]):
         assert run(command) == 2
     assert _state(clone.secret.parent) == before
+    changed = clone.secret.parent.stat().st_mtime_ns
+    assert run(["doctor"]) == 5  # it tries what SQLite can do where the tree lives
+    assert clone.secret.parent.stat().st_mtime_ns == changed
     clone.metatree.unlink()
     build_tree(clone.folder).close()
     (clone.metatree / "memory.db.images").symlink_to(clone.secret.parent)
@@ -1030,3 +1054,25 @@ def test_a_folder_puts_no_module_in_the_place_of_what_is_installed(clone: Clone,
             timeout=60,
         )
         assert not clone.started.exists(), name
+
+
+@pytest.mark.parametrize("kind", ["users", "permissions", "authors"])
+def test_a_store_of_names_without_an_end_takes_no_memory_to_show(
+    clone: Clone, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("metatree.storage.acceptance._MOST", 3)
+    file = clone.metatree / "memory.db"
+    for more, problem in ((3, ""), (1, "it is too large to look into")):
+        with as_user(clone.attacker), Tree.open(clone.folder) as tree:
+            tree.memory.execute(
+                "CREATE TABLE IF NOT EXISTS service_user(name TEXT PRIMARY KEY, role TEXT NOT NULL)"
+            )
+            for number in range(more):
+                name = f"{more}-{number}"
+                if kind == "users":
+                    tree.memory.execute("INSERT INTO service_user VALUES (?, 'user')", (name,))
+                elif kind == "permissions":
+                    tree.memory.execute("INSERT INTO meta VALUES (?, '{}')", (f"permission:{name}",))
+                else:
+                    remember(tree, f"The harbour has gate {name}", who=name)
+        assert survey(file).problem == problem

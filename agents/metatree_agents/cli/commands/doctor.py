@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from metatree.errors import MetatreeError
+from metatree.storage.trust import check_files
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._exit_codes import FAILED, FOUND
@@ -158,6 +159,7 @@ def _embedded() -> str:
 
 def _sqlite(place: Path) -> str:
     """Write-ahead logging needs shared memory, which some network file systems lack: try it where the tree lives."""
+    check_files(place / "index.db" if place.is_dir() else place)
     folder = _nearest_folder(place)
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".metatree-doctor-") as inside:

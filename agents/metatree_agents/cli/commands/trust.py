@@ -21,6 +21,7 @@ from metatree_agents.cli.schemas.search import StoreShape, TrustShape
 
 if TYPE_CHECKING:
     from metatree.storage.acceptance import Survey
+    from metatree.trees.source_types import SourceRef
 
 _ADDRESS: Final = re.compile(r"\s*(mcp:)?\s*https?://\S*\s*$", re.IGNORECASE)
 
@@ -78,10 +79,12 @@ def trust(
     if not yes and not _agreed(found):
         output.note("nothing was accepted")
         return WRONG_USE
+    offered = {each.file: _offered(each) for each in open_ if each.trusted}
     for each in open_:
         if not each.trusted:
             accept(each.file, each)
-    _build_offered(found, surveys)
+    for file, sources in offered.items():
+        _build(file, sources)
     return _told(found, [survey(file) for file in stores_in(found)], json, "accepted", True)
 
 
@@ -113,17 +116,24 @@ def _agreed(place: Path) -> bool:
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def _build_offered(place: Path, surveys: list[Survey]) -> None:
+def _offered(survey: Survey) -> list[SourceRef]:
+    """Return the sources that were shown; one where a link leads elsewhere is none of them."""
+    from metatree.trees.sources import check_place, source_from_record
+
+    sources = [source_from_record(record, survey.file.parent) for record in survey.offered]
+    for source in sources:
+        check_place(source)
+    return sources
+
+
+def _build(index: Path, sources: list[SourceRef]) -> None:
     """Build the tree again from all the sources that were accepted."""
     from metatree_memory_tools import build_tree
 
     from metatree.storage.acceptance import drop_offer
-    from metatree.trees.sources import source_from_record
 
-    for each in surveys:
-        if each.trusted and each.offered:
-            build_tree(*(source_from_record(record, place) for record in each.offered), out=place).close()
-            drop_offer(each.file)
+    build_tree(*sources, out=index.parent).close()
+    drop_offer(index)
 
 
 def _told(place: Path, surveys: list[Survey], json: bool, word: str, good: bool) -> int:
