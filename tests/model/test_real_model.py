@@ -133,7 +133,7 @@ def test_counted_tokens_are_never_fewer_than_the_model_says() -> None:
     from metatree_routers.llm import _response_models as response_models
 
     connection = router().connection
-    text = (Path(__file__).parents[2] / "metatree" / "searching" / "menu.py").read_text()[:4_000]
+    text = (Path(__file__).parents[2] / "metatree" / "searches" / "_menu.py").read_text()[:4_000]
     messages = [{"role": "system", "content": "Answer in JSON."}, {"role": "user", "content": text}]
     reported: dict[str, float] = {}
     from metatree.durable import _runner as kernel
