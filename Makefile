@@ -11,8 +11,8 @@ LOCK := .venv-lock
 STAMP := $(VENV)/.installed-$(shell cat pyproject.toml requirements/test.txt | cksum | cut -d' ' -f1)
 
 # One or two for each package that metatree uses; `unit/memory_tools` tries every parser.
-LOWEST_TESTS := $(addprefix tests/, unit/memory_tools unit/blackboard/test_images.py unit/agents/test_cli_output.py \
-	$(addprefix unit/routers/test_, embedded.py evidence.py index.py llm_parts.py vectors.py) \
+LOWEST_TESTS := $(addprefix tests/, unit/memory_tools unit/blackboard/test_images.py unit/agents/cli/test_output.py \
+	$(addprefix unit/routers/, embedded/test_embedded.py evidence/test_evidence.py index llm/test_parts.py) \
 	integration/test_documents.py integration/agents/test_cli_serving.py::test_a_first_start_answers_and_a_worker_takes_over \
 	integration/agents/test_mcp.py::test_every_tool_over_every_way)
 
@@ -71,7 +71,7 @@ check: $(STAMP) ## format, lint, types, layers, docs; all of them, whatever the 
 	done; \
 	if [ -n "$$failed" ]; then echo "failed:$$failed" >&2; exit 1; fi
 
-format: $(STAMP) ## format the code and mend what lint can mend
+format: $(STAMP) ## format the code and fix what lint can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

@@ -18,9 +18,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build.history_nodes import SUFFIX
 from metatree_memory_tools.conversations import ConversationLog, Turn
 from metatree_memory_tools.git.log import history_stale, read_history
+from metatree_memory_tools.node_ids import HISTORY_SUFFIX
 
 from metatree.storage.store import Store
 from metatree.trees.history import history_state
@@ -96,7 +96,7 @@ def history(repository: Path, folder: Path) -> None:
         with tree:
             if wanted:
                 with measured("read the histories of all its files"):
-                    ids = [node_id for node_id in tree.ids(["history"]) if node_id.endswith(SUFFIX)]
+                    ids = [node_id for node_id in tree.ids(["history"]) if node_id.endswith(HISTORY_SUFFIX)]
                     sum(len(text) for _, _, text in tree.texts(sorted(ids)))
 
 

@@ -21,14 +21,14 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import aiohttp
 from metatree_routers import LLMRouter, describe_tree, text_evidence
 from metatree_routers.llm._tokens import counter_for
 from metatree_routers.wrappers.disk_cache import MemoryCache
 
-from metatree import Node, Option, RouteRequest, Tree, asearch, search
+from metatree import Evidence, Node, Option, RouteRequest, Tree, asearch, search
 from metatree.testing._model_server import ModelRequest, ModelServer
 
 BRANCHING = 10
@@ -122,7 +122,8 @@ def router_for(url: str, **options: Any) -> LLMRouter:
 def calls_and_tokens(url: str) -> None:
     tree = thousand_leaves()
     sample = random.Random(7).sample(range(1_000), 60)
-    for name, evidence in (("with hints", text_evidence(tree)), ("without hints", False)):
+    kinds: dict[str, Evidence | Literal[False]] = {"with hints": text_evidence(tree), "without hints": False}
+    for name, evidence in kinds.items():
         router = router_for(url)
         calls, tokens, right_ones = [], [], 0
         for number in sample:

@@ -32,7 +32,7 @@ from metatree_agents.planner.domain.facts import Facts
 from metatree_agents.planner.domain.network import TOP, Intent
 
 from metatree.durable import Record
-from metatree.durable.sqlite_journal import SqliteJournal
+from metatree.durable.sql_journal import SqlJournal
 from metatree.storage.store import Store
 
 LEASE_S = 2.0
@@ -108,7 +108,7 @@ def stalling(folder: Path) -> Domain:
 def step_ms(folder: Path, synchronous: str) -> tuple[float, float]:
     """Return the median and the 99th percentile of an append."""
     with Store.open(folder / f"{synchronous}.db", synchronous=synchronous) as store:  # type: ignore[arg-type]
-        journal = SqliteJournal(store)
+        journal = SqlJournal(store)
         token = journal.create("r", "m", Record("begin", 0.0))
         took = []
         for seq in range(1, 501):

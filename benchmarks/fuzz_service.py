@@ -29,7 +29,13 @@ from benchmarks.service.processes import ROOT, servers
 TOPICS = ("T/1+", "T2")
 CONFIG = ROOT / "benchmarks/service/schemathesis.toml"
 # Nothing may take long: a query may wait for a person for ever, or for an engine that was taken out.
-SETTINGS = {"engine_wait_s": 0.0, "check_wait_s": 0.0, "lease_s": 1.0, "chat_wait_s": 0.5, "stream_s": 0.5}
+SETTINGS = {
+    "claim_timeout_s": 0.0,
+    "answer_timeout_s": 0.0,
+    "lease_s": 1.0,
+    "chat_wait_s": 0.5,
+    "stream_s": 0.5,
+}
 # What a status means depends on what is in the database and who asks, which the description cannot say; so a valid
 # request may well be answered with 403, 404 or 409.
 EXCLUDED = "positive_data_acceptance"

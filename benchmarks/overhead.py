@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from metatree import Limits, Node, Reading, ReadRequest, RouteDecision, RouteRequest, Tree, search
-from metatree.durable import Attempt, Effect, Journal, MemoryJournal, Policy, Runner, first_record, fold
-from metatree.durable.sqlite_journal import SqliteJournal
+from metatree.durable import Attempt, Effect, Journal, MemoryJournal, Policy, Runner, first_record, replay
+from metatree.durable.sql_journal import SqlJournal
 from metatree.searches._machine import SearchMachine
 from metatree.searches._run import limits_json
 from metatree.storage.store import Store
@@ -38,7 +38,7 @@ class StubWorld:
         return {"list": self.list, "route": self.route, "read": self.read}
 
     def list(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        node, marks = effect.payload["node"], effect.payload["marks"]
+        node, marks = effect.payload.node, effect.payload.marks
         leaf = len(node) == 4
         children = [] if leaf else [child for i in range(BRANCHING) if (child := f"{node}{i}") not in marks]
         return {
@@ -53,7 +53,7 @@ class StubWorld:
         }
 
     def route(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        options = effect.payload["options"]
+        options = effect.payload.options
         return {
             "choice": options[0],
             "title": "",
@@ -81,7 +81,7 @@ def stub_steps(journal: Journal, run_id: str) -> int:
         "limits": limits_json(NO_LIMITS),
         "second_look": True,
         "fallbacks": [],
-        "apart": False,
+        "separate_frames": False,
     }
     first = first_record(machine, given, time.time())
     token = journal.create(run_id, machine.name, first)
@@ -98,7 +98,7 @@ def stub_steps(journal: Journal, run_id: str) -> int:
         policies=policies,
         limits={"seconds": 600.0, "tokens": 1_000_000},
     )
-    return asyncio.run(runner.drive(fold(machine, [first]))).state.steps
+    return asyncio.run(runner.drive(replay(machine, [first]))).state.steps
 
 
 def real_tree(path: Path) -> Tree:
@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     repeats = parser.parse_args().repeats
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "runs.db") as store:
-        durable = SqliteJournal(store)
+        durable = SqlJournal(store)
         with real_tree(Path(folder) / "tree.db") as tree:
             rows: list[tuple[str, Callable[[str], int], str]] = [
                 ("machine and kernel", lambda run: stub_steps(MemoryJournal(), run), "20"),

@@ -11,12 +11,14 @@ import types
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeGuard, get_args, get_origin
 
 import typer
-from metatree_agents.cli import _exit_codes as exit_codes
+from metatree_agents.cli import _errors as exit_codes
 from metatree_agents.cli._main import app
-from metatree_agents.cli.schemas import memory, planner, search, service
+from metatree_agents.cli.schemas import search
+from metatree_agents.cli.schemas.registry import OUTPUTS
+from pydantic import BaseModel
 
 HERE = Path(__file__).parent
 NAMES: Mapping[Any, str] = {
@@ -26,45 +28,16 @@ NAMES: Mapping[Any, str] = {
     bool: "boolean",
     type(None): "null",
 }
-SHAPES: tuple[type, ...] = (
-    search.AskShape,
-    search.FindShape,
-    search.FilesShape,
-    search.BuildShape,
-    search.NodeShape,
-    search.OmittedShape,
-    search.TraceShape,
-    search.RunsShape,
-    search.QuestionsShape,
-    memory.RememberShape,
-    memory.MemoriesShape,
-    memory.FlagsShape,
-    memory.ForgetShape,
-    memory.ExportShape,
-    memory.ImportShape,
-    search.PluginsShape,
-    search.PermissionsShape,
-    search.DoctorShape,
-    search.TrustShape,
-    service.UserAddedShape,
-    service.UserLoginShape,
-    service.UsersShape,
-    service.KeyAddedShape,
-    service.KeysShape,
-    service.ServiceShape,
-    service.BackupShape,
-    search.RulesShape,
-    planner.PlanShape,
-    planner.AgentShape,
-    planner.AgentsShape,
-    planner.ExplainShape,
-    search.UsageShape,
+MODELS: tuple[type[BaseModel], ...] = (
+    *dict.fromkeys(each for output in OUTPUTS.values() for each in (get_args(output) or (output,))),
+    search.UsageOutput,
 )
 
 
 def cli_page() -> str:
     """Return the page on the command line: every command with its arguments and options."""
     group: Any = typer.main.get_command(app)
+    known: dict[Any, str] = {}
     return "\n".join(
         [
             "# Command line",
@@ -90,16 +63,21 @@ def cli_page() -> str:
             "JSON is printed when a search was made, whatever its end; with exit code 2, and when something failed,",
             "standard output is empty. Its shapes are in [json.md](json.md).",
             "",
-            *(line for name, command in group.commands.items() for line in _command(name, command)),
+            *(line for name, command in group.commands.items() for line in _command(name, command, known)),
         ]
     )
 
 
-def _command(name: str, command: Any) -> Iterator[str]:
+def _command(name: str, command: Any, known: dict[Any, str]) -> Iterator[str]:
     if hasattr(command, "commands"):
         for inner, one in command.commands.items():
-            yield from _command(f"{name} {inner}", one)
+            yield from _command(f"{name} {inner}", one, known)
         return
+    function = inspect.unwrap(command.callback)
+    if function in known:
+        yield from (f"## metatree {name}", "", f"The same as `metatree {known[function]}`.", "")
+        return
+    known[function] = name
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
     summary, _, rest = inspect.cleandoc(command.help).partition("\n\n")
@@ -140,25 +118,26 @@ def _default(parameter: Any) -> str:
 
 
 def json_page() -> str:
-    """Return the page on what `--json` prints: every shape with its fields."""
+    """Return the page on what `--json` prints: every model with its fields."""
     lines = [
         "# JSON",
         "",
         "<!-- Written by docs/generate.py (`make docs`): change the code, not this page. -->",
         "",
         "Every command prints one JSON object with `--json`, in UTF-8. Fields may be added; those here stay.",
+        "`metatree schema COMMAND` prints the JSON Schema.",
         "",
     ]
-    for shape in SHAPES:
-        summary, _, details = inspect.cleandoc(shape.__doc__ or "").partition("\n\n")
+    for model in MODELS:
+        summary, _, details = inspect.cleandoc(model.__doc__ or "").partition("\n\n")
         title = summary.partition("; ")[0].rstrip(".")
         lines += [f"## {title}", ""]
         notes = [
             *_notes(summary, title),
             *([" ".join(details.split())] if details else []),
-            *_nested_notes(shape),
+            *_nested_notes(model),
         ]
-        lines += ["```", *_object(shape, 0, top=True), "```", "", *[f"- {note}" for note in notes]]
+        lines += ["```", *_object(model, 0), "```", "", *[f"- {note}" for note in notes]]
         lines += [""] if notes else []
     return "\n".join(lines)
 
@@ -169,22 +148,25 @@ def _notes(summary: str, title: str) -> Iterator[str]:
         yield rest + "."
 
 
-def _nested_notes(shape: type, seen: frozenset[type] = frozenset()) -> Iterator[str]:
-    for hint in get_type_hints(shape).values():
-        for part in (hint, *get_args(hint)):
-            if typing.is_typeddict(part) and part not in SHAPES and part not in seen:
+def _nested_notes(model: type[BaseModel], seen: frozenset[type] = frozenset()) -> Iterator[str]:
+    for field in model.model_fields.values():
+        for part in (field.annotation, *get_args(field.annotation)):
+            if _is_model(part) and part not in MODELS and part not in seen:
                 yield " ".join(inspect.cleandoc(part.__doc__ or "").split())
                 yield from _nested_notes(part, seen | {part})
 
 
-def _object(shape: type, depth: int, *, top: bool = False) -> list[str]:
+def _is_model(hint: Any) -> TypeGuard[type[BaseModel]]:
+    return isinstance(hint, type) and issubclass(hint, BaseModel)
+
+
+def _object(model: type[BaseModel], depth: int) -> list[str]:
     margin = "  " * (depth + 1)
     lines = ["{"]
-    extras = get_type_hints(shape, include_extras=True)
-    for name, hint in get_type_hints(shape).items():
-        first, *more = _type(hint, depth + 1)
-        lines += [f'{margin}"{name}": {first}', *more]
-        lines[-1] += " (not always there)" * (get_origin(extras[name]) is typing.NotRequired) + ","
+    for name, field in model.model_fields.items():
+        first, *more = _type(field.annotation, depth + 1)
+        lines += [f'{margin}"{field.serialization_alias or name}": {first}', *more]
+        lines[-1] += " (not always there)" * (not field.is_required()) + ","
     lines[-1] = lines[-1].removesuffix(",")
     return [*lines, "  " * depth + "}"]
 
@@ -194,11 +176,13 @@ def _type(hint: Any, depth: int) -> list[str]:
         return [NAMES[hint]]
     if hint is Any:
         return ["any"]
-    if hint in SHAPES:
-        return [f"{hint.__name__.removesuffix('Shape').lower()} (see there)"]
-    if typing.is_typeddict(hint):
+    if hint in MODELS:
+        return [f"{hint.__name__.removesuffix('Output').lower()} (see there)"]
+    if _is_model(hint):
         return _object(hint, depth)
     origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _type(args[0], depth)
     if origin in (types.UnionType, typing.Union):
         first, *rest = [_type(arg, depth) for arg in args]
         return [*first[:-1], first[-1] + "".join(f" or {other[0]}" for other in rest)]

@@ -18,7 +18,7 @@ from metatree_agents.rules.sources import ModelAnswerer, RequestSplitter, TreeSe
 
 from metatree import Node, Tree
 from metatree.rules import ControlShell, Firing, First, KnowledgeSource, ShellReport, StopWhen
-from metatree.rules.shell.control import closing_lines, narrated
+from metatree.rules.shell.control import ending_lines, trace_lines
 
 HANDBOOK = {
     "Sessions": "A session ends after 30 minutes without a request. Its token is renewed with every request.",
@@ -106,10 +106,10 @@ def main() -> int:
     """Run the example and print its trace."""
 
     def tell(entry: dict[str, Any]) -> None:
-        print("\n".join(narrated(entry)))
+        print("\n".join(trace_lines(entry)))
 
     report: ShellReport = office(handbook()).run([("r1", "request", REQUEST)], seed=1, on_entry=tell)
-    print("\n".join(closing_lines(report)))
+    print("\n".join(ending_lines(report)))
     for found in report.memory.query("(<r> report <text>)"):
         print(f"\n{found['text']}")
     return 0 if report.ended == "accepted" else 1

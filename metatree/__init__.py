@@ -24,15 +24,29 @@ from metatree.protocols import (
     ToolCaller,
     ToolRequest,
     ToolSpec,
+    Traits,
 )
-from metatree.result import Limits, NodeRef, QuestionAnswer, Quote, SearchResult, TraceEntry, Usage
+from metatree.result import (
+    Ended,
+    Limits,
+    NodeRef,
+    PersonQuestion,
+    QuestionAnswer,
+    Quote,
+    SearchResult,
+    TraceEntry,
+    TraceEvent,
+    Usage,
+)
 from metatree.searches.fallback import FallbackRequest, FallbackResult, ask_person
 from metatree.tools.tool import Tool, ToolGroup, tool
+from metatree.trees.source_types import SourceRef
 from metatree.trees.tree import Tree
 
 if TYPE_CHECKING:
-    from metatree.blackboard import Blackboard
-    from metatree.notes.notes import forget, memories, remember
+    from metatree.blackboard import Blackboard, Merge
+    from metatree.durable import RunInfo
+    from metatree.notes.notes import Forgotten, Remembered, forget, memories, remember
     from metatree.searches.api import aresume, asearch, astream, cancel, load_run, resume, runs, search
     from metatree.settings import Settings
 
@@ -44,26 +58,33 @@ __all__ = [
     "DescribeRequest",
     "Describer",
     "Description",
+    "Ended",
     "Evidence",
     "FallbackRequest",
     "FallbackResult",
+    "Forgotten",
     "Limits",
+    "Merge",
     "MetatreeError",
     "Node",
     "NodeRef",
     "Option",
+    "PersonQuestion",
     "QuestionAnswer",
     "Quote",
     "ReadRequest",
     "Reader",
     "Reading",
+    "Remembered",
     "RouteDecision",
     "RouteRequest",
     "Router",
+    "RunInfo",
     "Scored",
     "SearchResult",
     "Settings",
     "Source",
+    "SourceRef",
     "Suite",
     "Tool",
     "ToolCaller",
@@ -71,6 +92,8 @@ __all__ = [
     "ToolRequest",
     "ToolSpec",
     "TraceEntry",
+    "TraceEvent",
+    "Traits",
     "Tree",
     "Usage",
     "UserError",
@@ -89,22 +112,26 @@ __all__ = [
     "tool",
 ]
 
-_REMEMBERING = "metatree.notes.notes"
-_SEARCHING = "metatree.searches.api"
+_NOTES = "metatree.notes.notes"
+_SEARCH = "metatree.searches.api"
 _LATER = {
     "Blackboard": "metatree.blackboard",
+    "Forgotten": _NOTES,
+    "Merge": "metatree.blackboard",
+    "Remembered": _NOTES,
+    "RunInfo": "metatree.durable",
     "Settings": "metatree.settings",
-    "aresume": _SEARCHING,
-    "asearch": _SEARCHING,
-    "astream": _SEARCHING,
-    "cancel": _SEARCHING,
-    "forget": _REMEMBERING,
-    "load_run": _SEARCHING,
-    "memories": _REMEMBERING,
-    "remember": _REMEMBERING,
-    "resume": _SEARCHING,
-    "runs": _SEARCHING,
-    "search": _SEARCHING,
+    "aresume": _SEARCH,
+    "asearch": _SEARCH,
+    "astream": _SEARCH,
+    "cancel": _SEARCH,
+    "forget": _NOTES,
+    "load_run": _SEARCH,
+    "memories": _NOTES,
+    "remember": _NOTES,
+    "resume": _SEARCH,
+    "runs": _SEARCH,
+    "search": _SEARCH,
 }
 
 
@@ -113,6 +140,6 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         from importlib import import_module
 
-        found = globals()[name] = getattr(import_module(_LATER[name]), name)
-        return found
+        value = globals()[name] = getattr(import_module(_LATER[name]), name)
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,7 @@ from typing import Any, Final
 from metatree import plugins
 from metatree.errors import UserError
 from metatree.tools.tool import Tool, ToolGroup
+from metatree.trees.source_types import traits_of
 
 GROUPS: Final = (
     plugins.MEMORY_TYPES,
@@ -77,14 +78,14 @@ def _provides(group: str, name: str) -> tuple[str, tuple[str, ...]]:
         if not isinstance(part, Tool | ToolGroup) and callable(part) and inspect.signature(part).parameters:
             return f"tools that depend on the tree: {_words(part)}", ()
         entries = tools_of(name)
-        found = tuple(tool.id for entry in entries for tool in _tools(entry))
-        return _listed(found) if found else "no tools", found
+        tools = tuple(tool.id for entry in entries for tool in _tools(entry))
+        return _listed(tools) if tools else "no tools", tools
     if group not in plugins.PARTS:
         return _words(plugins.load(group, name)), ()
-    kind = plugins.made(group, name)
-    found = tuple(tool.id for entry in getattr(kind, "tools", ()) for tool in _tools(entry))
+    kind = plugins.instance(group, name)
+    tools = tuple(tool.id for entry in traits_of(kind).tools for tool in _tools(entry))
     words = _words(type(kind))
-    return f"{words}; {_listed(found)}" if found else words, found
+    return f"{words}; {_listed(tools)}" if tools else words, tools
 
 
 def tools_of(name: str) -> Sequence[Tool | ToolGroup]:
@@ -119,13 +120,13 @@ def _tools(entry: Any) -> Iterator[Tool]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-    return f"{len(names)} tool{'' if len(names) == 1 else 's'}: {shown}"
+    listed = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return f"{len(names)} tool{'' if len(names) == 1 else 's'}: {listed}"
 
 
 def _words(part: Any) -> str:
     """Return the first sentence of a docstring."""
-    said = (getattr(part, "__doc__", None) or "").strip().partition("\n\n")[0]
-    line = " ".join(said.split())
+    paragraph = (getattr(part, "__doc__", None) or "").strip().partition("\n\n")[0]
+    line = " ".join(paragraph.split())
     first = line.partition(". ")[0].rstrip(".")
     return first or type(part).__name__

@@ -12,7 +12,7 @@
     │   └── RefusedAddress     an address may not be fetched from
     ├── TransientError         the same call may work later (`retry_after_s`)
     │   └── RouterUnavailable  a model could not be reached
-    ├── BadModelAnswer         a router, reader or tool caller answered out of form; it is told and asked again
+    ├── BadModelAnswer         a router, reader or tool caller answered out of form; it gets the error, is asked again
     ├── StaleSource            a source changed after its node was built: refresh the tree (`node_id`)
     ├── FetchFailed            what is at an address could not be fetched (`url`, `status`)
     ├── ToolFailed             a tool raised, timed out or said too much; the search sees it as a result

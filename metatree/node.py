@@ -64,8 +64,8 @@ class Node:
     @property
     def path(self) -> str | None:
         """Path of the file or folder that it was built from, relative to the source; None for any other node."""
-        found = self.attributes.get("path") if self.source is None else self.source.path
-        return None if found is None else str(found)
+        path = self.attributes.get("path") if self.source is None else self.source.path
+        return None if path is None else str(path)
 
 
 def digest_of(node: Node) -> str:
@@ -73,11 +73,11 @@ def digest_of(node: Node) -> str:
 
     Where it lies in its source is part of it only when the tree does not keep its content.
     """
-    said: list[Any] = [node.kind, node.title, node.description, node.content]
+    parts: list[Any] = [node.kind, node.title, node.description, node.content]
     if node.source is not None:
         source = node.source
-        said.append([source.type, source.path, source.start_line, source.end_line, source.parts])
+        parts.append([source.type, source.path, source.start_line, source.end_line, source.parts])
     if node.attributes:
-        said.append(dict(node.attributes))
-    text = json.dumps(said, sort_keys=True, ensure_ascii=False)
+        parts.append(dict(node.attributes))
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

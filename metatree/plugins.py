@@ -30,7 +30,7 @@ PARTS = {
 """What the objects of a group must have; one that lacks a part would fail in the middle of a build."""
 
 _registered: dict[str, dict[str, Any]] = {}
-_made: dict[tuple[str, str], Any] = {}
+_instances: dict[tuple[str, str], Any] = {}
 _available: dict[tuple[tuple[str, int], ...], dict[str, dict[str, EntryPoint]]] = {}
 _seen: dict[str, tuple[int, int]] = {}
 _folder = lru_cache(maxsize=256)(Path)  # making one takes longer than the rest of the look at a folder
@@ -41,18 +41,18 @@ def available(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name."""
     # Looking through what is installed takes milliseconds, and a search asks for several groups.
     place = tuple((path, _installed(path)) for path in sys.path)
-    found = _available.get(place)
-    if found is None:
+    points = _available.get(place)
+    if points is None:
         from importlib.metadata import (
             entry_points,
         )  # loads email and zipfile, 15 ms that no import should cost
 
         installed = entry_points()
         ours = (name for name in installed.groups if name.startswith("metatree."))
-        found = {name: {entry.name: entry for entry in installed.select(group=name)} for name in ours}
+        points = {name: {entry.name: entry for entry in installed.select(group=name)} for name in ours}
         _available.clear()
-        _available[place] = found
-    return dict(found.get(group, {}))
+        _available[place] = points
+    return dict(points.get(group, {}))
 
 
 def _installed(path: str) -> int:
@@ -75,13 +75,13 @@ def _installed(path: str) -> int:
 def register(group: str, name: str, part: Any) -> None:
     """Bring a part for as long as this process lives; it goes before an installed one of the same name."""
     _registered.setdefault(group, {})[name] = part
-    _made.clear()
+    _instances.clear()
 
 
 def unregister(group: str, name: str) -> None:
     """Take back what `register` brought; one that is not there is no error."""
     _registered.get(group, {}).pop(name, None)
-    _made.clear()
+    _instances.clear()
 
 
 def names(group: str) -> list[str]:
@@ -94,8 +94,8 @@ def loaders(group: str) -> list[tuple[str, Callable[[], Any]]]:
 
     It looks only once at what is installed.
     """
-    own, found = _registered.get(group, {}), available(group)
-    return [(name, partial(_loaded, group, name, found)) for name in dict.fromkeys([*own, *found])]
+    own, points = _registered.get(group, {}), available(group)
+    return [(name, partial(_loaded, group, name, points)) for name in dict.fromkeys([*own, *points])]
 
 
 def load(group: str, name: str) -> Any:
@@ -107,31 +107,31 @@ def load(group: str, name: str) -> Any:
     return _loaded(group, name, available(group))
 
 
-def _loaded(group: str, name: str, found: dict[str, EntryPoint]) -> Any:
+def _loaded(group: str, name: str, points: dict[str, EntryPoint]) -> Any:
     own = _registered.get(group, {})
     if name in own:
         return own[name]
-    if name not in found:
-        known = ", ".join(sorted({*own, *found})) or "none"
+    if name not in points:
+        known = ", ".join(sorted({*own, *points})) or "none"
         raise UserError(
             f"no plug-in {name!r} in {group!r} (installed: {known}); reinstall metatree or name another"
         )
     try:
-        return found[name].load()
+        return points[name].load()
     except (Exception, SystemExit) as exc:  # a module that ends the program must not end this one
         raise UserError(
             f"the plug-in {name!r} of {group!r} cannot be imported: {type(exc).__name__}: {exc}"
         ) from exc
 
 
-def made(group: str, name: str) -> Any:
+def instance(group: str, name: str) -> Any:
     """Return the object that a plug-in makes, the same one each time; a plug-in is a class or a function without
     arguments, or, when it was registered, the object itself.
 
     Raises:
         UserError: as `load`, or it cannot be made.
     """
-    if (group, name) not in _made:
+    if (group, name) not in _instances:
         part = load(group, name)
         if isinstance(part, type) or name not in _registered.get(group, {}):
             try:
@@ -143,15 +143,15 @@ def made(group: str, name: str) -> Any:
         missing = [each for each in PARTS.get(group, ()) if not hasattr(part, each)]
         if missing:
             raise UserError(f"the plug-in {name!r} of {group!r} lacks {', '.join(map(repr, missing))}")
-        _made[group, name] = part
-    return _made[group, name]
+        _instances[group, name] = part
+    return _instances[group, name]
 
 
-def each(group: str) -> Iterator[tuple[str, Any]]:
+def instances(group: str) -> Iterator[tuple[str, Any]]:
     """Yield the name and the object of every plug-in of a group that can be made; the others are logged."""
     for name in names(group):
         try:
-            part = made(group, name)
+            part = instance(group, name)
         except UserError as exc:
             _log.warning("%s", exc)
             continue

@@ -1,17 +1,27 @@
 """The small protocols that a search talks to, and the plain data that passes through them.
 
-Each protocol has one method. An implementation may be a class of ten lines: it gets one frozen request and
-returns one frozen answer; it never sees the tree, the marks or the journal. Everything it is told and
+Each protocol has one method that does the work. An implementation may be a class of ten lines: it gets one frozen
+request and returns one frozen answer; it never sees the tree, the marks or the journal. Everything it gets and
 everything it may say is in these classes, so it can be recorded, replayed, cached, limited or faked.
+
+What a part says of itself is in its `traits`, and all else that it may do has a default here, so a class that names its
+protocol as its base writes what is different alone. A caller may also give an object with the one method, or a
+function (`AnyRouter`, `AnyReader`, …): `metatree.parts` fills in the rest when a search takes it.
+
+Lost: optional attributes that a search asks for by name. A wrapper forgot two of them, and a question that nothing
+answers then ended with an answer, after eight tool calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from metatree.node import Node
+
+ABSTAINED = 0.01
+"""Scores of evidence up to here say that nothing can answer, where it `may_abstain`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +65,43 @@ class RouteDecision:
     reason: str = ""
 
 
-@runtime_checkable
-class Router(Protocol):
-    """Picks one of the offered options, or rules options out.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What a part says of itself; the defaults are those of a part that says nothing."""
 
-    A router may also have a method `capacity(request) -> int`: how many of the request's options, from the first,
-    fit one prompt. Longer menus then come in groups, and shorter ones may show two levels. One with the attribute
-    `uses_model = True` counts against `Limits.model_calls`; one with a method `suite()` brings its own reader,
-    tool caller, composer and describer, or with `suite_for(evidence)` those for a tree.
-    """
+    uses_model: bool = False
+    """Its calls count against `Limits.model_calls`."""
+    any_loop: bool = False
+    """Any event loop may await it, since it keeps no client or lock of one: `asearch` then does so in its own thread,
+    where it may compute as long as it likes, and asks all others on the caller's loop."""
+    cache_key: str = ""
+    """What its answers depend on besides the request, such as a model and its prompts; '' for the name of its class."""
+    capacity: Callable[[RouteRequest], int] | None = None
+    """Of a router: how many of a request's options, from the first, fit one prompt. Longer menus then come in groups,
+    and shorter ones may show two levels. None when all menus fit."""
+    follows_evidence: bool = False
+    """Of a router: it adds nothing to what the evidence says, which then gives the reasons of what is collected."""
+    by_rules: bool = False
+    """Of a tool caller: it fills in arguments by rules, without a model or a person. Tools that tell no more than the
+    nodes of their files are then not offered."""
+    describes_many: bool = False
+    """Of a describer: `describe_many` is one call, not one for each request."""
+    may_abstain: bool = False
+    """Of evidence: `score` says, by scores of at most `ABSTAINED`, that nothing can answer; `rank` never does."""
+
+
+class HasTraits(Protocol):
+    """What all parts have."""
+
+    @property
+    def traits(self) -> Traits:
+        """What it says of itself; a class may have it as a plain attribute."""
+        return Traits()
+
+
+@runtime_checkable
+class Router(HasTraits, Protocol):
+    """Picks one of the offered options, or rules options out."""
 
     async def route(self, request: RouteRequest) -> RouteDecision:
         """Choose one of the offered options, or rule options out.
@@ -76,6 +114,14 @@ class Router(Protocol):
             TransientError: the model could not be reached.
         """
         ...
+
+    def suite(self, evidence: Evidence | None = None) -> Suite | None:
+        """Return this router with the parts that belong to it; None for the embedded ones.
+
+        Args:
+            evidence: that of the tree, for parts that ask what its words are worth there.
+        """
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +162,7 @@ class Reading:
 
 
 @runtime_checkable
-class Reader(Protocol):
+class Reader(HasTraits, Protocol):
     """Takes one node's content and says what it answers."""
 
     async def read(self, request: ReadRequest) -> Reading:
@@ -135,7 +181,7 @@ class ComposeRequest:
 
 
 @runtime_checkable
-class Composer(Protocol):
+class Composer(HasTraits, Protocol):
     """Joins several answers into one text."""
 
     async def compose(self, request: ComposeRequest) -> str:
@@ -164,12 +210,16 @@ class DescribeRequest:
 
 
 @runtime_checkable
-class Describer(Protocol):
+class Describer(HasTraits, Protocol):
     """Writes titles and descriptions."""
 
     async def describe(self, request: DescribeRequest) -> Description:
         """Return a title and a description for the content."""
         ...
+
+    async def describe_many(self, requests: Sequence[DescribeRequest]) -> list[Description | None]:
+        """Return a description for each request; None for one that was left out."""
+        return [await self.describe(request) for request in requests]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +234,8 @@ class Scored:
 
 
 @runtime_checkable
-class Evidence(Protocol):
-    """Scores nodes for questions without asking a model.
-
-    Evidence may also have a method `rank` with the same parameters: the order in which nodes are collected, where
-    `score` may say that nothing can answer.
-    """
+class Evidence(HasTraits, Protocol):
+    """Scores nodes for questions without asking a model."""
 
     def score(
         self,
@@ -204,6 +250,36 @@ class Evidence(Protocol):
         Nodes without any evidence are left out.
         """
         ...
+
+    def rank(
+        self,
+        questions: Sequence[str],
+        *,
+        under: str | None = None,
+        among: Collection[str] | None = None,
+        k: int = 10,
+    ) -> list[Scored]:
+        """Score as `score` does, and never abstain: the order in which nodes are collected, whatever they say."""
+        return self.score(questions, under=under, among=among, k=k)
+
+    def why(self, questions: Sequence[str], node: str, *, under: str | None = None) -> str:
+        """Say in a short sentence why a node was found; '' when it cannot tell.
+
+        Args:
+            under: the node below which alone nodes competed, if any.
+        """
+        return ""
+
+    def is_common(self, word: str) -> bool:
+        """Say whether so many texts have a word that it tells none from another, as the name of a project."""
+        return False
+
+
+class GivenToTools:
+    """Marks a class, such as that of blackboards, of which a search gives its own object to a tool.
+
+    A parameter of the tool that has this type is no argument, and nobody fills it in.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +308,7 @@ class ToolRequest:
 
 
 @runtime_checkable
-class ToolCaller(Protocol):
+class ToolCaller(HasTraits, Protocol):
     """Fills in a tool's arguments."""
 
     async def fill(self, request: ToolRequest) -> dict[str, Any]:
@@ -253,3 +329,55 @@ class Suite:
     tool_caller: ToolCaller
     composer: Composer
     describer: Describer
+
+
+class SupportsRoute(Protocol):
+    """Any object with the method of a router."""
+
+    async def route(self, request: RouteRequest) -> RouteDecision: ...
+
+
+class SupportsRead(Protocol):
+    """Any object with the method of a reader."""
+
+    async def read(self, request: ReadRequest) -> Reading: ...
+
+
+class SupportsFill(Protocol):
+    """Any object with the method of a tool caller."""
+
+    async def fill(self, request: ToolRequest) -> dict[str, Any]: ...
+
+
+class SupportsCompose(Protocol):
+    """Any object with the method of a composer."""
+
+    async def compose(self, request: ComposeRequest) -> str: ...
+
+
+class SupportsDescribe(Protocol):
+    """Any object with the method of a describer."""
+
+    async def describe(self, request: DescribeRequest) -> Description: ...
+
+
+class SupportsScore(Protocol):
+    """Any object with the method of evidence."""
+
+    def score(
+        self,
+        questions: Sequence[str],
+        *,
+        under: str | None = None,
+        among: Collection[str] | None = None,
+        k: int = 10,
+    ) -> list[Scored]: ...
+
+
+# What a caller may give: such an object, or a function in the place of its method.
+AnyRouter = SupportsRoute | Callable[[RouteRequest], RouteDecision | Awaitable[RouteDecision]]
+AnyReader = SupportsRead | Callable[[ReadRequest], Reading | Awaitable[Reading]]
+AnyToolCaller = SupportsFill | Callable[[ToolRequest], dict[str, Any] | Awaitable[dict[str, Any]]]
+AnyComposer = SupportsCompose | Callable[[ComposeRequest], str | Awaitable[str]]
+AnyDescriber = SupportsDescribe | Callable[[DescribeRequest], Description | Awaitable[Description]]
+AnyEvidence = SupportsScore | Callable[..., list[Scored]]

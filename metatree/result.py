@@ -8,6 +8,25 @@ from decimal import Decimal
 from typing import Any, Literal
 
 Ended = Literal["answered", "exhausted", "waiting", "limit", "cancelled", "failed"]
+TraceEvent = Literal[
+    "frame",
+    "route",
+    "enter",
+    "read",
+    "mark",
+    "collect",
+    "fact",
+    "tool",
+    "missed_node",
+    "create",
+    "restart",
+    "second_look",
+    "fallback",
+    "dropped",
+    "person",
+    "compose",
+    "end",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +111,7 @@ class TraceEntry:
     """Counts the events of the run, from 0; several entries may belong to one."""
     frame: int
     """0 is the root frame."""
-    event: str
-    """`frame`, `route`, `enter`, `read`, `mark`, `collect`, `up`, `ask`, `fact`, `tool`, `missed_node`, `create`,
-    `restart`, `second_look`, `fallback`, `dropped`, `person`, `compose`, `end`."""
+    event: TraceEvent
     node: str | None
     reason: str
     data: Mapping[str, Any] = field(default_factory=dict)

@@ -86,7 +86,9 @@ class Settings:
         file = file or environment.get(FILE_VARIABLE) or None
         if file is not None:
             for name, value in _read(Path(file).expanduser()).items():
-                values[name] = _value(_known(name, known, f"{str(file)!r}"), name, value, f"in {str(file)!r}")
+                values[name] = _value(
+                    _checked_name(name, known, f"{str(file)!r}"), name, value, f"in {str(file)!r}"
+                )
         for variable, text in environment.items():
             name = variable.removeprefix(PREFIX).lower()
             if variable.startswith(PREFIX) and name in known:
@@ -94,11 +96,11 @@ class Settings:
             elif variable.startswith(PREFIX) and (close := get_close_matches(name, known, 1, 0.8)):
                 _log.warning("%s is no setting; did you mean %s%s?", variable, PREFIX, close[0].upper())
         for name, value in arguments.items():
-            values[name] = _value(_known(name, known, "the arguments"), name, value, "as an argument")
+            values[name] = _value(_checked_name(name, known, "the arguments"), name, value, "as an argument")
         return cls(**values)
 
 
-def _known(name: str, known: Mapping[str, Any], where: str) -> Any:
+def _checked_name(name: str, known: Mapping[str, Any], where: str) -> Any:
     if name in known:
         return known[name]
     close = get_close_matches(name, known, 1)
@@ -109,15 +111,15 @@ def _known(name: str, known: Mapping[str, Any], where: str) -> Any:
 def _read(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
-        found = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as exc:
         raise UserError(f"cannot read the settings in {str(path)!r}: {exc.strerror or exc}") from exc
     except ValueError as exc:  # also of JSON, TOML and UTF-8
         raise UserError(f"the settings in {str(path)!r} are out of form: {exc}") from exc
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise UserError(f"the settings in {str(path)!r} must be an object with names and values")
-    inner = found.get("metatree")
-    return inner if isinstance(inner, dict) else found
+    inner = content.get("metatree")
+    return inner if isinstance(inner, dict) else content
 
 
 def _from_text(setting: Any, text: str) -> Any:
@@ -145,24 +147,24 @@ def _value(setting: Any, name: str, value: Any, where: str) -> Any:
                 return value
             if value in (0, 1):
                 return bool(value)
-            wanted = "true or false"
+            expected = "true or false"
         case "int":
             if isinstance(value, int) and not isinstance(value, bool):
                 return value
-            wanted = "a whole number"
+            expected = "a whole number"
         case "str":
             if isinstance(value, str | Path):
                 return str(value)
-            wanted = "a text"
+            expected = "a text"
         case "tuple[str, ...]":
             if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
                 return tuple(value)
-            wanted = "a list of texts"
+            expected = "a list of texts"
         case _:
             if isinstance(value, Mapping) and all(
                 isinstance(part, int | float) and not isinstance(part, bool) and part >= 0
                 for part in value.values()
             ):
                 return {str(key): float(part) for key, part in value.items()}
-            wanted = "an object with numbers that are not negative"
-    raise UserError(f"{name} {where} is {value!r}: it must be {wanted}")
+            expected = "an object with numbers that are not negative"
+    raise UserError(f"{name} {where} is {value!r}: it must be {expected}")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
 from metatree.durable import Journal
-from metatree.durable.postgres_journal import LEASE_S, PostgresJournal
-from metatree.tools.call_log import Calls
-from metatree.tools.postgres_call_log import PostgresCalls
+from metatree.durable.sql_journal import LEASE_S, SqlJournal
+from metatree.storage.database import Database
+from metatree.storage.postgres_address import RUNS, PostgresAddress, address_of
+from metatree.tools.call_log import CallLog
 
-if TYPE_CHECKING:
-    from metatree.storage.store import Store
-
-SPACE: Final = "metatree_runs"
 PATIENCE_S: Final = 30.0
 """For how long a run waits for a database that is away, such as one that is started again."""
 
@@ -27,13 +25,13 @@ class Sharing(Protocol):
         ...
 
     @property
-    def calls(self) -> Calls:
+    def calls(self) -> CallLog:
         """Where its tool calls are recorded."""
         ...
 
     @property
-    def boards(self) -> Store:
-        """The store of its blackboards."""
+    def boards(self) -> Database:
+        """The database of its blackboards."""
         ...
 
 
@@ -48,7 +46,7 @@ class Shared:
         address: `postgresql://…`.
         lease_s: how long a run stays held after its holder was last heard of.
         owner: a name for this process; None for host, pid and when it started.
-        space: the schema of the database that all of it is in.
+        space: the schema of the database that all of it is in, where the address does not say it.
 
     Raises:
         MissingExtra: psycopg is not installed.
@@ -56,32 +54,36 @@ class Shared:
     """
 
     def __init__(
-        self, address: str, *, lease_s: float = LEASE_S, owner: str | None = None, space: str = SPACE
+        self,
+        address: str | PostgresAddress,
+        *,
+        lease_s: float = LEASE_S,
+        owner: str | None = None,
+        space: str = RUNS,
     ) -> None:
-        self._address = address
-        self._space = space
-        self.journal = PostgresJournal(
-            address, owner=owner, lease_s=lease_s, patience_s=PATIENCE_S, space=space
-        )
-        try:
-            self.calls = PostgresCalls(address, owner=owner, patience_s=PATIENCE_S, space=space)
-        except BaseException:
-            self.journal.close()
-            raise
-
-    @cached_property
-    def boards(self) -> Store:
-        """The store of the blackboards."""
         from metatree.storage.postgres_store import PostgresStore
 
-        return PostgresStore(self._address, space=self._space, patience_s=PATIENCE_S)
+        self._address = address_of(address, schema=space)
+        with ExitStack() as self._stack:  # closed at once when a later one cannot be opened
+            # A connection for each: who renews a lease must not wait for who waits for a board.
+            database = self._stack.enter_context(
+                PostgresStore(self._address, patience_s=PATIENCE_S, lock_s=lease_s)
+            )
+            self.journal = SqlJournal(database, owner=owner, lease_s=lease_s)
+            database = self._stack.enter_context(PostgresStore(self._address, patience_s=PATIENCE_S))
+            self.calls = CallLog(database, owner=owner)
+            self._stack = self._stack.pop_all()
+
+    @cached_property
+    def boards(self) -> Database:
+        """The database of the blackboards."""
+        from metatree.storage.postgres_store import PostgresStore
+
+        return self._stack.enter_context(PostgresStore(self._address, patience_s=PATIENCE_S))
 
     def close(self) -> None:
         """Close the connections."""
-        self.journal.close()
-        self.calls.close()
-        if "boards" in self.__dict__:
-            self.boards.close()
+        self._stack.close()
 
     def __enter__(self) -> Self:
         return self

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import signal
 import socket
-import types
-import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
+import jsonschema
 import pytest
-from hypothesis import settings
+from pydantic import TypeAdapter
 
-for _name in [name for name in os.environ if name.startswith("METATREE_")]:
+from tests.profiles import load_profile
+
+for _name in [name for name in os.environ if name.startswith("METATREE_") and name != "METATREE_TESTS"]:
     del os.environ[_name]
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would ignore it, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes says how busy the machine is, and nothing of the code.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+load_profile()
 
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 _OWN = "198.18."
@@ -76,38 +76,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def conforms() -> Callable[[Any, Any], None]:
-    """Return a check that a JSON value has exactly the fields and types of a `TypedDict`."""
-    return _check_shape
+    """Return a check that a JSON value fits the schema of a model, and has its fields alone, in their order."""
+    return _check_output
 
 
-def _check_shape(value: Any, hint: Any, where: str = "$") -> None:
-    origin, args = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return
-    if typing.is_typeddict(hint):
-        fields = get_type_hints(hint)
-        hints = get_type_hints(hint, include_extras=True)
-        may_lack = {name for name in hints if get_origin(hints[name]) is typing.NotRequired}
-        assert isinstance(value, dict), f"{where}: {value!r} is no object"
-        listed = [name for name in fields if name in value or name not in may_lack]
-        assert list(value) == listed, f"{where}: has {list(value)}, documented is {list(fields)}"
-        for name, item in value.items():
-            _check_shape(item, fields[name], f"{where}.{name}")
-    elif origin is list:
-        assert isinstance(value, list), f"{where}: {value!r} is no list"
-        for number, item in enumerate(value):
-            _check_shape(item, args[0], f"{where}[{number}]")
-    elif origin is dict:
-        assert isinstance(value, dict), f"{where}: {value!r} is no object"
-        for name, item in value.items():
-            _check_shape(item, args[1], f"{where}.{name}")
-    elif origin in (types.UnionType, typing.Union):
-        if value is not None or type(None) not in args:
-            (only,) = [arg for arg in args if arg is not type(None)]
-            _check_shape(value, only, where)
-    else:
-        allowed = (int, float) if hint is float else (hint,)
-        assert type(value) in allowed, f"{where}: {value!r} is no {hint.__name__}"
+def _check_output(value: Any, model: Any) -> None:
+    jsonschema.validate(value, TypeAdapter(model).json_schema(mode="serialization"))
+    read = TypeAdapter(model).validate_python(value)
+    assert json.dumps(read.as_json()) == json.dumps(value)
 
 
 @pytest.fixture

@@ -15,11 +15,13 @@ import argparse
 import json
 import os
 import random
+import re
 import signal
 import sys
 import tempfile
 import time
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +41,7 @@ from metatree import (
     tool,
 )
 from metatree.durable import Attempt, Effect, Handler, Runner
-from metatree.durable.sqlite_journal import SqliteJournal
+from metatree.durable.sql_journal import SqlJournal
 from metatree.errors import UnknownRun, UserError
 from metatree.searches import _run as run
 from metatree.storage.store import Store
@@ -48,6 +50,7 @@ from metatree.testing.parts import PlainComposer, PlainDescriber, tree_of
 RUN = "r"
 QUESTIONS = ["What is alpha?", "What is bravo?", "What is charlie?"]
 NAP_S = 0.001
+_MINUTE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 
 
 def counted(kind: str, handler: Handler, log: int) -> Handler:
@@ -166,7 +169,10 @@ def carry_on(folder: Path, concurrency: int) -> SearchResult:
 
 
 def essence(result: SearchResult, folder: Path, concurrency: int) -> dict[str, Any]:
-    """Return what must be the same, disturbed or not; effects beside each other may come in any order."""
+    """Return what must be the same, disturbed or not; effects beside each other may come in any order.
+
+    When a call was made that is made use of again stands in the trace by the minute, which is another one each time.
+    """
     with Tree.open(folder / "tree.db") as tree:
         nodes = sorted(f"{node.id} {node.title}" for _, node in tree.walk())
     told: dict[str, Any] = {
@@ -177,7 +183,7 @@ def essence(result: SearchResult, folder: Path, concurrency: int) -> dict[str, A
     if concurrency == 1:
         told["trace"] = [asdict(entry) for entry in result.trace]
         told["nodes"] = nodes
-    loaded: dict[str, Any] = json.loads(json.dumps(told))
+    loaded: dict[str, Any] = json.loads(_MINUTE.sub("a minute", json.dumps(told)))
     return loaded
 
 
@@ -213,7 +219,7 @@ def journaled(folder: Path) -> set[str]:
         return set()
     with Store.open(folder / "runs.db", create=False) as store:
         try:
-            records = SqliteJournal(store).read(RUN)
+            records = SqlJournal(store).read(RUN)
         except UnknownRun:
             return set()
     return {f"{RUN}:{record.effect}" for record in records if record.kind == "outcome"}
@@ -261,6 +267,19 @@ def one_run(
         return kills, json.loads((folder / "result.json").read_text())
 
 
+def difference(found: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """Return where two ends differ: the first entries of each list that are not the same."""
+    lines = []
+    for key in wanted:
+        pairs = (
+            zip_longest(found[key], wanted[key])
+            if isinstance(wanted[key], list)
+            else [(found[key], wanted[key])]
+        )
+        lines += next(([f"{key}: {one}", f"not {other}"] for one, other in pairs if one != other), [])
+    return "\n".join(lines)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Kill searches at random moments and take them up again")
     parser.add_argument("--kills", type=int, default=1000)
@@ -281,7 +300,10 @@ def main() -> int:
     while kills < arguments.kills:
         concurrency = rng.choice((1, 1, 3))
         killed, found = one_run(rng, arguments.kills - kills, concurrency, took_s / 3)
-        assert found == undisturbed[concurrency], f"another end after {killed} kills (seed {seed})"
+        assert found == undisturbed[concurrency], (
+            f"another end after {killed} kills, {concurrency} beside each other (seed {seed}):\n"
+            + difference(found, undisturbed[concurrency])
+        )
         kills += killed
         runs += 1
         if runs % 20 == 0:

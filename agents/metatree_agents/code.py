@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from metatree_routers import FoundFile
 
     from metatree import Limits, Node, SearchResult, Tree
-    from metatree.protocols import Evidence, Router
+    from metatree.protocols import AnyEvidence, AnyRouter, Evidence
     from metatree.result import TraceEntry
 
 _MOST_DEFINITIONS = 5
@@ -62,8 +62,8 @@ def files_to_edit(
     k: int = 5,
     *,
     accept: Callable[[Node], bool] | None = None,
-    router: Router | None = None,
-    evidence: Evidence | None = None,
+    router: AnyRouter | None = None,
+    evidence: AnyEvidence | None = None,
     limits: Limits | None = None,
 ) -> list[FileToEdit]:
     """List the files that an issue wants edited, best first, each with its best definitions and their lines.
@@ -89,21 +89,21 @@ def locate(
     k: int = 5,
     *,
     accept: Callable[[Node], bool] | None = None,
-    router: Router | None = None,
-    evidence: Evidence | None = None,
+    router: AnyRouter | None = None,
+    evidence: AnyEvidence | None = None,
     limits: Limits | None = None,
     on_event: Callable[[TraceEntry], None] | None = None,
     run_id: str | None = None,
 ) -> tuple[list[FileToEdit], SearchResult]:
     """List the files to edit as `files_to_edit` does, with the search that found them: its trace and its cost."""
     from metatree import Tree, search
-    from metatree.searches.parts import find_evidence
+    from metatree.parts import as_evidence, find_evidence
 
     if not isinstance(tree, Tree):
         raise UserError(f"tree={tree!r}: give a Tree, from Tree.open(path) or build_tree(path)")
     if not issue.strip():
         raise UserError("the issue is empty: give its title and text")
-    evidence = evidence or find_evidence(tree, required=True)
+    scores = as_evidence(evidence) if evidence else find_evidence(tree, required=True)
     result = search(
         [issue],
         tree=tree,
@@ -111,25 +111,25 @@ def locate(
         k=k,
         accept={"file"} if accept is None else lambda node: node.kind == "file" and accept(node),
         router=router,
-        evidence=_scored_by(evidence, tree, router, accept),
+        evidence=_scored_by(scores, tree, router, accept),
         limits=limits,
         on_event=on_event,
         run_id=run_id,
     )
-    return _files(issue, tree, result, router, evidence), result
+    return _files(issue, tree, result, router, scores), result
 
 
 def relocate(
     run_id: str,
     tree: Tree,
     *,
-    router: Router | None = None,
+    router: AnyRouter | None = None,
     limits: Limits | None = None,
     on_event: Callable[[TraceEntry], None] | None = None,
 ) -> tuple[list[FileToEdit], SearchResult]:
     """Go on with a run that `locate` began on a tree, and list the files as it does."""
     from metatree import resume, runs
-    from metatree.searches.parts import find_evidence
+    from metatree.parts import find_evidence
 
     evidence = find_evidence(tree, required=True)
     scored_by = _scored_by(evidence, tree, router)
@@ -141,7 +141,7 @@ def relocate(
 def _scored_by(
     evidence: Evidence | None,
     tree: Tree,
-    router: Router | None,
+    router: AnyRouter | None,
     accept: Callable[[Node], bool] | None = None,
 ) -> Evidence | None:
     """Return the evidence that scores whole files against each other, not their best definitions."""
@@ -153,7 +153,7 @@ def _scored_by(
 
 
 def _files(
-    issue: str, tree: Tree, result: SearchResult, router: Router | None, evidence: Evidence | None
+    issue: str, tree: Tree, result: SearchResult, router: AnyRouter | None, evidence: Evidence | None
 ) -> list[FileToEdit]:
     """Return the files that a search found, with why each was and the definitions in it."""
     ranked = _ranked(issue, tree, result, evidence)

@@ -9,7 +9,7 @@ import json
 import re
 
 from benchmarks.peers.stub import Stub, heading
-from metatree import Answer, Option, Reading, ReadRequest, RouteDecision, RouteRequest
+from metatree import Answer, Option, Reading, ReadRequest, RouteDecision, RouteRequest, Traits
 from metatree.errors import BadModelAnswer
 
 ROUTE_SYSTEM = """\
@@ -59,7 +59,7 @@ def render_read(request: ReadRequest) -> str:
 class StubRouter:
     """Renders a request, has the stub answer the prompt, and takes the answer back; the model errs in its choice."""
 
-    uses_model = True
+    traits: Traits = Traits(uses_model=True)
 
     def __init__(self, stub: Stub) -> None:
         self._stub = stub
@@ -73,10 +73,7 @@ class TwoLevelRouter(StubRouter):
 
     def __init__(self, stub: Stub, options: int = 60) -> None:
         super().__init__(stub)
-        self._options = options
-
-    def capacity(self, request: RouteRequest) -> int:
-        return min(len(request.options), self._options)
+        self.traits = Traits(uses_model=True, capacity=lambda request: min(len(request.options), options))
 
 
 def decide(stub: Stub, request: RouteRequest) -> RouteDecision:
@@ -115,7 +112,7 @@ def _answer_route(stub: Stub, prompt: str) -> str:
 class StubReader:
     """Renders a request, has the stub answer the prompt, and takes the answer back; the model does not err here."""
 
-    uses_model = True
+    traits: Traits = Traits(uses_model=True)
 
     def __init__(self, stub: Stub) -> None:
         self._stub = stub

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from metatree.protocols import RouteDecision, Router, RouteRequest
+from metatree.protocols import RouteDecision, Router, RouteRequest, SupportsRoute
 
 
-class WrongRouter:
+class WrongRouter(Router):
     """Asks another router and, at a rate, picks another of the offered options instead.
 
     Args:
@@ -15,7 +15,7 @@ class WrongRouter:
         seed: the same seed errs at the same calls.
     """
 
-    def __init__(self, inner: Router, rate: float, seed: str) -> None:
+    def __init__(self, inner: SupportsRoute, rate: float, seed: str) -> None:
         self._inner = inner
         self._rate = rate
         self._rng = random.Random(seed)

@@ -21,7 +21,7 @@ def costs(database: str, *, requests: int = REQUESTS, rounds: int = ROUNDS) -> d
     Kinds take turns, and the median of the rounds' ratios counts, since other programs of the machine disturb some.
     """
     times: dict[str, list[float]] = {}
-    with servers(database, {"engine_wait_s": 0.0}) as (server,):
+    with servers(database, {"claim_timeout_s": 0.0}) as (server,):
         frontend, engine = Caller(server.port, "frontend"), Caller(server.port, "engine")
         measured(server, frontend, requests, lambda _: nothing(frontend))
         for _ in range(rounds):

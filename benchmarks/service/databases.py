@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from metatree_agents.service.database.database import Database, SqliteDatabase
+from metatree_agents.service.database.database import ServiceDatabase, SqliteDatabase
 from metatree_agents.service.database.postgres import PostgresDatabase
-from metatree_agents.service.database.postgres_address import address_of
 
 from tests.real.postgres import PLACES, serving
 
 
-def opened(where: str) -> Database:
+def opened(where: str) -> ServiceDatabase:
     """Return the database of a file, or of an address of PostgreSQL."""
-    return PostgresDatabase(address_of(where)) if "://" in where else SqliteDatabase.open(where)
+    return PostgresDatabase(where) if "://" in where else SqliteDatabase.open(where)
 
 
 def there_is_postgres() -> bool:

@@ -21,7 +21,7 @@ from benchmarks.service.databases import opened
 from benchmarks.service.processes import ROOT, ServerProcess
 
 LEASE_S = 2.0
-SETTINGS = {"lease_s": LEASE_S, "attempts": 1_000_000.0, "engine_wait_s": 1.0, "check_wait_s": 0.0}
+SETTINGS = {"lease_s": LEASE_S, "attempts": 1_000_000.0, "claim_timeout_s": 1.0, "answer_timeout_s": 0.0}
 """No query may fail here, however often its engines are killed."""
 CLOCKS_S = 1.0
 """By how much the times of several servers may differ: each estimates the clock of PostgreSQL by itself."""

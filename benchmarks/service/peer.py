@@ -18,7 +18,10 @@ from benchmarks.service.costs import add, claim_and_answer
 from benchmarks.service.databases import opened, schema_of
 from benchmarks.service.processes import ROOT, servers
 
-SETTINGS = {"engine_wait_s": 0.0, "check_wait_s": 0.0}  # waiting for more at the end is no part of the work
+SETTINGS = {
+    "claim_timeout_s": 0.0,
+    "answer_timeout_s": 0.0,
+}  # waiting for more at the end is no part of the work
 
 
 def ours(address: str, jobs: int, engines: int) -> float:

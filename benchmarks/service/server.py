@@ -13,9 +13,9 @@ from fastapi import FastAPI, Request
 from metatree_agents.service._app import create_app
 from metatree_agents.service.accounts.limits import Rates
 from metatree_agents.service.accounts.users import Users
-from metatree_agents.service.http.calls import caller, parameters_of
+from metatree_agents.service.http.calls import admitted
 from metatree_agents.service.serving import listen, server_of
-from metatree_agents.service.settings import Service, Settings
+from metatree_agents.service.settings import Service, ServiceSettings
 
 from benchmarks.service.caller import SECRETS
 from benchmarks.service.databases import opened
@@ -40,7 +40,7 @@ def add_bench_routes(app: FastAPI) -> None:
 
     @app.get("/api/bench-proof", include_in_schema=False)
     async def proof(request: Request) -> dict[str, str]:
-        await caller(request, Service.of(request).users, parameters_of(request))
+        await admitted(request)
         return {}
 
 
@@ -55,7 +55,7 @@ async def serve(where: str, port: int, given: dict[str, float]) -> None:
             await users.add(name, role, secret=secret)
     # Who measures or tries everything asks faster than a person may.
     rates = Rates(user_rate=0, open_queries=0)
-    app = create_app(database, Settings(rates=rates, **given))  # type: ignore[arg-type]
+    app = create_app(database, ServiceSettings(rates=rates, **given))  # type: ignore[arg-type]
     add_bench_routes(app)
     listening = listen("127.0.0.1", port)
     print(listening.getsockname()[1], flush=True)

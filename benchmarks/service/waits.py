@@ -17,7 +17,7 @@ def add_to_claim(database: str, *, processes: int, rounds: int) -> list[float]:
     With two processes the engine waits at one and the query is added at the other.
     """
     found: list[float] = []
-    with servers(database, {"engine_wait_s": 30.0}, processes) as running:
+    with servers(database, {"claim_timeout_s": 30.0}, processes) as running:
         frontend, engine = Caller(running[0].port, "frontend"), Caller(running[-1].port, "engine")
         mark = secrets.token_hex(4)
         for each in range(rounds + 5):
@@ -66,7 +66,7 @@ def waiting_engines(database: str, *, engines: int, seconds: float) -> dict[str,
     `idle` is without any caller; `waiting` while all wait; `asking` adds what it takes to receive their calls
     once for every 55 s, as they come in when they wait for as long as they do by default.
     """
-    with servers(database, {"engine_wait_s": 600.0}) as (server,):
+    with servers(database, {"claim_timeout_s": 600.0}) as (server,):
         before = server.cpu_s()
         time.sleep(seconds / 2)
         idle = (server.cpu_s() - before) / (seconds / 2)

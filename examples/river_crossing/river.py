@@ -15,8 +15,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from metatree_agents.rules.sources import Structured, suite_named
+
+from metatree.protocols import ToolCaller
 from metatree.rules import ControlShell, Firing, KnowledgeSource, OverridingSelfTransition, ShellReport
-from metatree.rules.shell.control import closing_lines, narrated
+from metatree.rules.shell.control import ending_lines, trace_lines
 
 FACTS = """
 (animal a1 -) (a1 species rabbit) (a1 gender male)
@@ -88,6 +91,42 @@ class TableExpert:
         return WEIGHTS[species]
 
 
+class ModelExpert:
+    """Asks a model what animals eat and weigh: both through structured output."""
+
+    def __init__(self, model: str | ToolCaller) -> None:
+        """Take the tool caller of a suite, or the name of a router with a model, such as `openai/gpt-…`."""
+        self._ask = Structured(suite_named(model).tool_caller if isinstance(model, str) else model)
+
+    async def food_chain(self, species: Sequence[str]) -> dict[str, list[str]]:
+        """Return what each species eats."""
+        triple = {
+            "type": "object",
+            "properties": {"eater": {"type": "string"}, "eaten": {"type": "string"}},
+            "required": ["eater", "eaten"],
+            "additionalProperties": False,
+        }
+        said = await self._ask(
+            f"Which of these species eats which: {', '.join(species)}?",
+            {"eats": {"type": "array", "items": triple}},
+            "Given a list of species, say which of them eats which. Leave out species that are not in the list.",
+        )
+        found: dict[str, list[str]] = {}
+        for one in said["eats"]:
+            if isinstance(one, dict) and one.get("eater") in species and one.get("eaten") in species:
+                found.setdefault(str(one["eater"]), []).append(str(one["eaten"]))
+        return found
+
+    async def weight(self, species: str) -> float:
+        """Return the weight of an average animal in kilograms."""
+        said = await self._ask(
+            f"What does an average {species} weigh, in kilograms?",
+            {"kilograms": {"type": "number"}},
+            "Given a species, say the average weight of an individual of the species in kilograms.",
+        )
+        return float(said["kilograms"])
+
+
 def sources(expert: Expert) -> list[KnowledgeSource]:
     """Return the three knowledge sources."""
     species, weights, trips = (
@@ -150,8 +189,6 @@ def expert_of_choice() -> Expert:
     """Return the model that METATREE_MODEL names, or the table."""
     if not os.environ.get("METATREE_MODEL"):
         return TableExpert()
-    from metatree_agents.rules.sources import ModelExpert
-
     return ModelExpert(
         "openai"
     )  # any server that speaks its protocol, and the model that METATREE_MODEL names
@@ -162,10 +199,10 @@ def main() -> int:
     print("Current state is 1")
 
     def tell(entry: dict[str, Any]) -> None:
-        print("\n".join(narrated(entry)))
+        print("\n".join(trace_lines(entry)))
 
     report: ShellReport = crossing(expert_of_choice()).run(FACTS, seed=1, on_entry=tell)
-    print("\n".join(closing_lines(report)))
+    print("\n".join(ending_lines(report)))
     print("\nThe final state of the blackboard:")
     print(report.memory.text())
     return 0 if report.ended == "accepted" else 1

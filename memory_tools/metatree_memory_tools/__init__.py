@@ -1,4 +1,10 @@
-"""Memory types: how folders, code and documents become trees of nodes."""
+"""Memory types: how folders, code and documents become trees of nodes.
+
+Every line of a source lies in exactly one leaf: a file, class or section with children has no content of its own, and
+what is not in a child (module-level statements, a class body's attributes, a section's introduction) is a leaf beside
+them. So a read never pays for text twice, and a menu says everything that can be read. Lost: content on inner nodes,
+read on the way down (one reader call for each file passed, mostly for imports).
+"""
 
 from __future__ import annotations
 

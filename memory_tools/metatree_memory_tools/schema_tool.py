@@ -1,4 +1,9 @@
-"""Tools that are described by a JSON schema instead of a Python signature: those of servers and of descriptions."""
+"""Tools that are described by a JSON schema instead of a Python signature: those of servers and of descriptions.
+
+Patterns and formats are left to the server: a pattern from elsewhere can take for ever to match. Each tool works on
+its own node alone: the walk over nodes, with its evidence, chooses among five hundred, where a tool menu of five
+hundred at the top would be asked through one by one.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,9 @@ from metatree.errors import BadModelAnswer, MissingExtra
 from metatree.node import Node
 from metatree.protocols import ToolSpec
 from metatree.tools.tool import Tool
+from metatree.trees.layer import Layer
+from metatree.trees.source_types import SourceRef
+from metatree.trees.tree import Tree
 
 MAX_SCHEMA_CHARS = 50_000
 """A longer schema is replaced by one that takes any object: the server checks its arguments itself."""
@@ -35,7 +43,7 @@ class SchemaTool(Tool):
 
     @cached_property
     def spec(self) -> ToolSpec:
-        """What a tool caller is told."""
+        """What a tool caller reads of it."""
         return ToolSpec(self.id, self.title, self.description, self.kind, dict(self.schema), self.version)
 
     def validated(self, arguments: object) -> dict[str, Any]:
@@ -67,7 +75,7 @@ class SchemaTool(Tool):
             if unknown:
                 return [f"{name}: there is no such argument" for name in unknown[:5]]
         try:
-            found = sorted(self._validator.iter_errors(given), key=lambda error: list(map(str, error.path)))
+            errors = sorted(self._validator.iter_errors(given), key=lambda error: list(map(str, error.path)))
         except MissingExtra:
             raise
         except Exception:  # the schema is out of form, or refers to what is not in it
@@ -76,14 +84,14 @@ class SchemaTool(Tool):
             return [
                 f"{name}: it is required" for name in names if isinstance(name, str) and name not in given
             ]
-        return [f"{'.'.join(map(str, e.path)) or 'arguments'}: {e.message[:300]}" for e in found[:5]]
+        return [f"{'.'.join(map(str, e.path)) or 'arguments'}: {e.message[:300]}" for e in errors[:5]]
 
     def bound(self, arguments: Mapping[str, Any], given: Mapping[type, Any]) -> dict[str, Any]:
         """Return the keyword arguments for the function."""
         return {"arguments": self.validated(arguments)}
 
     @cached_property
-    def _given(self) -> dict[str, type]:
+    def _injected(self) -> dict[str, type]:
         return {}  # everything that it takes is in the schema
 
     @cached_property
@@ -97,6 +105,17 @@ class SchemaTool(Tool):
             jsonschema.Draft202012Validator, dict.fromkeys(_NOT_CHECKED, _unchecked)
         )
         return kind(dict(self.schema), registry=referencing.Registry())
+
+
+def built_nodes(tree: Tree, source: SourceRef, kind: str) -> list[Node]:
+    """Return the nodes of a kind that a source gave, as it gave them.
+
+    What a tool may do without permission stands in its node. Those that were added to the tree, by an import for
+    example, in the place of one that it hides, are none of the source's.
+    """
+    layer = Layer(tree.index)
+    found = (layer.node(node_id) for node_id in sorted(layer.ids([kind])) if node_id in tree)
+    return [node for node in found if node is not None and tree.source_of(node) == source]
 
 
 def with_origin(function: partial[Any], origin: str) -> partial[Any]:
@@ -121,8 +140,8 @@ def usable_schema(schema: object) -> dict[str, Any]:
         return anything
     if len(text) > MAX_SCHEMA_CHARS or schema.get("type", "object") != "object":
         return anything
-    found: dict[str, Any] = json.loads(text)
-    return found
+    result: dict[str, Any] = json.loads(text)
+    return result
 
 
 def schema_text(schema: Mapping[str, Any]) -> str:
@@ -143,8 +162,8 @@ def schema_text(schema: Mapping[str, Any]) -> str:
         about = [kind, "required"] if name in wanted else [kind]
         if isinstance(property_.get("enum"), list):
             about.append("one of " + ", ".join(map(str, property_["enum"][:10])))
-        said = str(property_.get("description") or "").strip()
-        lines.append(f"{name} ({', '.join(about)}){': ' + said if said else ''}")
+        description = str(property_.get("description") or "").strip()
+        lines.append(f"{name} ({', '.join(about)}){': ' + description if description else ''}")
     return "\n".join(lines)
 
 

@@ -1,15 +1,38 @@
-"""Which process holds something, and whether it is still there."""
+"""Which process holds something, and whether it is still there.
+
+The name has the start of its machine (the boot id), and the start of the process: two machines, or two containers, may
+have one name and one number of a process, and a live run must not be taken for dead. A holder on this machine that died
+is seen at once, so a resume after `kill -9` need not wait for a lease to end.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from pathlib import Path
 
 
+def program(name: str) -> str:
+    """Return the path of a program, from the absolute folders of PATH alone.
+
+    Relative ones, such as `node_modules/.bin`, and on Windows the current folder, would be those of a folder that is
+    read, which must bring no program.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    for folder in filter(os.path.isabs, os.get_exec_path()):
+        for end in ("", ".exe") if os.name == "nt" else ("",):
+            file = Path(folder, name + end)
+            if file.is_file() and os.access(file, os.X_OK):
+                return str(file)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
 def this_process() -> str:
     """Return a name for this process that no other has: host, its start, pid and when it started."""
-    return f"{_host()} {_boot()}/{os.getpid()}/{_started(os.getpid())}"
+    return f"{_host()} {_boot_id()}/{os.getpid()}/{_started(os.getpid())}"
 
 
 def is_dead(owner: str, *, shared: bool = False) -> bool:
@@ -24,7 +47,7 @@ def is_dead(owner: str, *, shared: bool = False) -> bool:
     host, _, boot = host.rpartition(" ")
     if host != _host() or not pid_text.isdigit():
         return False
-    if boot != _boot():
+    if boot != _boot_id():
         return not shared
     pid = int(pid_text)
     try:
@@ -45,7 +68,7 @@ def _host() -> str:
     return f"{socket.gethostname()} {namespace}".rstrip()
 
 
-def _boot() -> str:
+def _boot_id() -> str:
     """Return what tells this start of this machine from all others: two machines may have one name."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

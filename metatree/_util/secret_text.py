@@ -101,7 +101,7 @@ def secrets_in(text: str) -> list[str]:
         >>> secrets_in("the password is printed on the router")
         []
     """
-    return list(dict.fromkeys(kind for _, _, kind in _found(text)))
+    return list(dict.fromkeys(kind for _, _, kind in _secret_spans(text)))
 
 
 def redacted(text: str) -> tuple[str, int]:
@@ -111,7 +111,7 @@ def redacted(text: str) -> tuple[str, int]:
         >>> redacted("postgres://ann:s3cret-s3cret@db/shop")
         ('postgres://ann:[left out: a password in an address]@db/shop', 1)
     """
-    return _replaced(text, _found(text), lambda secret, kind: f"[left out: {kind}]")
+    return _replaced(text, _secret_spans(text), lambda secret, kind: f"[left out: {kind}]")
 
 
 def masked(text: str, *, code: bool = False) -> tuple[str, int]:
@@ -127,7 +127,7 @@ def masked(text: str, *, code: bool = False) -> tuple[str, int]:
         >>> masked("password = 'hunter2hunter2'; login(password)", code=True)
         ("password = '**************'; login(password)", 1)
     """
-    return _replaced(text, _found(text, code=code), lambda secret, kind: _NO_BLANK.sub("*", secret))
+    return _replaced(text, _secret_spans(text, code=code), lambda secret, kind: _NO_BLANK.sub("*", secret))
 
 
 def whole_secret(text: str, hidden: int) -> str:
@@ -150,23 +150,23 @@ _NO_BLANK = re.compile(r"\S")
 
 
 def _replaced(text: str, spans: list[tuple[int, int, str]], by: Any) -> tuple[str, int]:
-    kept, at, number = [], 0, 0
+    parts, at, number = [], 0, 0
     for start, end, kind in spans:
         if start < at:  # inside one that was left out already
             continue
-        kept += [text[at:start], by(text[start:end], kind)]
+        parts += [text[at:start], by(text[start:end], kind)]
         at, number = end, number + 1
-    return "".join([*kept, text[at:]]), number
+    return "".join([*parts, text[at:]]), number
 
 
-def _found(text: str, *, code: bool = False) -> list[tuple[int, int, str]]:
+def _secret_spans(text: str, *, code: bool = False) -> list[tuple[int, int, str]]:
     """Return where secrets are, in order: start, end, kind."""
-    found = [(start, end, "a private key") for start, end in _private_keys(text)]
+    spans = [(start, end, "a private key") for start, end in _private_keys(text)]
     for kind, marks, shape in _SHAPES:
         if any(mark in text for mark in marks):
-            found += _matches(kind, shape.finditer(text))
-    found += _matches("a password or key", _after_names(_QUOTED if code else _ASSIGNED, text))
-    return sorted(found)
+            spans += _matches(kind, shape.finditer(text))
+    spans += _matches("a password or key", _after_names(_QUOTED if code else _ASSIGNED, text))
+    return sorted(spans)
 
 
 def _after_names(shape: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
@@ -196,6 +196,8 @@ def _private_keys(text: str) -> Iterator[tuple[int, int]]:
     if "PRIVATE KEY" not in text:
         return
     heads = list(_BEGIN.finditer(text))
+    if not heads:  # the words alone, as in this line of code
+        return
     for head, after in zip(heads, [*(each.start() for each in heads[1:]), len(text)], strict=True):
         body = _BODY.match(text, head.end(), after)
         assert body is not None

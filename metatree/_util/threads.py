@@ -1,4 +1,8 @@
-"""Blocking work in threads of its own: a coroutine for callers without a loop, a function for a loop that goes on."""
+"""Blocking work in threads of its own: a coroutine for callers without a loop, a function for a loop that goes on.
+
+What blocks, or computes for long, runs on loops in threads of ours (`run_apart`, `side_loop`, `run_beside`), never on
+the loop of a caller.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,29 @@ import asyncio
 import contextvars
 import inspect
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar, cast
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 T = TypeVar("T")
+P = ParamSpec("P")
+S = TypeVar("S")
 
 _PUT_AWAY_S = 1.0
 """What a coroutine that was cancelled may take to put its things away."""
+
+
+class _Thread(threading.local):
+    ours = False
+    """Whether this thread was made here to run a loop, so that it may block."""
+
+
+_thread = _Thread()
+_side_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.AbstractEventLoop] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def run_apart(make: Callable[[], Awaitable[T]]) -> T:
@@ -32,6 +51,7 @@ def run_apart(make: Callable[[], Awaitable[T]]) -> T:
 
     def work() -> None:
         asyncio.set_event_loop(loop)
+        _thread.ours = True
         try:
             task.append(loop.create_task(awaited(), context=context))
             result.append(loop.run_until_complete(task[0]))
@@ -148,25 +168,25 @@ async def run_beside(make: Callable[[], Awaitable[T]]) -> T:
     For work that computes: on the loop of a server it would make everybody wait. When this is cancelled, the coroutine
     is cancelled too, and has stopped before this returns.
     """
-    here = asyncio.get_running_loop()
-    begun: asyncio.Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = here.create_future()
+    caller_loop = asyncio.get_running_loop()
+    started: asyncio.Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = caller_loop.create_future()
 
     async def awaited() -> T:
         return await make()
 
     async def inside() -> T:
         task = asyncio.create_task(awaited())
-        there = asyncio.get_running_loop()
-        here.call_soon_threadsafe(begun.set_result, (there, task))
+        work_loop = asyncio.get_running_loop()
+        caller_loop.call_soon_threadsafe(started.set_result, (work_loop, task))
         return await task
 
     ended = asyncio.ensure_future(in_thread(lambda: _outcome(inside)))
     try:
         await asyncio.wait({ended})
     except asyncio.CancelledError:
-        there, task = await begun
+        work_loop, task = await started
         with suppress(RuntimeError):  # it has just ended by itself
-            there.call_soon_threadsafe(task.cancel)
+            work_loop.call_soon_threadsafe(task.cancel)
         await asyncio.wait({ended})
         raise
     result, failure = ended.result()
@@ -176,7 +196,132 @@ async def run_beside(make: Callable[[], Awaitable[T]]) -> T:
 
 
 def _outcome(make: Callable[[], Coroutine[Any, Any, T]]) -> tuple[T | None, BaseException | None]:
+    _thread.ours = True
     try:
         return asyncio.run(make()), None
     except BaseException as exc:
         return None, exc
+
+
+def side_loop() -> asyncio.AbstractEventLoop:
+    """Return the loop, in a thread of its own, where work that blocks goes beside the running loop.
+
+    It is made when it is first asked for, and ends when the running loop is gone. In a thread of ours it is the
+    running loop itself. Lost: a thread and a loop for each piece of work, three open files each.
+    """
+    current = asyncio.get_running_loop()
+    if _thread.ours:
+        return current
+    loop = _side_loops.get(current)
+    if loop is None:
+        loop = _side_loops[current] = asyncio.new_event_loop()
+        threading.Thread(target=_serve, args=(loop,), name="metatree-search", daemon=True).start()
+        weakref.finalize(current, loop.call_soon_threadsafe, loop.stop)
+    return loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    _thread.ours = True
+    try:
+        loop.run_forever()
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
+
+
+async def run_on(work_loop: asyncio.AbstractEventLoop, make: Callable[[], Awaitable[T]]) -> T:
+    """Run a coroutine to its end on the loop of another thread, with the caller's context variables.
+
+    When this is cancelled, the coroutine is cancelled too, and has stopped before this returns.
+    """
+    caller_loop = asyncio.get_running_loop()
+    if work_loop is caller_loop:
+        return await make()
+    call = _Call(caller_loop, work_loop, make, contextvars.copy_context())
+    work_loop.call_soon_threadsafe(call.start)
+    try:
+        await call.ended
+    except asyncio.CancelledError:
+        if not call.reported:
+            call.ended = caller_loop.create_future()
+            with suppress(RuntimeError):  # the loop is closed
+                work_loop.call_soon_threadsafe(call.cancel)
+                await call.ended
+        raise
+    if call.failure is not None:
+        raise call.failure
+    return cast(T, call.result)
+
+
+class _Call:
+    """A coroutine that one loop awaits and another runs. A task and a future for each would cost twice the time."""
+
+    __slots__ = (
+        "caller_loop",
+        "context",
+        "ended",
+        "failure",
+        "make",
+        "reported",
+        "result",
+        "started",
+        "task",
+        "work_loop",
+    )
+
+    def __init__(
+        self,
+        caller_loop: asyncio.AbstractEventLoop,
+        work_loop: asyncio.AbstractEventLoop,
+        make: Callable[[], Awaitable[Any]],
+        context: contextvars.Context,
+    ) -> None:
+        self.caller_loop, self.work_loop, self.make, self.context = caller_loop, work_loop, make, context
+        self.ended: asyncio.Future[None] = caller_loop.create_future()
+        self.task: asyncio.Task[None] | None = None
+        self.started = self.reported = False
+        self.result: Any = None
+        self.failure: BaseException | None = None
+
+    def start(self) -> None:
+        self.task = self.work_loop.create_task(self.run(), context=self.context)
+
+    async def run(self) -> None:
+        self.started = True
+        try:
+            self.result = await self.make()
+        except BaseException as exc:
+            self.failure = exc
+        self.report()
+
+    def cancel(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+            if not self.started:  # it never will be
+                self.failure = asyncio.CancelledError()
+                self.report()
+
+    def report(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            self.caller_loop.call_soon_threadsafe(self.settle)
+
+    def settle(self) -> None:
+        self.reported = True
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
+def off_loop(
+    function: Callable[Concatenate[S, P], T],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """Make a coroutine method of a method that computes: where a caller's loop awaits it, it runs in a thread."""
+
+    @wraps(function)
+    async def called(self: S, /, *args: P.args, **given: P.kwargs) -> T:
+        if _thread.ours:
+            return function(self, *args, **given)
+        return await in_thread(lambda: function(self, *args, **given))
+
+    return called

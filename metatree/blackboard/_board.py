@@ -15,17 +15,19 @@ from metatree.blackboard._json_lines import read_lines
 from metatree.blackboard._person import Watching
 from metatree.blackboard._rows import Draft, Filter, find_or_make_board
 from metatree.blackboard._seed_names import Sections
-from metatree.blackboard.items import Shared, Which
+from metatree.blackboard.items import OpenBoard, Which
 from metatree.errors import UserError
+from metatree.protocols import GivenToTools
 from metatree.settings import Settings
-from metatree.storage.postgres import is_postgres
+from metatree.storage.database import Database
+from metatree.storage.postgres_address import is_postgres
 from metatree.storage.store import Store
 
 if TYPE_CHECKING:
     from metatree.trees.tree import Tree
 
 
-class Blackboard(Sections, Watching):
+class Blackboard(Sections, Watching, GivenToTools):
     """What agents share: questions, requests, trajectories, screenshots, and whatever sections they agree on.
 
     A call that adds or changes something has done so, durably, when it returns. Threads may share a board, processes
@@ -53,11 +55,11 @@ class Blackboard(Sections, Watching):
         2
     """
 
-    _opened_it = False
+    _is_opener = False
 
     def __init__(
         self,
-        place: str | Path | Tree | Store | None = None,
+        place: str | Path | Tree | Database | None = None,
         *,
         name: str = "main",
         agent: str = "",
@@ -66,11 +68,11 @@ class Blackboard(Sections, Watching):
         new_id: Callable[[], str] | None = None,
     ) -> None:
         settings = settings if settings is not None else Settings.load()
-        store, owns_store = _opened(place)
+        store, owns_store = _open_store(place)
         self._view = Filter(reader=agent)
-        self._opened_it = True
+        self._is_opener = True
         self.agent = agent
-        self._share = Shared(
+        self._share = OpenBoard(
             store,
             owns_store,
             None,  # type: ignore[arg-type]  # the next statement makes it; the drafts of its first items need the rest
@@ -87,7 +89,7 @@ class Blackboard(Sections, Watching):
                 store.close()
             raise
 
-    def _first_drafts(self, _: int) -> list[Draft]:
+    def _first_drafts(self) -> list[Draft]:
         """Return the question pairs that a board begins with."""
         settings = self.settings
         if not settings.qa_pair_file:
@@ -104,27 +106,27 @@ class Blackboard(Sections, Watching):
 
         What is written there is on the board for all who may see it. A view of a view sees no more than that.
         """
-        made = object.__new__(Blackboard)
-        made._share = self._share
-        made.agent = self.agent if agent is None else agent
-        seen = self._filter(which)
+        board = object.__new__(Blackboard)
+        board._share = self._share
+        board.agent = self.agent if agent is None else agent
+        filter_ = self._filter(which)
         if agent is not None and not self._view.reader:
-            seen = replace(seen, reader=agent)
+            filter_ = replace(filter_, reader=agent)
         elif agent is not None and agent != self._view.reader:
             raise UserError(
                 f"a view of {self._view.reader!r} cannot become one of {agent!r}: ask the whole board"
             )
-        made._view = seen
-        return made
+        board._view = filter_
+        return board
 
     def whole(self) -> Blackboard:
         """Return this board without the limits of its view, for code that keeps its own records on it.
 
         Views keep agents apart that play by the rules; this is no way around a lock.
         """
-        made = object.__new__(Blackboard)
-        made._share, made.agent, made._view = self._share, self.agent, Filter()
-        return made
+        board = object.__new__(Blackboard)
+        board._share, board.agent, board._view = self._share, self.agent, Filter()
+        return board
 
     def fork(self, name: str, *, agent: str | None = None) -> Blackboard:
         """Return a copy of what this view shows, under a name of its own in the same place, for a child agent.
@@ -134,12 +136,12 @@ class Blackboard(Sections, Watching):
         Raises:
             UserError: there is a board of this name.
         """
-        made = object.__new__(Blackboard)
+        board = object.__new__(Blackboard)
         rows = fork_rows(self._share.store, self._share.rows.board, name, self._view)
-        made._share = replace(self._share, rows=rows, name=name, owns_store=False)
-        made.agent = self.agent if agent is None else agent
-        made._view = Filter(reader=made.agent)
-        return made
+        board._share = replace(self._share, rows=rows, name=name, owns_store=False)
+        board.agent = self.agent if agent is None else agent
+        board._view = Filter(reader=board.agent)
+        return board
 
     def merge(self, fork: Blackboard, *, on_conflict: OnConflict = "error") -> Merge:
         """Bring into this board what was added, changed and removed on a fork of it, all or nothing.
@@ -169,7 +171,7 @@ class Blackboard(Sections, Watching):
         Closing twice is allowed.
         """
         share = self._share
-        if self._opened_it and not share.closed and share.owns_store:
+        if self._is_opener and not share.closed and share.owns_store:
             share.closed = True
             share.images.close()
             share.store.close()
@@ -181,17 +183,17 @@ class Blackboard(Sections, Watching):
         self.close()
 
     def __repr__(self) -> str:
-        seen = f", agent={self.agent!r}" if self.agent else ""
+        agent = f", agent={self.agent!r}" if self.agent else ""
         return (
-            f"Blackboard({':memory:' if self.path is None else str(self.path)!r}, name={self.name!r}{seen})"
+            f"Blackboard({':memory:' if self.path is None else str(self.path)!r}, name={self.name!r}{agent})"
         )
 
 
-def _opened(place: str | Path | Tree | Store | None) -> tuple[Store, bool]:
+def _open_store(place: str | Path | Tree | Database | None) -> tuple[Database, bool]:
     """Return the store at a place, and whether it was opened here."""
     if place is None:
         return Store.open(":memory:"), True
-    if isinstance(place, Store):
+    if isinstance(place, Database):
         return place, False
     if is_postgres(place):
         from metatree.storage.postgres_store import PostgresStore

@@ -1,4 +1,7 @@
-"""Forks: a copy of a board for a child agent to work on, and what it did merged back."""
+"""Forks: a copy of a board for a child agent to work on, and what it did merged back.
+
+A fork copies the items, at about 3 us each. Lost: layers, which every query would have had to know of.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from metatree.blackboard._rows import Filter, Rows
 from metatree.errors import Conflict, UserError
 
 if TYPE_CHECKING:
-    from metatree.storage.store import Store
+    from metatree.storage.database import Database
 
 OnConflict = Literal["error", "ours", "theirs"]
 
@@ -31,7 +34,7 @@ class Merge:
     """Changed on both boards; which of the two was kept, the call said."""
 
 
-def fork_rows(store: Store, parent: int, name: str, view: Filter) -> Rows:
+def fork_rows(store: Database, parent: int, name: str, view: Filter) -> Rows:
     """Copy what a reader sees of a board to another one of the same store; return that.
 
     Raises:
@@ -46,7 +49,7 @@ def fork_rows(store: Store, parent: int, name: str, view: Filter) -> Rows:
             "INSERT INTO board(name, parent, made_at) VALUES (?, ?, ?) RETURNING number",
             (name, parent, time.time()),
         )[0][0]
-        condition, values = view.sql()
+        condition, values = view.sql(store)
         # `base` remembers the parent's version; copies are numbered in the parent's order.
         store.execute(
             f"INSERT INTO item(board, {_COPIED}, changed, base, synced)"
@@ -79,27 +82,28 @@ def merge_rows(parent: Rows, child: Rows, on_conflict: OnConflict) -> Merge:
     with parent.transaction():
         changed = store.rows(
             "SELECT c.id, c.number, c.version, c.base, c.removed, p.number, p.version, p.removed,"
-            " (p.data, p.pinned, p.audience, p.sources) IS (c.data, c.pinned, c.audience, c.sources)"
+            " p.data = c.data AND p.pinned = c.pinned AND coalesce(p.audience, '') = coalesce(c.audience, '')"
+            " AND coalesce(p.sources, '') = coalesce(c.sources, '')"
             " FROM item c LEFT JOIN item p ON p.board = ? AND p.id = c.id"
             " WHERE c.board = ? AND c.section <> 'summaries' AND (c.base IS NULL OR c.version <> c.synced)"
             " ORDER BY c.number",
             (parent.board, child.board),
         )
-        for item_id, number, _, base, gone, theirs, their_version, their_gone, same in changed:
-            if theirs is None and gone:
+        for item_id, number, _, base, deleted, theirs, their_version, theirs_deleted, same in changed:
+            if theirs is None and deleted:
                 continue
             if theirs is None:
                 _copy(store, number, parent.board)
                 added.append(item_id)
-            elif gone and their_gone:
+            elif deleted and theirs_deleted:
                 pass
-            elif their_version != base and not (same and their_gone == gone):
+            elif their_version != base and not (same and theirs_deleted == deleted):
                 conflicts.append(item_id)
                 if on_conflict == "theirs":
                     _overwrite(store, parent.board, theirs, number)
-            elif not same or gone:
+            elif not same or deleted:
                 _overwrite(store, parent.board, theirs, number)
-                (removed if gone else updated).append(item_id)
+                (removed if deleted else updated).append(item_id)
             # Both are now the same, or the difference was decided: count later changes from here.
             store.execute(
                 "UPDATE item SET base = (SELECT version FROM item WHERE board = ? AND id = ?), synced = version"
@@ -114,7 +118,7 @@ def merge_rows(parent: Rows, child: Rows, on_conflict: OnConflict) -> Merge:
     return Merge(tuple(added), tuple(updated), tuple(removed), tuple(conflicts))
 
 
-def _copy(store: Store, number: int, board: int) -> None:
+def _copy(store: Database, number: int, board: int) -> None:
     store.execute(
         f"INSERT INTO item(board, {_COPIED}, changed)"
         f" SELECT ?, {_COPIED}, (SELECT coalesce(max(changed), 0) + 1 FROM item WHERE board = ?)"
@@ -123,7 +127,7 @@ def _copy(store: Store, number: int, board: int) -> None:
     )
 
 
-def _overwrite(store: Store, board: int, number: int, with_number: int) -> None:
+def _overwrite(store: Database, board: int, number: int, with_number: int) -> None:
     store.execute(
         "UPDATE item SET (data, tokens, pinned, audience, sources, image, removed) ="
         " (SELECT data, tokens, pinned, audience, sources, image, removed FROM item WHERE number = ?),"

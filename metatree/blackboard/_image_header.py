@@ -11,7 +11,7 @@ UNKNOWN_TOKENS: Final = 1_105
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ImageHeader:
     """Type and size of an image."""
 
     type: str
@@ -20,16 +20,20 @@ class Look:
     height: int | None
 
 
-def look_at(head: bytes) -> Look | None:
+def read_header(head: bytes) -> ImageHeader | None:
     """Return what the first bytes of an image tell, None when it is no PNG, JPEG, GIF or WebP."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return Look("png", *_big(head, 16, 20, 4)) if head[12:16] == b"IHDR" else Look("png", None, None)
+        return (
+            ImageHeader("png", *_big_endian_size(head, 16, 20, 4))
+            if head[12:16] == b"IHDR"
+            else ImageHeader("png", None, None)
+        )
     if head.startswith(b"\xff\xd8\xff"):
-        return Look("jpeg", *_jpeg(head))
+        return ImageHeader("jpeg", *_jpeg(head))
     if head[:6] in (b"GIF87a", b"GIF89a"):
-        return Look("gif", *_little(head, 6, 8, 2))
+        return ImageHeader("gif", *_little_endian_size(head, 6, 8, 2))
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return Look("webp", *_webp(head))
+        return ImageHeader("webp", *_webp(head))
     return None
 
 
@@ -48,7 +52,7 @@ def image_tokens(width: int | None, height: int | None) -> int:
     return 85 + 170 * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
 
 
-def _big(head: bytes, first: int, second: int, size: int) -> tuple[int | None, int | None]:
+def _big_endian_size(head: bytes, first: int, second: int, size: int) -> tuple[int | None, int | None]:
     if len(head) < second + size:
         return None, None
     return int.from_bytes(head[first : first + size], "big"), int.from_bytes(
@@ -56,7 +60,7 @@ def _big(head: bytes, first: int, second: int, size: int) -> tuple[int | None, i
     )
 
 
-def _little(head: bytes, first: int, second: int, size: int) -> tuple[int | None, int | None]:
+def _little_endian_size(head: bytes, first: int, second: int, size: int) -> tuple[int | None, int | None]:
     if len(head) < second + size:
         return None, None
     return (
@@ -71,7 +75,7 @@ def _jpeg(head: bytes) -> tuple[int | None, int | None]:
     while at + 9 <= len(head) and head[at] == 0xFF:
         marker = head[at + 1]
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = _big(head, at + 5, at + 7, 2)
+            height, width = _big_endian_size(head, at + 5, at + 7, 2)
             return width, height
         if marker == 0xFF:
             at += 1
@@ -87,7 +91,7 @@ def _webp(head: bytes) -> tuple[int | None, int | None]:
     if chunk == b"VP8X" and len(head) >= 30:
         return 1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:30], "little")
     if chunk == b"VP8 " and len(head) >= 30:
-        width, height = _little(head, 26, 28, 2)
+        width, height = _little_endian_size(head, 26, 28, 2)
         return (width or 0) & 0x3FFF, (height or 0) & 0x3FFF
     if chunk == b"VP8L" and len(head) >= 25:
         bits = int.from_bytes(head[21:25], "little")

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from metatree._util.private import private_folder
-from metatree.blackboard._image_header import Look, look_at
+from metatree.blackboard._image_header import ImageHeader, read_header
 from metatree.errors import BadItem, UserError
+from metatree.storage.trust import is_exempt
 from metatree.trees.source_files import digest_bytes, read_inside
 
 if TYPE_CHECKING:
     from metatree.settings import Settings
-    from metatree.storage.store import Store
+    from metatree.storage.database import Database
 
 _CHUNK: Final = 256 * 1024
 _HEAD: Final = 64 * 1024
@@ -56,7 +57,7 @@ class Images:
     its file, and an item after both, so a killed process leaves at most a file that nobody asks for.
     """
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Database, settings: Settings) -> None:
         self._store = store
         self._settings = settings
         self._temporary: str | None = None
@@ -64,10 +65,17 @@ class Images:
 
     @property
     def folder(self) -> Path:
-        """The folder that they lie in: `board.db.images` beside `board.db`; a temporary one for a store in memory."""
+        """The folder that they lie in: `board.db.images` beside `board.db`; a temporary one for a store in memory.
+
+        Raises:
+            UserError: git, for example, has put a link in its place since the store was opened.
+        """
         path = self._store.path
         if path is not None:
-            return path.with_name(path.name + ".images")
+            folder = path.with_name(path.name + ".images")
+            if folder.is_symlink() and not is_exempt(folder):
+                raise UserError(f"{str(folder)!r} is a link and is not followed: remove it")
+            return folder
         if self._temporary is None:
             self._temporary = tempfile.mkdtemp(prefix="metatree-images-")
             weakref.finalize(self, shutil.rmtree, self._temporary, ignore_errors=True)
@@ -91,17 +99,17 @@ class Images:
             size = file.stat().st_size
             if not file.is_file():
                 raise BadItem(f"{str(path)!r} is no file: give the path of an image")
-            with file.open("rb") as opened:
-                head = opened.read(_HEAD)
-                look = self._checked(head, size, repr(str(path)))
+            with file.open("rb") as stream:
+                head = stream.read(_HEAD)
+                header = self._checked(head, size, repr(str(path)))
                 digest = blake2b(head, digest_size=16)
-                while chunk := opened.read(_CHUNK):
+                while chunk := stream.read(_CHUNK):
                     digest.update(chunk)
-            known = self._known(f"{digest.hexdigest()}.{look.type}")
+            known = self._name_of_known(f"{digest.hexdigest()}.{header.type}")
             if known is not None:
                 return known
-            with file.open("rb") as opened:
-                return self._keep(lambda: opened.read(_CHUNK), look)
+            with file.open("rb") as stream:
+                return self._keep(lambda: stream.read(_CHUNK), header)
         except FileNotFoundError as exc:
             raise BadItem(f"there is no image {str(path)!r}: check the path") from exc
         except OSError as exc:
@@ -109,31 +117,35 @@ class Images:
 
     def add_bytes(self, content: bytes) -> str:
         """Keep an image given as bytes and return its name; raises as `add_file` does."""
-        look = self._checked(content[:_HEAD], len(content), "these bytes")
-        return self._keep_bytes(content, look)
+        header = self._checked(content[:_HEAD], len(content), "these bytes")
+        return self._keep_bytes(content, header)
 
     def add_data_url(self, url: str) -> str | None:
         """Keep what a `data:` URL holds and return its name; None if it would not come back exactly."""
-        found = _DATA_URL.match(url)
-        if found is None:
+        match = _DATA_URL.match(url)
+        if match is None:
             return None
         try:
-            content = base64.b64decode(url[found.end() :], validate=True)
+            content = base64.b64decode(url[match.end() :], validate=True)
         except (ValueError, binascii.Error):
             return None
-        if not content or base64.b64encode(content).decode() != url[found.end() :]:
+        if not content or base64.b64encode(content).decode() != url[match.end() :]:
             return None
-        look = look_at(content[:_HEAD])
-        kind = found[1]
+        header = read_header(content[:_HEAD])
+        kind = match[1]
         return self._keep_bytes(
-            content, Look(kind, look.width if look else None, look.height if look else None)
+            content, ImageHeader(kind, header.width if header else None, header.height if header else None)
         )
 
     def data_url(self, name: str) -> str:
         """Return an image as a `data:` URL; '' when its file is gone, or is none of this folder, or another image."""
+        row = self._store.row("SELECT max(size) FROM image WHERE name = ? OR thumbnail = ?", (name, name))
+        most = max((row and row[0]) or 0, self._settings.image_max_bytes)
         try:
-            content, _ = read_inside(self.folder, name)
+            content, _ = read_inside(self.folder, name, limit=most + 1)
         except (OSError, UserError):
+            return ""
+        if len(content) > most:  # it grew after it was kept
             return ""
         digest, _, end = name.partition(".")
         if not end.startswith("thumbnail") and digest_bytes(content) != digest:
@@ -144,7 +156,7 @@ class Images:
         """Return what is known of images, by their names."""
         rows = self._store.rows(
             "SELECT name, size, width, height, thumbnail, thumbnail_width, thumbnail_height FROM image"
-            " WHERE name IN (SELECT value FROM json_each(?))",
+            f" WHERE name IN (SELECT value FROM {self._store.json_each('?')})",
             (json.dumps(list(names)),),
         )
         return {row[0]: Image(*row) for row in rows}
@@ -173,18 +185,18 @@ class Images:
                 file.unlink(missing_ok=True)
         return freed
 
-    def _checked(self, head: bytes, size: int, what: str) -> Look:
+    def _checked(self, head: bytes, size: int, what: str) -> ImageHeader:
         if size > self._settings.image_max_bytes:
             raise BadItem(
                 f"the image {what} has {size:,} bytes, more than the {self._settings.image_max_bytes:,} of "
                 "`image_max_bytes`: make it smaller, or raise the setting"
             )
-        look = look_at(head)
-        if look is None:
+        header = read_header(head)
+        if header is None:
             raise BadItem(f"{what} is no image of a type that models take: give PNG, JPEG, GIF or WebP")
-        return look
+        return header
 
-    def _known(self, name: str) -> str | None:
+    def _name_of_known(self, name: str) -> str | None:
         """Return the name when this image is kept; its file counts as new, so that `sweep` leaves it for an hour."""
         if not self._store.row("SELECT 1 FROM image WHERE name = ?", (name,)):
             return None
@@ -197,14 +209,14 @@ class Images:
             return None
         return name
 
-    def _keep_bytes(self, content: bytes, look: Look) -> str:
-        known = self._known(f"{blake2b(content, digest_size=16).hexdigest()}.{look.type}")
+    def _keep_bytes(self, content: bytes, header: ImageHeader) -> str:
+        known = self._name_of_known(f"{blake2b(content, digest_size=16).hexdigest()}.{header.type}")
         if known is not None:
             return known
         pieces = iter((content, b""))
-        return self._keep(lambda: next(pieces), look)
+        return self._keep(lambda: next(pieces), header)
 
-    def _keep(self, read: Any, look: Look) -> str:
+    def _keep(self, read: Any, header: ImageHeader) -> str:
         """Write an image piece by piece, then its row; return its name, or that of one that looks alike."""
         folder = self.folder
         private_folder(folder)
@@ -217,8 +229,8 @@ class Images:
                     digest.update(piece)
                     size += len(piece)
                     out.write(piece)
-            name = f"{digest.hexdigest()}.{look.type}"
-            hash64, alike = self._alike(Path(temporary))
+            name = f"{digest.hexdigest()}.{header.type}"
+            hash64, alike = self._similar_image(Path(temporary))
             if alike is not None:
                 return alike
             Path(temporary).replace(folder / name)
@@ -226,13 +238,15 @@ class Images:
             Path(temporary).unlink(missing_ok=True)
         thumbnail = self._thumbnail(folder / name)
         self._store.execute(
-            "INSERT OR REPLACE INTO image(name, size, width, height, look, thumbnail, thumbnail_width,"
-            " thumbnail_height) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (name, size, look.width, look.height, hash64, *thumbnail),
+            "INSERT INTO image(name, size, width, height, look, thumbnail, thumbnail_width,"
+            " thumbnail_height) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(name) DO UPDATE SET size = excluded.size,"
+            " width = excluded.width, height = excluded.height, look = excluded.look, thumbnail = excluded.thumbnail,"
+            " thumbnail_width = excluded.thumbnail_width, thumbnail_height = excluded.thumbnail_height",
+            (name, size, header.width, header.height, hash64, *thumbnail),
         )
         return name
 
-    def _alike(self, file: Path) -> tuple[str | None, str | None]:
+    def _similar_image(self, file: Path) -> tuple[str | None, str | None]:
         """Return the perceptual hash of an image when it is asked for, and the name of a kept one that looks alike."""
         most = self._settings.similar_images
         if most <= 0:

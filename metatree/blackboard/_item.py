@@ -56,8 +56,8 @@ class Item:
     @property
     def data(self) -> dict[str, Any]:
         """A copy of what it says; empty for an item that was removed."""
-        found: dict[str, Any] = json.loads(self.json) if self.json else {}
-        return found
+        data: dict[str, Any] = json.loads(self.json) if self.json else {}
+        return data
 
     @property
     def removed(self) -> bool:
@@ -169,7 +169,7 @@ def as_dict(data: Any) -> dict[str, Any]:
     )
 
 
-def encoded(data: dict[str, Any]) -> str:
+def encode(data: dict[str, Any]) -> str:
     """Return a dictionary as JSON that gives the same dictionary back; tuples become lists.
 
     Raises:
@@ -218,10 +218,10 @@ def _at(where: str) -> str:
     return f"at {where!r}" if where else "at the top"
 
 
-def kept(data: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+def history_fields(data: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
     """Return the values whose keys are to be kept; a dictionary with none of them is no step and stays whole."""
-    found = {key: value for key, value in data.items() if key in keys}
-    return found or data
+    history = {key: value for key, value in data.items() if key in keys}
+    return history or data
 
 
 def estimate(text: str) -> int:

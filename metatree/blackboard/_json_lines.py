@@ -29,10 +29,10 @@ def read_lines(path: str | Path, last_k: int = -1) -> list[Any]:
         lines = [line for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as exc:
         raise UserError(f"cannot read {str(path)!r}: {exc}") from exc
-    found = []
+    values = []
     for line in lines if last_k < 0 else lines[len(lines) - min(last_k, len(lines)) :]:
         try:
-            found.append(json.loads(line))
+            values.append(json.loads(line))
         except ValueError:
             _log.warning("a line of %s is no JSON and is left out: %.100s", path, line)
-    return found
+    return values

@@ -1,4 +1,4 @@
-"""The bell: wakes those who wait for a change of a board, in this process and in others, without polling.
+"""The notifier: wakes those who wait for a change of a board, in this process and in others, without polling.
 
 SQLite cannot tell one process that another has written. So a waiter opens a UDP socket on the loopback interface
 and enters its port in the board's store; a writer that finds waiters there sends each an empty word after its
@@ -22,7 +22,7 @@ from metatree.errors import MetatreeError
 if TYPE_CHECKING:
     import socket
 
-    from metatree.storage.store import Store
+    from metatree.storage.database import Database
 
 POLL_S: Final = 1.0
 """How often a waiter looks by itself."""
@@ -31,30 +31,30 @@ STAY_S: Final = 120.0
 _HOST: Final = "127.0.0.1"
 
 
-class Bell:
-    """Rings for one board."""
+class Notifier:
+    """Tells those who wait for one board that it has changed."""
 
-    def __init__(self, store: Store, board: int) -> None:
+    def __init__(self, store: Database, board: int) -> None:
         self.store = store
         self.board = board
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake all who wait. Nothing is raised: a waiter that is not reached looks by itself."""
         if self.store.shared:
             return
         try:
-            waiting = self.store.rows(
+            waiters = self.store.rows(
                 "SELECT port, token FROM board_waiter WHERE board = ? AND expires_at > ?",
                 (self.board, time.time()),
             )
         except MetatreeError:
             return
-        if not waiting:
+        if not waiters:
             return
-        with suppress(OSError), _udp() as ringing:
-            for port, token in waiting:
+        with suppress(OSError), _udp() as sender:
+            for port, token in waiters:
                 with suppress(OSError):
-                    ringing.sendto(token.encode(), (_HOST, port))
+                    sender.sendto(token.encode(), (_HOST, port))
 
     def listeners(self) -> int:
         """Return how many listen, in all processes; one that was killed counts for a while."""
@@ -64,22 +64,22 @@ class Bell:
         return 0 if row is None else int(row[0])
 
     def listen(self) -> Listener:
-        """Begin to listen; a change that is committed after this returns is heard."""
+        """Begin to listen; a change that is committed after this returns is noticed."""
         return Listener(self)
 
 
 class Listener:
     """One who waits; a context manager. Used by one thread or task at a time."""
 
-    def __init__(self, bell: Bell) -> None:
+    def __init__(self, notifier: Notifier) -> None:
         import secrets
 
-        self._bell = bell
+        self._notifier = notifier
         self._token = secrets.token_hex(8)
         self._socket: socket.socket | None = None
         self._port = 0
         self._renewed = 0.0
-        if bell.store.shared:  # a port of this machine means nothing to writers on others
+        if notifier.store.shared:  # a port of this machine means nothing to writers on others
             return
         try:
             self._socket = _udp()
@@ -96,29 +96,31 @@ class Listener:
         now = time.time()
         if self._socket is None or now - self._renewed < STAY_S / 4:
             return
-        store = self._bell.store
+        store = self._notifier.store
         with store.transaction():
             store.execute("DELETE FROM board_waiter WHERE expires_at < ?", (now,))
             store.execute(
-                "INSERT OR REPLACE INTO board_waiter(port, token, board, expires_at) VALUES (?, ?, ?, ?)",
-                (self._port, self._token, self._bell.board, now + STAY_S),
+                "INSERT INTO board_waiter(port, token, board, expires_at) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT(port) DO UPDATE SET token = excluded.token, board = excluded.board,"
+                " expires_at = excluded.expires_at",
+                (self._port, self._token, self._notifier.board, now + STAY_S),
             )
         self._renewed = now
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until the bell rings, or until it is time to look anyway (at most `POLL_S`)."""
+        """Wait until the board has changed, or until it is time to look anyway (at most `POLL_S`)."""
         self._renew()
         if self._socket is None:
             time.sleep(min(timeout_s, POLL_S))
             return
         deadline = time.monotonic() + min(timeout_s, POLL_S)
-        while (left := deadline - time.monotonic()) > 0:
-            self._socket.settimeout(left)
+        while (remaining_s := deadline - time.monotonic()) > 0:
+            self._socket.settimeout(remaining_s)
             try:
-                heard = self._socket.recv(64)
+                word = self._socket.recv(64)
             except OSError:  # TimeoutError too
                 return
-            if heard == self._token.encode():
+            if word == self._token.encode():
                 _drain(self._socket)
                 return
 
@@ -135,8 +137,8 @@ class Listener:
         with suppress(TimeoutError):
             async with asyncio.timeout(min(timeout_s, POLL_S)):
                 while True:
-                    heard = await loop.sock_recv(self._socket, 64)
-                    if heard == self._token.encode():
+                    word = await loop.sock_recv(self._socket, 64)
+                    if word == self._token.encode():
                         break
                 _drain(self._socket)
 
@@ -147,7 +149,7 @@ class Listener:
         self._socket.close()
         self._socket = None
         with suppress(MetatreeError):
-            self._bell.store.execute(
+            self._notifier.store.execute(
                 "DELETE FROM board_waiter WHERE port = ? AND token = ?", (self._port, self._token)
             )
 
@@ -169,6 +171,6 @@ def _drain(listening: socket.socket) -> None:
 def _udp() -> socket.socket:
     import socket
 
-    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    made.setblocking(False)
-    return made
+    udp_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    udp_socket.setblocking(False)
+    return udp_socket

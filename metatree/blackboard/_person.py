@@ -48,12 +48,12 @@ class Watching(Items):
         item = self.get(ids[0])
         if not is_open(item):
             raise UserError(f"question {item.id!r} has an answer already: {item.get_value('answer')!r}")
-        said: dict[str, Any] = {"answer": answer}
+        fields: dict[str, Any] = {"answer": answer}
         if self.agent:
-            said["answered_by"] = self.agent
+            fields["answered_by"] = self.agent
         try:
             with self._share.store.durable():
-                return self.update(item.id, said, if_version=item.version)
+                return self.update(item.id, fields, if_version=item.version)
         except Conflict:
             return self.answer(item.id, answer)  # it says that somebody was faster, unless only a pin was
 
@@ -64,18 +64,18 @@ class Watching(Items):
             UnknownItem: there is no such question, or it was removed meanwhile.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        with self._share.rows.bell.listen() as listener:
+        with self._share.rows.notifier.listen() as listener:
             while is_open(item := self.get(question_id)):
-                left = 3600.0 if deadline is None else deadline - time.monotonic()
-                if left <= 0:
+                remaining_s = 3600.0 if deadline is None else deadline - time.monotonic()
+                if remaining_s <= 0:
                     return None
-                listener.wait(left)
+                listener.wait(remaining_s)
         return str(item.get_value("answer"))
 
     def changes(self, since: int = 0, *, limit: int | None = None, **which: Unpack[Which]) -> list[Item]:
         """Return what was added, changed or removed after a version of the board, in this order.
 
-        An item is told of once, as it is now; `Item.removed` is true for one that is gone. The `changed` of the last
+        An item is reported once, as it is now; `Item.removed` is true for one that is gone. The `changed` of the last
         one is the version to go on from; with a limit, items that changed together still come together.
         """
         return self._share.rows.changes(since, self._filter(which), limit)
@@ -91,12 +91,12 @@ class Watching(Items):
         since = self.version if since is None else since
         if (version := self.version) > since:
             return version
-        with self._share.rows.bell.listen() as listener:
+        with self._share.rows.notifier.listen() as listener:
             while (version := self.version) <= since:
-                left = 3600.0 if deadline is None else deadline - time.monotonic()
-                if left <= 0:
+                remaining_s = 3600.0 if deadline is None else deadline - time.monotonic()
+                if remaining_s <= 0:
                     break
-                listener.wait(left)
+                listener.wait(remaining_s)
         return version
 
     async def await_change(self, since: int | None = None, timeout_s: float | None = None) -> int:
@@ -105,12 +105,12 @@ class Watching(Items):
         since = self.version if since is None else since
         if (version := self.version) > since:
             return version
-        with self._share.rows.bell.listen() as listener:
+        with self._share.rows.notifier.listen() as listener:
             while (version := self.version) <= since:
-                left = 3600.0 if deadline is None else deadline - time.monotonic()
-                if left <= 0:
+                remaining_s = 3600.0 if deadline is None else deadline - time.monotonic()
+                if remaining_s <= 0:
                     break
-                await listener.wait_async(left)
+                await listener.wait_async(remaining_s)
         return version
 
     def subscribe(
@@ -126,39 +126,39 @@ class Watching(Items):
 
     def _subscribed(self, since: int, timeout_s: float | None, which: Filter) -> Iterator[Item]:
         rows = self._share.rows
-        with rows.bell.listen() as listener:
+        with rows.notifier.listen() as listener:
             quiet_since = time.monotonic()
             while True:
                 for item in rows.changes(since, which):
                     since = item.changed
                     yield item
                     quiet_since = time.monotonic()
-                left = 3600.0 if timeout_s is None else quiet_since + timeout_s - time.monotonic()
-                if left <= 0:
+                remaining_s = 3600.0 if timeout_s is None else quiet_since + timeout_s - time.monotonic()
+                if remaining_s <= 0:
                     return
-                listener.wait(left)
+                listener.wait(remaining_s)
 
     async def watch(
         self, since: int | None = None, *, timeout_s: float | None = None, **which: Unpack[Which]
     ) -> AsyncIterator[Item]:
         """Do what `subscribe` does, in an event loop; `since` counts from the first step of the loop."""
         since = self.version if since is None else since
-        rows, wanted = self._share.rows, self._filter(which)
-        with rows.bell.listen() as listener:
+        rows, filter_ = self._share.rows, self._filter(which)
+        with rows.notifier.listen() as listener:
             quiet_since = time.monotonic()
             while True:
-                for item in rows.changes(since, wanted):
+                for item in rows.changes(since, filter_):
                     since = item.changed
                     yield item
                     quiet_since = time.monotonic()
-                left = 3600.0 if timeout_s is None else quiet_since + timeout_s - time.monotonic()
-                if left <= 0:
+                remaining_s = 3600.0 if timeout_s is None else quiet_since + timeout_s - time.monotonic()
+                if remaining_s <= 0:
                     return
-                await listener.wait_async(left)
+                await listener.wait_async(remaining_s)
 
     def listeners(self) -> int:
         """Return how many wait for a change of this board at this moment, in all processes."""
-        return self._share.rows.bell.listeners()
+        return self._share.rows.notifier.listeners()
 
 
 def is_open(item: Item) -> bool:

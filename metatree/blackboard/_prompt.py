@@ -5,6 +5,8 @@ in blocks: the cut moves on by a quarter of the section's tokens at once and the
 text only grows at its end, and everything before the first section that changed stays the same, byte by byte; that is
 what providers' prompt caches need. The cut depends on the items alone: any process that renders the board gets the
 same text.
+
+Lost: a sliding window: each new item changes the text from its beginning, and no cache helps.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from metatree.blackboard._image_header import image_tokens
-from metatree.blackboard._item import SECTIONS, Item, encoded, estimate
+from metatree.blackboard._item import SECTIONS, Item, encode, estimate
+from metatree.blackboard._rows import Draft, Filter, Rows
 from metatree.errors import UserError
 
 if TYPE_CHECKING:
     from metatree.blackboard._images import Image, Images
-    from metatree.blackboard._rows import Filter, Rows
 
 HEADINGS: Final[Mapping[str, str]] = {
     "questions": "[Questions & Answers:]",
@@ -75,7 +77,7 @@ class Rendering:
 
 
 @dataclass(slots=True)
-class _Shown:
+class _Section:
     """One section of a prompt in the making."""
 
     parts: list[dict[str, Any]]
@@ -86,12 +88,11 @@ class _Shown:
 
 
 @dataclass(slots=True)
-class _Sight:
+class _ImageGroup:
     """An image with the items that show it."""
 
     name: str
-    newest: int
-    pinned: bool
+    pinned: bool = False
     items: list[Item] = field(default_factory=list)
 
 
@@ -114,11 +115,11 @@ class Renderer:
     def all_screenshots(self) -> list[dict[str, Any]]:
         """Return all screenshots: metadata and image, each image once."""
         parts: list[dict[str, Any]] = []
-        for sight in self._sights():
-            texts = dict.fromkeys(json.dumps(item.data.get("metadata", "")) for item in sight.items)
+        for group in self._image_groups():
+            texts = dict.fromkeys(json.dumps(item.data.get("metadata", "")) for item in group.items)
             parts += [{"type": "text", "text": text} for text in texts]
             url = (
-                self._images.data_url(sight.name) if sight.name else sight.items[0].data.get("image_str", "")
+                self._images.data_url(group.name) if group.name else group.items[0].data.get("image_str", "")
             )
             parts.append({"type": "image_url", "image_url": {"url": url}})
         return parts
@@ -144,12 +145,12 @@ class Renderer:
         sections = _order(shares)
         aim = max_tokens
         while True:
-            shown = self._choose(aim, sections, shares, summarise)
+            chosen = self._choose(aim, sections, shares, summarise)
             parts = [{"type": "text", "text": TITLE}]
-            parts += [part for section in shown.values() for part in section.parts]
+            parts += [part for section in chosen.values() for part in section.parts]
             counter = count or estimate
             tokens = sum(counter(part["text"]) for part in parts if part["type"] == "text")
-            tokens += sum(section.images for section in shown.values())
+            tokens += sum(section.images for section in chosen.values())
             if tokens <= max_tokens:
                 break
             if aim < LEAST_TOKENS:
@@ -160,36 +161,34 @@ class Renderer:
         return Rendering(
             parts,
             tokens,
-            {name: s.left_out for name, s in shown.items() if s.left_out.items or s.left_out.shortened},
-            {name: tuple(s.ids) for name, s in shown.items()},
+            {name: s.left_out for name, s in chosen.items() if s.left_out.items or s.left_out.shortened},
+            {name: tuple(s.ids) for name, s in chosen.items()},
             version,
         )
 
     def _choose(
         self, aim: int, sections: Sequence[str], shares: Mapping[str, float], summarise: Summarise | None
-    ) -> dict[str, _Shown]:
+    ) -> dict[str, _Section]:
         texts = [name for name in sections if name != SCREENSHOTS]
         fixed = estimate(TITLE) + sum(estimate(_heading(name)) + _NOTE_TOKENS for name in texts)
         room = max(0, aim - fixed)
-        sights = self._sights() if SCREENSHOTS in sections else []
-        known = self._images.known({sight.name for sight in sights if sight.name})
-        costs = [_cost(sight, known.get(sight.name)) for sight in sights]
-        wanted = {name: self._rows.weigh(self._within(name), room)[1] for name in texts}
-        wanted[SCREENSHOTS] = sum(costs)
-        budgets = _budgets(room, {name: shares[name] for name in sections}, wanted)
-        shown = {name: self._texts(name, budgets[name], wanted[name], summarise) for name in texts}
+        groups = self._image_groups() if SCREENSHOTS in sections else []
+        known = self._images.known({group.name for group in groups if group.name})
+        costs = [_cost(group, known.get(group.name)) for group in groups]
+        needs = {name: self._rows.weigh(self._within(name), room)[1] for name in texts}
+        needs[SCREENSHOTS] = sum(costs)
+        budgets = _budgets(room, {name: shares[name] for name in sections}, needs)
+        chosen = {name: self._texts(name, budgets[name], needs[name], summarise) for name in texts}
         if SCREENSHOTS in sections:
-            shown[SCREENSHOTS] = self._screenshots(sights, costs, known, budgets[SCREENSHOTS])
-        return shown
+            chosen[SCREENSHOTS] = self._screenshots(groups, costs, known, budgets[SCREENSHOTS])
+        return chosen
 
     def _within(self, section: str, pinned: bool | None = None) -> Filter:
-        from metatree.blackboard._rows import Filter
-
         return self._view.within(Filter(sections=(section,), pinned=pinned))
 
-    def _texts(self, section: str, budget: int, wanted: int, summarise: Summarise | None) -> _Shown:
+    def _texts(self, section: str, budget: int, need: int, summarise: Summarise | None) -> _Section:
         heading = _heading(section)
-        most = budget if wanted <= budget else max(16, budget // 2)
+        most = budget if need <= budget else max(16, budget // 2)
         chosen: list[Item] = []
         room = budget
         pinned_total, pinned_tokens = self._rows.weigh(self._within(section, True), most)
@@ -199,14 +198,14 @@ class Renderer:
                 break
             room -= cost
             chosen.append(item)
-        left = pinned_total - len(chosen)
+        omitted = pinned_total - len(chosen)
         left_tokens = pinned_tokens - (budget - room)
 
         plain = self._within(section, False)
         total, tokens = self._rows.weigh(plain, most)
         if summarise is not None and tokens > room:
             room = room * 4 // 5  # the summary's part
-        start = _cut(tokens, room)
+        start = _dropped_tokens(tokens, room)
         newest: list[Item] = []
         offset, before = tokens, None
         while offset > start and (page := self._rows.select(plain, limit=64, newest=True, before=before)):
@@ -216,87 +215,74 @@ class Renderer:
                 if offset < start:
                     break
                 newest.append(item)
-        left += max(0, total - len(newest))
+        omitted += max(0, total - len(newest))
         left_tokens += max(0, tokens - sum(min(_tokens(item), most) for item in newest))
         chosen = sorted(chosen + newest, key=lambda item: item.number)
         long = [item for item in chosen if _tokens(item) > most]
-        shown = [shortened(item.json, most) if _tokens(item) > most else item.json for item in chosen]
+        texts = [shorten(item.json, most) if _tokens(item) > most else item.json for item in chosen]
         note = ""
-        if left:
-            note = f"({left} earlier left out)\n "
+        if omitted:
+            note = f"({omitted} earlier left out)\n "
             if summarise is not None and total > len(newest):
                 cut = newest[-1].number if newest else None
-                said = self._summary(section, plain, cut, budget // 5, summarise)
-                note = f"({left} earlier left out; in short: {said})\n "
-        text = f"{heading}\n {note}[{', '.join(shown)}]"
-        return _Shown(
+                summary = self._summary(section, plain, cut, budget // 5, summarise)
+                note = f"({omitted} earlier left out; in short: {summary})\n "
+        text = f"{heading}\n {note}[{', '.join(texts)}]"
+        return _Section(
             [{"type": "text", "text": text}],
             [item.id for item in chosen],
-            LeftOut(left, len(long), left_tokens),
+            LeftOut(omitted, len(long), left_tokens),
         )
 
     def _summary(
         self, section: str, plain: Filter, cut: int | None, max_tokens: int, summarise: Summarise
     ) -> str:
         """Return a summary of what lies before the cut, made once and kept on the board."""
-        from metatree.blackboard._rows import Draft, Filter
-
         sign = blake2b(repr(replace(plain, sections=(section,))).encode(), digest_size=4).hexdigest()
         prefix = f"summary:{section}:{sign}:"
         cut = 10**15 if cut is None else cut
         last = self._rows.last_id(prefix)
         earlier, since = "", 0
         if last is not None:
-            found = self._rows.select(Filter(ids=(last,)))
+            stored = self._rows.select(Filter(ids=(last,)))
             since = int(last.removeprefix(prefix))
-            if since == cut and found:
-                return str(found[0].data["text"])
-            if since < cut and found:
-                earlier = str(found[0].data["text"])
+            if since == cut and stored:
+                return str(stored[0].data["text"])
+            if since < cut and stored:
+                earlier = str(stored[0].data["text"])
             else:
                 since = 0
         items = [item for item in self._rows.select(plain, before=cut) if item.number >= since]
         text = " ".join(summarise(section, earlier, items).split())[: max(0, max_tokens - 8) * 3]
         while estimate(text) > max_tokens:
             text = text[: len(text) * 3 // 4]
-        self._rows.add(
-            [
-                Draft(
-                    f"{prefix}{cut:016d}",
-                    "summaries",
-                    encoded({"of": section, "text": text}),
-                    items[-1].at if items else 0.0,
-                    "",
-                    "",
-                    None,
-                    None,
-                    (),
-                    (self._view.reader,) if self._view.reader else (),
-                    False,
-                    "",
-                )
-            ]
+        draft = Draft(
+            f"{prefix}{cut:016d}",
+            "summaries",
+            encode({"of": section, "text": text}),
+            items[-1].at if items else 0.0,
+            audience=(self._view.reader,) if self._view.reader else (),
         )
+        self._rows.add([draft])
         return text
 
     # screenshots
 
-    def _sights(self) -> list[_Sight]:
+    def _image_groups(self) -> list[_ImageGroup]:
         """Return the images with the items that show them, the one that was seen last at the end."""
-        sights: dict[str, _Sight] = {}
+        groups: dict[str, _ImageGroup] = {}
         for item in self._rows.select(self._within(SCREENSHOTS)):
             key = item.image or item.data.get("image_str") or item.id
-            sight = sights.pop(key, None) or _Sight(item.image, 0, False)
-            sight.items.append(item)
-            sight.newest = item.number
-            sight.pinned = sight.pinned or item.pinned
-            sights[key] = sight
-        return list(sights.values())
+            group = groups.pop(key, None) or _ImageGroup(item.image)
+            group.items.append(item)
+            group.pinned = group.pinned or item.pinned
+            groups[key] = group
+        return list(groups.values())
 
     def _screenshots(
-        self, sights: Sequence[_Sight], costs: Sequence[int], known: Mapping[str, Image], budget: int
-    ) -> _Shown:
-        pinned = [i for i, sight in enumerate(sights) if sight.pinned]
+        self, groups: Sequence[_ImageGroup], costs: Sequence[int], known: Mapping[str, Image], budget: int
+    ) -> _Section:
+        pinned = [i for i, group in enumerate(groups) if group.pinned]
         chosen: set[int] = set()
         room = budget
         for i in reversed(pinned):
@@ -304,45 +290,45 @@ class Renderer:
                 break
             room -= costs[i]
             chosen.add(i)
-        plain = [i for i, sight in enumerate(sights) if not sight.pinned]
+        plain = [i for i, group in enumerate(groups) if not group.pinned]
         total = sum(costs[i] for i in plain)
-        start, offset = _cut(total, room), total
+        start, offset = _dropped_tokens(total, room), total
         for i in reversed(plain):
             offset -= costs[i]
             if offset < start:
                 break
             chosen.add(i)
         parts: list[dict[str, Any]] = []
-        pixels = 0
+        image_cost = 0
         for i in sorted(chosen):
-            sight = sights[i]
-            texts = _metadata(sight)
+            group = groups[i]
+            texts = _metadata(group)
             parts += [{"type": "text", "text": text} for text in texts]
-            image = known.get(sight.name)
+            image = known.get(group.name)
             url = self._images.data_url(image.thumbnail or image.name) if image is not None else ""
             if url:
                 parts.append({"type": "image_url", "image_url": {"url": url}})
-                pixels += costs[i] - sum(estimate(text) for text in texts)
-        left = LeftOut(len(sights) - len(chosen), 0, sum(costs) - sum(costs[i] for i in chosen))
-        return _Shown(parts, [item.id for i in sorted(chosen) for item in sights[i].items], left, pixels)
+                image_cost += costs[i] - sum(estimate(text) for text in texts)
+        left_out = LeftOut(len(groups) - len(chosen), 0, sum(costs) - sum(costs[i] for i in chosen))
+        return _Section(
+            parts, [item.id for i in sorted(chosen) for item in groups[i].items], left_out, image_cost
+        )
 
 
-def _cost(sight: _Sight, image: Image | None) -> int:
+def _cost(group: _ImageGroup, image: Image | None) -> int:
     if image is None:
-        pixels = 0
+        image_cost = 0
     elif image.thumbnail is not None:
-        pixels = image_tokens(image.thumbnail_width, image.thumbnail_height)
+        image_cost = image_tokens(image.thumbnail_width, image.thumbnail_height)
     else:
-        pixels = image_tokens(image.width, image.height)
-    return pixels + sum(estimate(text) for text in _metadata(sight))
+        image_cost = image_tokens(image.width, image.height)
+    return image_cost + sum(estimate(text) for text in _metadata(group))
 
 
-def _metadata(sight: _Sight) -> list[str]:
+def _metadata(group: _ImageGroup) -> list[str]:
     """Return the different metadata of an image, of the last few items that have some."""
-    texts = dict.fromkeys(
-        encoded({"": item.data.get("metadata", "")})[5:-1] for item in reversed(sight.items)
-    )
-    return [shortened_text(text, 200) for text in list(texts)[:_SEVERAL][::-1]]
+    texts = dict.fromkeys(encode({"": item.data.get("metadata", "")})[5:-1] for item in reversed(group.items))
+    return [shorten_text(text, 200) for text in list(texts)[:_SEVERAL][::-1]]
 
 
 def _order(shares: Mapping[str, float]) -> list[str]:
@@ -361,7 +347,7 @@ def _tokens(item: Item) -> int:
     return estimate(item.json) + 1
 
 
-def _budgets(room: int, shares: Mapping[str, float], wanted: Mapping[str, int]) -> dict[str, int]:
+def _budgets(room: int, shares: Mapping[str, float], needs: Mapping[str, int]) -> dict[str, int]:
     """Divide the room by the shares; what a section does not want goes to the others.
 
     What is wanted is rounded up to quarters of the share first, so that a section that grows moves the cuts of the
@@ -369,26 +355,26 @@ def _budgets(room: int, shares: Mapping[str, float], wanted: Mapping[str, int]) 
     """
     budgets: dict[str, int] = {}
     open_ = dict(shares)
-    left = room
+    remaining = room
     while open_:
         total = sum(open_.values())
-        full = {name: int(left * share / total) for name, share in open_.items()}
+        full = {name: int(remaining * share / total) for name, share in open_.items()}
         content = {}
         for name, most in full.items():
             quarter = max(1, most // 4)
-            need = math.ceil(wanted[name] / quarter) * quarter
+            need = math.ceil(needs[name] / quarter) * quarter
             if need < most:
                 content[name] = need
         if not content:
             return budgets | full
         for name, need in content.items():
             budgets[name] = need
-            left -= need
+            remaining -= need
             del open_[name]
     return budgets
 
 
-def _cut(total: int, room: int) -> int:
+def _dropped_tokens(total: int, room: int) -> int:
     """Return how many tokens are dropped from the beginning: none, or whole blocks."""
     if total <= room:
         return 0
@@ -396,29 +382,29 @@ def _cut(total: int, room: int) -> int:
     return math.ceil((total - room) / block) * block
 
 
-def shortened(text: str, max_tokens: int) -> str:
+def shorten(text: str, max_tokens: int) -> str:
     """Return a JSON object with its long texts cut, so that it takes at most `max_tokens`."""
     data = json.loads(text)
     least, most = 0, len(text)
     best = None
     while least <= most:
         middle = (least + most) // 2
-        tried = encoded(_trimmed(data, middle))
-        if estimate(tried) + 1 <= max_tokens:
-            best, least = tried, middle + 1
+        shortened = encode(_trimmed(data, middle))
+        if estimate(shortened) + 1 <= max_tokens:
+            best, least = shortened, middle + 1
         else:
             most = middle - 1
-    return best if best is not None else encoded({"text": shortened_text(text, max(0, max_tokens - 8))})
+    return best if best is not None else encode({"text": shorten_text(text, max(0, max_tokens - 8))})
 
 
-def shortened_text(text: str, max_tokens: int) -> str:
+def shorten_text(text: str, max_tokens: int) -> str:
     """Return a text, cut so that it takes at most `max_tokens`."""
     if estimate(text) <= max_tokens:
         return text
-    kept = text[: max_tokens * 3]  # more cannot fit
-    while kept and estimate(kept + "…") > max_tokens:
-        kept = kept[: len(kept) * 3 // 4]
-    return kept + "…"
+    start = text[: max_tokens * 3]  # more cannot fit
+    while start and estimate(start + "…") > max_tokens:
+        start = start[: len(start) * 3 // 4]
+    return start + "…"
 
 
 def _trimmed(value: Any, most: int) -> Any:

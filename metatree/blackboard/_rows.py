@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from metatree.blackboard._item import Item, estimate
-from metatree.blackboard._notify import Bell
+from metatree.blackboard._notify import Notifier
 from metatree.errors import Conflict, TransientError, UnknownItem, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from metatree.storage.store import Store
+    from metatree.storage.database import Database
 
 _COLUMNS: Final = (
     "id, section, data, number, version, changed, at, agent, run, step, round,"
@@ -44,14 +44,14 @@ class Draft:
     section: str
     json: str
     at: float
-    agent: str
-    run: str
-    step: int | None
-    round: int | None
-    sources: tuple[str, ...]
-    audience: tuple[str, ...] | None
-    pinned: bool
-    image: str
+    agent: str = ""
+    run: str = ""
+    step: int | None = None
+    round: int | None = None
+    sources: tuple[str, ...] = ()
+    audience: tuple[str, ...] | None = None
+    pinned: bool = False
+    image: str = ""
 
     def item(self, number: int, changed: int) -> Item:
         """Return it as it is on the board."""
@@ -101,30 +101,31 @@ class Filter:
     reader: str = ""
     """Only what this agent may see: no audience is named, or it is in it, or it wrote the item."""
 
-    def sql(self) -> tuple[str, list[Any]]:
-        """Return the condition and its parameters."""
+    def sql(self, store: Database) -> tuple[str, list[Any]]:
+        """Return the condition and its parameters, as a store says it."""
         terms: list[str] = []
         values: list[Any] = []
-        for column, among in (
+        for column, allowed_values in (
             ("section", self.sections),
             ("agent", self.agents),
             ("run", self.runs),
             ("round", self.rounds),
             ("id", self.ids),
         ):
-            if among is not None and len(among) == 1:
+            if allowed_values is not None and len(allowed_values) == 1:
                 terms.append(f"{column} = ?")
-                values.append(among[0])
-            elif among is not None:
-                terms.append(f"{column} IN ({', '.join('?' * len(among))})")
-                values += among
+                values.append(allowed_values[0])
+            elif allowed_values is not None:
+                terms.append(f"{column} IN ({', '.join('?' * len(allowed_values)) or 'NULL'})")
+                values += allowed_values
         for term, value in (("pinned = ?", self.pinned), ("at >= ?", self.since), ("at < ?", self.until)):
             if value is not None:
                 terms.append(term)
                 values.append(value)
         if self.reader:
+            audience = store.json_each("audience")
             terms.append(
-                "(audience IS NULL OR agent = ? OR EXISTS (SELECT 1 FROM json_each(audience) WHERE value = ?))"
+                f"(audience IS NULL OR agent = ? OR EXISTS (SELECT 1 FROM {audience} WHERE value = ?))"
             )
             values += [self.reader, self.reader]
         return "".join(f" AND {term}" for term in terms), values
@@ -157,14 +158,14 @@ class Rows:
     them, so that processes contend for the file less often.
     """
 
-    store: Store
+    store: Database
     board: int
-    bell: Bell = field(init=False)
+    notifier: Notifier = field(init=False)
     _queue: deque[_Ticket] = field(default_factory=deque)
     _process: int = field(default_factory=os.getpid)
 
     def __post_init__(self) -> None:
-        self.bell = Bell(self.store, self.board)
+        self.notifier = Notifier(self.store, self.board)
 
     # writing
 
@@ -213,20 +214,20 @@ class Rows:
                 )
             raise
         if waited_for:
-            self.bell.ring()
+            self.notifier.notify()
 
     def _insert(self, ticket: _Ticket) -> bool:
         """Insert what a ticket holds; return whether somebody waits for changes."""
         waited_for = False
         if ticket.if_version is not None and self.version() != ticket.if_version:
-            found = self.version()
+            version = self.version()
             ticket.error = Conflict(
-                f"the board is at version {found}, not {ticket.if_version}: read what changed and try again",
+                f"the board is at version {version}, not {ticket.if_version}: read what changed and try again",
                 expected=ticket.if_version,
-                found=found,
+                found=version,
             )
             return False
-        made: list[tuple[int, int] | None] = []
+        numbers: list[tuple[int, int] | None] = []
         for draft in ticket.drafts:
             rows = self.store.rows(
                 _INSERT,
@@ -248,9 +249,9 @@ class Rows:
                     self.board,
                 ),
             )
-            made.append((rows[0][0], rows[0][1]) if rows else None)
+            numbers.append((rows[0][0], rows[0][1]) if rows else None)
             waited_for = waited_for or bool(rows and rows[0][2])
-        ticket.made = made
+        ticket.made = numbers
         return waited_for
 
     def change(
@@ -261,7 +262,7 @@ class Rows:
         visible: Filter,
         if_version: int | None = None,
     ) -> Item:
-        """Change columns of one item: `make` is told the item as it is and returns column -> value.
+        """Change columns of one item: `make` gets the item as it is and returns column -> value.
 
         Raises:
             UnknownItem: there is no such item, or the filter hides it.
@@ -286,13 +287,13 @@ class Rows:
                 if not columns.get("removed"):
                     item = self.get(item_id, visible=Filter())
         if columns:
-            self.bell.ring()
+            self.notifier.notify()
         return item
 
     def remove_all(self, which: Filter) -> int:
         """Remove all items that a filter lets through; return how many."""
         self._check_process()
-        condition, values = which.sql()
+        condition, values = which.sql(self.store)
         with self.store.transaction():
             removed = self.store.execute(
                 f"UPDATE item SET removed = 1, data = '', tokens = 0, image = '', version = version + 1,"
@@ -300,7 +301,7 @@ class Rows:
                 (self.board, self.board, *values),
             )
         if removed:
-            self.bell.ring()
+            self.notifier.notify()
         return removed
 
     def forget_removed(self) -> int:
@@ -320,7 +321,7 @@ class Rows:
         self._check_process()
         with self.store.transaction():
             yield
-        self.bell.ring()
+        self.notifier.notify()
 
     # reading
 
@@ -332,7 +333,7 @@ class Rows:
 
     def get(self, item_id: str, visible: Filter) -> Item:
         """Return an item. Raises UnknownItem."""
-        condition, values = visible.sql()
+        condition, values = visible.sql(self.store)
         row = self.store.row(
             f"SELECT {_COLUMNS} FROM item WHERE board = ? AND id = ? AND removed = 0{condition}",
             (self.board, item_id, *values),
@@ -345,12 +346,12 @@ class Rows:
         self, which: Filter, *, limit: int | None = None, newest: bool = False, before: int | None = None
     ) -> list[Item]:
         """Return items, oldest first; with `newest` the newest of them first; `before` a number."""
-        condition, values = which.sql()
+        condition, values = which.sql(self.store)
         if before is not None:
             condition += " AND number < ?"
             values.append(before)
         rows = self.store.rows(
-            f"SELECT {_COLUMNS} FROM item{_plan(which)} WHERE board = ? AND removed = 0{condition}"
+            f"SELECT {_COLUMNS} FROM item{self._plan(which)} WHERE board = ? AND removed = 0{condition}"
             f" ORDER BY number {'DESC' if newest else ''} LIMIT ?",
             (self.board, *values, _LARGEST if limit is None else limit),
         )
@@ -358,7 +359,7 @@ class Rows:
 
     def texts(self, which: Filter) -> list[str]:
         """Return what items say, as JSON, oldest first; quicker than `select`."""
-        condition, values = which.sql()
+        condition, values = which.sql(self.store)
         rows = self.store.rows(
             f"SELECT data FROM item WHERE board = ? AND removed = 0{condition} ORDER BY number",
             (self.board, *values),
@@ -367,7 +368,7 @@ class Rows:
 
     def count(self, which: Filter) -> int:
         """Return how many items a filter lets through."""
-        condition, values = which.sql()
+        condition, values = which.sql(self.store)
         row = self.store.row(
             f"SELECT count(*) FROM item WHERE board = ? AND removed = 0{condition}", (self.board, *values)
         )
@@ -376,7 +377,7 @@ class Rows:
 
     def weigh(self, which: Filter, most: int) -> tuple[int, int]:
         """Return how many items there are and how many tokens they take, each counted for at most `most`."""
-        condition, values = which.sql()
+        condition, values = which.sql(self.store)
         row = self.store.row(
             "SELECT count(*), coalesce(sum(CASE WHEN tokens < ? THEN tokens ELSE ? END), 0) FROM item"
             f" WHERE board = ? AND removed = 0{condition}",
@@ -387,13 +388,13 @@ class Rows:
 
     def changes(self, since: int, which: Filter, limit: int | None = None) -> list[Item]:
         """Return what changed after a version, in the order of the changes; removed items too."""
-        condition, values = which.sql()
+        condition, values = which.sql(self.store)
         rows = self.store.rows(
             f"SELECT {_COLUMNS} FROM item WHERE board = ? AND changed > ?{condition}"
             " ORDER BY changed, number LIMIT ?",
             (self.board, since, *values, _LARGEST if limit is None else limit),
         )
-        if limit is not None and len(rows) == limit > 0:  # what changed together is told together
+        if limit is not None and len(rows) == limit > 0:  # what changed together is reported together
             rows += self.store.rows(
                 f"SELECT {_COLUMNS} FROM item WHERE board = ? AND changed = ? AND number > ?{condition}"
                 " ORDER BY number",
@@ -420,70 +421,67 @@ class Rows:
 
     def find_ids(self, prefix: str, which: Filter) -> list[str]:
         """Return up to three ids that begin with a text."""
-        condition, values = which.sql()
+        condition, values = which.sql(self.store)
         rows = self.store.rows(
             f"SELECT id FROM item WHERE board = ? AND id >= ? AND id < ? AND removed = 0{condition} LIMIT 3",
             (self.board, prefix, prefix + "\U0010ffff", *values),
         )
         return [row[0] for row in rows]
 
+    def _plan(self, which: Filter) -> str:
+        """Return how items are to be found in their order.
+
+        The indexes have them in order only within one section. For several, SQLite would sort the whole board at each
+        page of a listing, where reading the table in its own order ends with the page.
+        """
+        one_section = which.sections is not None and len(which.sections) == 1
+        return "" if one_section or which.ids is not None else self.store.in_table_order
+
     def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise UserError("this board was opened before the process forked: open it again in the child")
 
 
-def _plan(which: Filter) -> str:
-    """Return how SQLite is to find items in their order.
-
-    The indexes have them in order only within one section. For several, SQLite would sort the whole board at each
-    page of a listing, where reading the table in its own order ends with the page.
-    """
-    one_section = which.sections is not None and len(which.sections) == 1
-    return "" if one_section or which.ids is not None else " NOT INDEXED"
-
-
 def _item(row: tuple[Any, ...]) -> Item:
-    made: list[Any] = list(row)
-    made[11] = () if row[11] is None else tuple(json.loads(row[11]))
-    made[12] = None if row[12] is None else tuple(json.loads(row[12]))
-    made[13] = bool(row[13])
-    return Item(*made)
+    values: list[Any] = list(row)
+    values[11] = () if row[11] is None else tuple(json.loads(row[11]))
+    values[12] = None if row[12] is None else tuple(json.loads(row[12]))
+    values[13] = bool(row[13])
+    return Item(*values)
 
 
 def find_or_make_board(
-    store: Store,
+    store: Database,
     name: str,
     *,
-    parent: int | None = None,
-    first: Callable[[int], Iterable[Draft]] | None = None,
+    first: Callable[[], Iterable[Draft]],
 ) -> Rows:
     """Return the rows of a board by its name, made when it is not there.
 
     Args:
         store: where it is.
         name: its name, unique in the store.
-        parent: number of the board that it is a fork of.
         first: gives the items that a board begins with; they are there, all of them, whenever the board is.
 
     In a store that can only be read, a board that is not there is one without items.
     """
-    found = store.row("SELECT number FROM board WHERE name = ?", (name,))
-    if found is not None:
-        return Rows(store, found[0])
+    row = store.row("SELECT number FROM board WHERE name = ?", (name,))
+    if row is not None:
+        return Rows(store, row[0])
     if store.read_only:
         return Rows(store, _NO_BOARD)
-    drafts = list(first(0)) if first is not None else []
+    drafts = list(first())
     with store.transaction():
-        found = store.row("SELECT number FROM board WHERE name = ?", (name,))
-        if found is not None:  # another process was faster
-            return Rows(store, found[0])
+        row = store.row("SELECT number FROM board WHERE name = ?", (name,))
+        if row is not None:  # another process was faster
+            return Rows(store, row[0])
         rows = store.rows(
-            "INSERT INTO board(name, parent, made_at) VALUES (?, ?, ?) RETURNING number",
-            (name, parent, time.time()),
+            "INSERT INTO board(name, made_at) VALUES (?, ?) RETURNING number",
+            (name, time.time()),
         )
-        made = Rows(store, rows[0][0])
+        board = Rows(store, rows[0][0])
         if drafts:
-            made._insert(_Ticket(drafts, None))
+            board._insert(_Ticket(drafts, None))
     if store.path is not None:
         store.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # the schema need not lie in the file and in its log
-    return made
+    return board

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from metatree.blackboard._item import SECTIONS, Item, as_dict, encoded, kept
+from metatree.blackboard._item import SECTIONS, Item, as_dict, encode, history_fields
 from metatree.blackboard._json_lines import read_lines
 from metatree.blackboard._prompt import HEADINGS, TITLE, Renderer, Rendering, Summarise
 from metatree.blackboard._section import Section
@@ -63,7 +63,7 @@ class Sections(Items):
         """
         data = as_dict(trajectories)
         keys = self.settings.history_keys
-        return self.add("trajectories", kept(data, keys) if keys else data, **about)
+        return self.add("trajectories", history_fields(data, keys) if keys else data, **about)
 
     def add_image(
         self,
@@ -92,8 +92,8 @@ class Sections(Items):
             return None
         if isinstance(metadata, Mapping) and set(metadata) == {"metadata"}:
             metadata = metadata["metadata"]
-        said = {"metadata": {} if metadata is None else metadata, "image_path": str(screenshot_path)}
-        encoded(said)
+        fields = {"metadata": {} if metadata is None else metadata, "image_path": str(screenshot_path)}
+        encode(fields)
         images = self._share.images
         if content is not None:
             image = images.add_bytes(content)
@@ -101,8 +101,8 @@ class Sections(Items):
             image = images.add_file(screenshot_path)
         else:
             raise BadItem("there is no image: give its path, or its bytes as `content`")
-        draft = self._draft("screenshots", said, about, image)
-        item = self._landed(draft, self._share.rows.add((draft,))[0])
+        draft = self._draft("screenshots", fields, about, image)
+        item = self._added_item(draft, self._share.rows.add((draft,))[0])
         images.settle()
         return item
 

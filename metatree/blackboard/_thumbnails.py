@@ -29,7 +29,7 @@ def make_thumbnail(file: Path, longer_side_px: int) -> tuple[str, int, int] | No
     pillow = _pillow()
     if pillow is None:
         return None
-    made = file.with_name(f"{file.name.partition('.')[0]}.thumbnail.webp")
+    thumbnail = file.with_name(f"{file.name.partition('.')[0]}.thumbnail.webp")
     part = file.with_name(f".{secrets.token_hex(8)}.part")  # never through a link that lies at its place
     try:
         with pillow.open(file) as image:
@@ -40,12 +40,12 @@ def make_thumbnail(file: Path, longer_side_px: int) -> tuple[str, int, int] | No
             small = image if image.mode in ("RGB", "RGBA") else image.convert("RGB")
             small.save(part, "WEBP", quality=80)
             width, height = small.size
-        part.replace(made)
+        part.replace(thumbnail)
     except Exception as exc:  # a decoder may raise anything on a broken file
         _log.info("no thumbnail of %s: %s", file.name, exc)
         part.unlink(missing_ok=True)
         return None
-    return made.name, width, height
+    return thumbnail.name, width, height
 
 
 def perceptual_hash(file: Path) -> int:

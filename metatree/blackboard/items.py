@@ -10,11 +10,11 @@ from typing import Any, Final, TypedDict, Unpack
 
 from metatree.blackboard._find import Triple, all_triples, find
 from metatree.blackboard._images import Images
-from metatree.blackboard._item import SECTIONS, Item, as_dict, encoded, estimate
+from metatree.blackboard._item import SECTIONS, Item, as_dict, encode, estimate
 from metatree.blackboard._rows import Draft, Filter, Rows
 from metatree.errors import BadItem, Conflict, UnknownItem, UserError
 from metatree.settings import Settings
-from metatree.storage.store import Store
+from metatree.storage.database import Database
 
 _ANY: Final[Any] = object()
 _LARGEST: Final = 2**63 - 1
@@ -61,10 +61,10 @@ class Round:
 
 
 @dataclass(slots=True)
-class Shared:
+class OpenBoard:
     """What all views of a board in this process share."""
 
-    store: Store
+    store: Database
     owns_store: bool
     rows: Rows
     images: Images
@@ -78,7 +78,7 @@ class Shared:
 class Items:
     """The part of a board that holds items, as one reader sees it."""
 
-    _share: Shared
+    _share: OpenBoard
     _view: Filter
     agent: str
     """Who writes here, where nothing else is said."""
@@ -125,7 +125,7 @@ class Items:
             Conflict: the board is at another version, or the id is that of another item, or of a removed one.
         """
         draft = self._draft(section, data, about)
-        return self._landed(draft, self._share.rows.add((draft,), if_version=if_version)[0])
+        return self._added_item(draft, self._share.rows.add((draft,), if_version=if_version)[0])
 
     def add_many(
         self, section: str, items: Iterable[Any], *, if_version: int | None = None, **about: Unpack[About]
@@ -136,8 +136,8 @@ class Items:
         drafts = [self._draft(section, data, about) for data in items]
         if not drafts:
             return []
-        made = self._share.rows.add(drafts, if_version=if_version)
-        return [self._landed(draft, place) for draft, place in zip(drafts, made, strict=True)]
+        places = self._share.rows.add(drafts, if_version=if_version)
+        return [self._added_item(draft, place) for draft, place in zip(drafts, places, strict=True)]
 
     def add_all(self, items: Iterable[tuple[str, Any, About]]) -> None:
         """Add items of several sections in one commit; one whose id is there already stays as it is there.
@@ -156,11 +156,9 @@ class Items:
         if section not in SECTIONS:
             _text("section", section, empty=False)
         share = self._share
-        text = encoded(as_dict(data))
+        text = encode(as_dict(data))
         if not about:
-            return Draft(
-                share.new_id(), section, text, share.now(), self.agent, "", None, None, (), None, False, image
-            )
+            return Draft(share.new_id(), section, text, share.now(), self.agent, image=image)
         unknown = about.keys() - About.__annotations__.keys()
         if unknown:
             raise UserError(f"{sorted(unknown)[0]!r} is nothing that can be said about an item: see `About`")
@@ -180,24 +178,24 @@ class Items:
             image,
         )
 
-    def _landed(self, draft: Draft, place: tuple[int, int] | None) -> Item:
+    def _added_item(self, draft: Draft, place: tuple[int, int] | None) -> Item:
         """Return the item that a draft has become, or the same one that was there already. Raises Conflict."""
         if place is not None:
             return draft.item(*place)
         try:
-            there = self._share.rows.get(draft.id, self._view)
+            stored = self._share.rows.get(draft.id, self._view)
         except UnknownItem:
             raise Conflict(f"the id {draft.id!r} was used before on this board: choose another") from None
         if (
-            there.section != draft.section
-            or there.data != json.loads(draft.json)
-            or there.image != draft.image
+            stored.section != draft.section
+            or stored.data != json.loads(draft.json)
+            or stored.image != draft.image
         ):
             raise Conflict(
                 f"item {draft.id!r} is there and says something else: change it with `update`, or choose another id",
-                found=there.version,
+                found=stored.version,
             )
-        return there
+        return stored
 
     def update(
         self,
@@ -215,7 +213,7 @@ class Items:
         """
 
         def change(item: Item) -> dict[str, Any]:
-            text = encoded(dict(data(item.data)) if callable(data) else {**item.data, **data})
+            text = encode(dict(data(item.data)) if callable(data) else {**item.data, **data})
             return {} if text == item.json else {"data": text, "tokens": estimate(text) + 1}
 
         return self._share.rows.change(item_id, change, visible=self._view, if_version=if_version)
@@ -308,11 +306,11 @@ class Items:
             >>> [tuple(each) for each in board.triples(relation="parts")]
             [('i1', 'parts', 'a'), ('i1', 'parts', 'b')]
         """
-        asked = self._filter(which)
+        filter_ = self._filter(which)
         if item is not None:
-            asked = asked.within(Filter(ids=(item,)))
+            filter_ = filter_.within(Filter(ids=(item,)))
         any_value = value is _ANY
-        return all_triples(self._share.rows, asked, relation, value, any_value)
+        return all_triples(self._share.rows, filter_, relation, value, any_value)
 
     def rounds(self) -> list[Round]:
         """Return the requests by round, with the items that they led to."""
@@ -346,34 +344,34 @@ class Items:
     def dicts(self, items: Iterable[Item]) -> list[dict[str, Any]]:
         """Return what items say, screenshots with their images as `image_str`."""
         urls: dict[str, str] = {}
-        found = []
+        dicts = []
         for item in items:
             data = item.data
             if item.image:
                 if item.image not in urls:
                     urls[item.image] = self._share.images.data_url(item.image)
                 data["image_str"] = urls[item.image]
-            found.append(data)
-        return found
+            dicts.append(data)
+        return dicts
 
     def _filter(self, which: Which) -> Filter:
         unknown = which.keys() - Which.__annotations__.keys()
         if unknown:
             raise UserError(f"items have no {sorted(unknown)[0]!r} to be chosen by: see `Which`")
         number = which.get("round")
-        asked = Filter(
-            sections=_several(which.get("sections")),
-            agents=_several(which.get("by")),
-            runs=_several(which.get("run")),
+        filter_ = Filter(
+            sections=_as_tuple(which.get("sections")),
+            agents=_as_tuple(which.get("by")),
+            runs=_as_tuple(which.get("run")),
             rounds=None if number is None else (number,),
             pinned=which.get("pinned"),
             since=which.get("added_since"),
             until=which.get("added_until"),
         )
-        return self._view.within(asked)
+        return self._view.within(filter_)
 
 
-def _several(value: str | Sequence[str] | None) -> tuple[str, ...] | None:
+def _as_tuple(value: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return None if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 

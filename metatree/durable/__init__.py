@@ -4,14 +4,14 @@ A search, a planner's agent and a control shell all run on it. It knows nothing 
 
     events -> step(state, event) -> effects -> handlers -> outcomes -> journal -> events
 
-Every outcome is appended to the journal before it is applied. To resume is to fold the journal again: effects
+Every outcome is appended to the journal before it is applied. To resume is to replay the journal: effects
 whose outcome is there are never repeated, those that were in flight are started again under the same key.
 """
 
 from metatree.durable._journal import Journal, MemoryJournal, Record, RunInfo
 from metatree.durable._machine import Effect, Event, Machine, Outcome, Signal
 from metatree.durable._policy import Attempt, Handler, InDoubt, Policy
-from metatree.durable._replay import Folded, first_record, fold
+from metatree.durable._replay import Replayed, first_record, replay
 from metatree.durable._runner import Finish, Runner, report_usage
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "Effect",
     "Event",
     "Finish",
-    "Folded",
     "Handler",
     "InDoubt",
     "Journal",
@@ -28,10 +27,11 @@ __all__ = [
     "Outcome",
     "Policy",
     "Record",
+    "Replayed",
     "RunInfo",
     "Runner",
     "Signal",
     "first_record",
-    "fold",
+    "replay",
     "report_usage",
 ]

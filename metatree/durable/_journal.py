@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from metatree.errors import LeaseLost, RunExists, UnknownRun
 
 STOP: Final = 1
-MAIL: Final = 2
+SIGNALS: Final = 2
 """What a journal tells who writes to it, as bits: the run was asked to stop; something was posted to it."""
 
 
@@ -21,7 +21,7 @@ class Record:
 
     kind: str
     """`begin`, `outcome`, `attempt` (failed, to be tried again), `cut` (stopped before it came to anything), `start`
-    (of an effect that may not be repeated, or whose machine is told), `signal`, `resume`, `stop`."""
+    (of an effect that may not be repeated, or whose machine is notified of it), `signal`, `resume`, `stop`."""
     at: float
     """Seconds since the epoch."""
     effect: int | None = None
@@ -62,7 +62,7 @@ class Journal(Protocol):
         ...
 
     def append(self, run_id: str, token: int, seq: int, record: Record) -> int:
-        """Add a record, durable when this returns; return STOP and MAIL as bits. Raises LeaseLost."""
+        """Add a record, durable when this returns; return STOP and SIGNALS as bits. Raises LeaseLost."""
         ...
 
     def post(self, run_id: str, name: str, value: Any) -> None:
@@ -77,7 +77,7 @@ class Journal(Protocol):
     """How often a holder that writes nothing has to renew its hold; None when a hold does not run out."""
 
     def renew(self, run_id: str, token: int) -> int:
-        """Keep hold of a run while a long effect goes on; return STOP and MAIL as bits. Raises LeaseLost.
+        """Keep hold of a run while a long effect goes on; return STOP and SIGNALS as bits. Raises LeaseLost.
 
         Called from a thread of its own while others write.
         """
@@ -101,14 +101,14 @@ class Journal(Protocol):
 
 
 @dataclass(slots=True)
-class _Kept:
+class _StoredRun:
     machine: str
     records: list[Record]
     token: int = 1
-    held: bool = True
+    leased: bool = True
     ended: str | None = None
     flags: int = 0
-    mail: list[tuple[str, Any, float]] = field(default_factory=list)
+    inbox: list[tuple[str, Any, float]] = field(default_factory=list)
 
 
 class MemoryJournal:
@@ -117,23 +117,23 @@ class MemoryJournal:
     renew_every_s: float | None = None
 
     def __init__(self) -> None:
-        self._runs: dict[str, _Kept] = {}
+        self._runs: dict[str, _StoredRun] = {}
         self._lock = threading.Lock()
 
     def create(self, run_id: str, machine: str, first: Record) -> int:
         with self._lock:
             if run_id in self._runs:
                 raise RunExists(run_id)
-            self._runs[run_id] = _Kept(machine, [first])
+            self._runs[run_id] = _StoredRun(machine, [first])
         return 1
 
     def acquire(self, run_id: str) -> int:
         with self._lock:
             run = self._get(run_id)
-            if run.held:
+            if run.leased:
                 raise LeaseLost(run_id)
             run.token += 1
-            run.held, run.flags, run.ended = True, run.flags & MAIL, None
+            run.leased, run.flags, run.ended = True, run.flags & SIGNALS, None
             return run.token
 
     def append(self, run_id: str, token: int, seq: int, record: Record) -> int:
@@ -146,20 +146,20 @@ class MemoryJournal:
     def post(self, run_id: str, name: str, value: Any) -> None:
         with self._lock:
             run = self._get(run_id)
-            run.mail.append((name, value, time.time()))
-            run.flags |= MAIL
+            run.inbox.append((name, value, time.time()))
+            run.flags |= SIGNALS
 
     def take(self, run_id: str, token: int, seq: int) -> list[Record]:
         with self._lock:
             run = self._runs[run_id]
             if run.token != token or len(run.records) != seq:
                 raise LeaseLost(run_id)
-            found = [
-                Record("signal", at, body={"name": name, "value": value}) for name, value, at in run.mail
+            signals = [
+                Record("signal", at, body={"name": name, "value": value}) for name, value, at in run.inbox
             ]
-            run.records += found
-            run.mail, run.flags = [], run.flags & ~MAIL
-            return found
+            run.records += signals
+            run.inbox, run.flags = [], run.flags & ~SIGNALS
+            return signals
 
     def renew(self, run_id: str, token: int) -> int:
         run = self._runs[run_id]
@@ -170,23 +170,23 @@ class MemoryJournal:
     def release(self, run_id: str, token: int, ended: str | None) -> None:
         run = self._runs[run_id]
         if run.token == token:
-            run.held, run.ended = False, ended
+            run.leased, run.ended = False, ended
 
     def read(self, run_id: str) -> list[Record]:
         return list(self._get(run_id).records)
 
     def runs(self) -> list[RunInfo]:
-        found = [
+        infos = [
             RunInfo(run_id, run.machine, run.ended, first.at, run.records[-1].at, given_of(first))
             for run_id, run in list(self._runs.items())
             if (first := run.records[0])
         ]
-        return sorted(found, key=lambda info: info.updated_at, reverse=True)
+        return sorted(infos, key=lambda info: info.updated_at, reverse=True)
 
     def cancel(self, run_id: str) -> None:
         self._get(run_id).flags |= STOP
 
-    def _get(self, run_id: str) -> _Kept:
+    def _get(self, run_id: str) -> _StoredRun:
         try:
             return self._runs[run_id]
         except KeyError:

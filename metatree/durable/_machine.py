@@ -6,7 +6,7 @@ Effects and outcomes are not frozen, though nobody changes them: making one take
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 S = TypeVar("S")
@@ -20,8 +20,8 @@ class Effect:
     """Unique in its run, and the same at every replay."""
     kind: str
     """Selects the handler and the policy."""
-    payload: dict[str, Any] = field(default_factory=dict)
-    """What the handler needs. Never written to the journal: a replay computes it again."""
+    payload: Any = None
+    """What the handler needs, as each machine has it. Never written to the journal: a replay computes it again."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Machine(Protocol[S]):
 
     name: str
     version: int
-    """Raised when an old journal would no longer fold to the same state."""
+    """Raised when an old journal would no longer replay to the same state."""
 
     def begin(self, given: Any, now: float) -> tuple[S, Sequence[Effect]]:
         """Make the first state and the first effects from the run's input (JSON)."""

@@ -1,4 +1,4 @@
-"""How effects are carried out: how often they are tried, for how long, what they count, what may not be repeated."""
+"""How effects are executed: how often they are tried, for how long, what they count, what may not be repeated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from metatree.durable._machine import Effect
 
 @dataclass(slots=True)
 class Attempt:
-    """What a handler is told besides the effect."""
+    """What a handler gets besides the effect."""
 
     number: int
     """From 1."""
@@ -26,12 +26,12 @@ Handler = Callable[[Effect, Attempt], "Awaitable[Any] | Any"]
 
 
 class InDoubt(Exception):
-    """Raised by a handler: the effect was begun once, may have happened, and may not happen twice."""
+    """Raised by a handler: the effect was started once, may have happened, and may not happen twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How an effect of one kind is carried out."""
+    """How an effect of one kind is executed."""
 
     attempts: int = 1
     """How often it is tried when it fails; each attempt is journaled and counted."""
@@ -41,8 +41,8 @@ class Policy:
     """Wait before the second attempt at something that is out of reach; doubles each time."""
     repeatable: bool | Callable[[Effect], bool] = True
     """False: its start is journaled, and an effect that was in flight when the process died is in doubt."""
-    told: bool = False
-    """Its start is journaled, too, and the machine is told of it by the signal `began` (`effect`, `attempt`)."""
+    announced: bool = False
+    """Its start is journaled, too, and the machine is notified of it by the signal `began` (`effect`, `attempt`)."""
     guard: Handler | None = None
     """Called before its start is written down; an error that it raises is the outcome, without an attempt."""
     recover: Handler | None = None
@@ -50,7 +50,7 @@ class Policy:
     external: bool = False
     """Its outcome comes from outside (a person); the run waits for it, across restarts of the process."""
     fatal: tuple[type[Exception], ...] = ()
-    """Errors that are no outcome: the run stops there as failed, and can be taken up when they are mended."""
+    """Errors that are no outcome: the run stops there as failed, and can be taken up when they are fixed."""
     counts: tuple[str, ...] = ()
     """Counters that each attempt raises by one; a limit on one of them is kept to the call."""
 

@@ -14,7 +14,7 @@ S = TypeVar("S")
 
 
 @dataclass(slots=True)
-class Folded(Generic[S]):
+class Replayed(Generic[S]):
     """A run as its journal tells it."""
 
     state: S
@@ -23,12 +23,12 @@ class Folded(Generic[S]):
     errors: dict[int, list[str]]
     """Effect -> what went wrong in its attempts so far."""
     started: dict[int, int]
-    """Effects without an outcome whose start was written down -> how often they were begun."""
+    """Effects without an outcome whose start was written down -> how often they were started."""
     used: dict[str, float]
     seq: int
     """The number of records."""
     began: float = 0.0
-    """When it was begun: tells it from a run of the same name in another journal."""
+    """When it was started: distinguishes it from a run of the same name in another journal."""
 
 
 def first_record(machine: Machine[Any], given: Any, now: float) -> Record:
@@ -36,7 +36,7 @@ def first_record(machine: Machine[Any], given: Any, now: float) -> Record:
     return Record("begin", now, body={"machine": machine.name, "version": machine.version, "given": given})
 
 
-def fold(machine: Machine[S], records: Sequence[Record]) -> Folded[S]:
+def replay(machine: Machine[S], records: Sequence[Record]) -> Replayed[S]:
     """Rebuild a run from its journal.
 
     Raises:
@@ -47,7 +47,7 @@ def fold(machine: Machine[S], records: Sequence[Record]) -> Folded[S]:
     try:
         made_by = (first.body["machine"], first.body["version"])
     except (TypeError, KeyError) as exc:
-        raise _unfit(0, exc) from exc
+        raise _mismatch_error(0, exc) from exc
     if made_by != (machine.name, machine.version):
         raise UserError(
             f"this run was begun by version {made_by[1]} of the {made_by[0]} machine, and this is version"
@@ -56,25 +56,25 @@ def fold(machine: Machine[S], records: Sequence[Record]) -> Folded[S]:
     try:
         state, effects = machine.begin(first.body["given"], first.at)
     except Exception as exc:
-        raise _unfit(0, exc) from exc
-    folded: Folded[S] = Folded(state, {e.id: e for e in effects}, {}, {}, {}, len(records), first.at)
+        raise _mismatch_error(0, exc) from exc
+    replayed: Replayed[S] = Replayed(state, {e.id: e for e in effects}, {}, {}, {}, len(records), first.at)
     working = first.at
     for number, record in enumerate(records[1:], start=1):
         for name, amount in record.used.items():
-            folded.used[name] = folded.used.get(name, 0) + amount
+            replayed.used[name] = replayed.used.get(name, 0) + amount
         if record.kind == "resume":
             working = record.at
         else:
-            folded.used["seconds"] = folded.used.get("seconds", 0) + max(0.0, record.at - working)
+            replayed.used["seconds"] = replayed.used.get("seconds", 0) + max(0.0, record.at - working)
             working = max(working, record.at)
         try:
-            _apply(machine, folded, record)
+            _apply(machine, replayed, record)
         except Exception as exc:
-            raise _unfit(number, exc) from exc
-    return folded
+            raise _mismatch_error(number, exc) from exc
+    return replayed
 
 
-def _unfit(number: int, exc: Exception) -> BrokenStore:
+def _mismatch_error(number: int, exc: Exception) -> BrokenStore:
     return BrokenStore(
         f"record {number} of the journal does not fit what was before it ({type(exc).__name__}: {exc}):"
         " the run cannot be taken up, begin another",
@@ -82,24 +82,24 @@ def _unfit(number: int, exc: Exception) -> BrokenStore:
     )
 
 
-def _apply(machine: Machine[S], folded: Folded[S], record: Record) -> None:
+def _apply(machine: Machine[S], replayed: Replayed[S], record: Record) -> None:
     match record.kind:
         case "attempt" if record.effect is not None:
-            folded.errors.setdefault(record.effect, []).append(str(record.body))
+            replayed.errors.setdefault(record.effect, []).append(str(record.body))
         case "cut" if record.effect is not None and record.body["anew"]:
-            folded.errors.pop(record.effect, None)
+            replayed.errors.pop(record.effect, None)
         case "start" if record.effect is not None:
-            folded.started[record.effect] = folded.started.get(record.effect, 0) + 1
+            replayed.started[record.effect] = replayed.started.get(record.effect, 0) + 1
             if record.body is not None:
-                for effect in machine.step(folded.state, event_of(record)):
-                    folded.pending[effect.id] = effect
+                for effect in machine.step(replayed.state, event_of(record)):
+                    replayed.pending[effect.id] = effect
         case "outcome" | "signal":
             if record.effect is not None:
-                folded.pending.pop(record.effect)
-                folded.errors.pop(record.effect, None)
-                folded.started.pop(record.effect, None)
-            for effect in machine.step(folded.state, event_of(record)):
-                folded.pending[effect.id] = effect
+                replayed.pending.pop(record.effect)
+                replayed.errors.pop(record.effect, None)
+                replayed.started.pop(record.effect, None)
+            for effect in machine.step(replayed.state, event_of(record)):
+                replayed.pending[effect.id] = effect
 
 
 def event_of(record: Record) -> Event:

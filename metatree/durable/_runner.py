@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from metatree.durable._journal import MAIL, STOP, Journal, Record
+from metatree.durable._journal import SIGNALS, STOP, Journal, Record
 from metatree.durable._machine import Effect, Machine
 from metatree.durable._policy import Attempt, Handler, InDoubt, Policy
-from metatree.durable._replay import Folded, event_of
+from metatree.durable._replay import Replayed, event_of
 from metatree.durable.renewal import Renewal
 from metatree.errors import LeaseLost, ToolFailed, TransientError, UserError
 
@@ -98,19 +98,19 @@ class Runner(Generic[S]):
         self._stopping = ""
         self._lost = False
         self._late = False
-        self._mail = True
-        self._woken = asyncio.Event()
+        self._has_signals = True
+        self._wake = asyncio.Event()
         self._driving: asyncio.Task[Any] | None = None
 
     def stop(self) -> None:
         """Ask the run to stop after the effects in flight; may be called from any thread."""
         self._stopping = "cancelled"
 
-    async def drive(self, folded: Folded[S], *, answers: Mapping[int, Any] | None = None) -> Finish[S]:
+    async def drive(self, replayed: Replayed[S], *, answers: Mapping[int, Any] | None = None) -> Finish[S]:
         """Carry the run on until it ends, waits, is stopped or reaches a limit.
 
         Args:
-            folded: the run as `fold` gives it; its state is changed in place.
+            replayed: the run as `replay` gives it; its state is changed in place.
             answers: outcomes of external effects, by effect id.
 
         Raises:
@@ -118,19 +118,19 @@ class Runner(Generic[S]):
             Exception: the journal or the machine failed, or an effect failed as its policy calls fatal. What the
                 journal holds is whole, and the run can be taken up from there.
         """
-        self._folded = folded
-        self._began = self._now() - folded.used.get("seconds", 0.0)
+        self._replayed = replayed
+        self._began = self._now() - replayed.used.get("seconds", 0.0)
         self._queue: deque[Effect] = deque()
         self._waiting: dict[int, Effect] = {}
-        self._woken = asyncio.Event()
+        self._wake = asyncio.Event()
         self._driving = asyncio.current_task()
         try:
             with self._renewal():
-                for effect in list(folded.pending.values()):
+                for effect in list(replayed.pending.values()):
                     if answers and effect.id in answers:
                         self._settle(effect, {"=": answers[effect.id]}, {})
                     else:
-                        self._admit(effect)
+                        self._enqueue(effect)
                 detail = await self._loop()
             return self._finish(detail)
         except LeaseLost:
@@ -158,7 +158,7 @@ class Runner(Generic[S]):
         loop = asyncio.get_running_loop()
 
         def renew() -> None:
-            loop.call_soon_threadsafe(self._heed, self._journal.renew(self._run_id, self._token))
+            loop.call_soon_threadsafe(self._check_flags, self._journal.renew(self._run_id, self._token))
 
         return Renewal(renew, every_s=every_s, lost=lambda: loop.call_soon_threadsafe(self._give_up))
 
@@ -169,15 +169,15 @@ class Runner(Generic[S]):
 
     async def _loop(self) -> str:
         """Start and await effects until nothing more can be done; return the limit that was reached, or ''."""
-        state = self._folded.state
+        state = self._replayed.state
         queue = self._queue
         running: set[asyncio.Task[None]] = set()
-        woken: asyncio.Task[Any] | None = None
+        wake_task: asyncio.Task[Any] | None = None
         detail = ""
         try:
             while self._machine.ended(state) is None:
-                if self._mail:
-                    self._take_mail()
+                if self._has_signals:
+                    self._take_signals()
                     if self._machine.ended(state) is not None:
                         break
                 while queue and len(running) < self._concurrency and not self._stopping and not detail:
@@ -186,20 +186,20 @@ class Runner(Generic[S]):
                         break
                     effect = queue.popleft()
                     if not running and not queue:
-                        await self._carry_out(effect)  # nothing runs beside it: no task needed
+                        await self._execute(effect)  # nothing runs beside it: no task needed
                         if self._machine.ended(state) is not None:
                             break
                     else:
-                        running.add(asyncio.get_running_loop().create_task(self._carry_out(effect)))
+                        running.add(asyncio.get_running_loop().create_task(self._execute(effect)))
                 if not running:
-                    if self._mail:  # it came with the last effect
+                    if self._has_signals:  # it came with the last effect
                         continue
                     break
-                if woken is None or woken.done():
-                    self._woken.clear()
-                    woken = asyncio.get_running_loop().create_task(self._woken.wait())
+                if wake_task is None or wake_task.done():
+                    self._wake.clear()
+                    wake_task = asyncio.get_running_loop().create_task(self._wake.wait())
                 done, _ = await asyncio.wait(
-                    {*running, woken}, timeout=self._seconds_left(), return_when=asyncio.FIRST_COMPLETED
+                    {*running, wake_task}, timeout=self._seconds_left(), return_when=asyncio.FIRST_COMPLETED
                 )
                 running -= done
                 failures = [failure for task in done if (failure := task.exception()) is not None]
@@ -209,8 +209,8 @@ class Runner(Generic[S]):
                     detail = "seconds"
                     break
         finally:
-            if woken is not None:
-                woken.cancel()
+            if wake_task is not None:
+                wake_task.cancel()
             for task in running:
                 task.cancel()
             if running:
@@ -218,17 +218,17 @@ class Runner(Generic[S]):
         return detail
 
     def _finish(self, detail: str) -> Finish[S]:
-        folded = self._folded
-        ended = self._machine.ended(folded.state)
+        replayed = self._replayed
+        ended = self._machine.ended(replayed.state)
         if ended is None:
             detail = detail or ("" if self._waiting and not self._queue else self._timed_out())
             ended = self._stopping or ("limit" if detail else "waiting")
         self._append(Record("stop", self._now(), body={"ended": ended, "detail": detail}))
         self._journal.release(self._run_id, self._token, ended)
-        folded.used["seconds"] = self._now() - self._began
-        return Finish(folded.state, ended, detail, folded.used, tuple(self._waiting.values()))
+        replayed.used["seconds"] = self._now() - self._began
+        return Finish(replayed.state, ended, detail, replayed.used, tuple(self._waiting.values()))
 
-    def _admit(self, effect: Effect) -> None:
+    def _enqueue(self, effect: Effect) -> None:
         policy = self._policies.get(effect.kind, _PLAIN)
         if policy.external:
             self._waiting[effect.id] = effect
@@ -239,47 +239,47 @@ class Runner(Generic[S]):
         limits = self._limits
         if not limits:
             return ""
-        used = self._folded.used
+        used = self._replayed.used
         for counter in self._policies.get(effect.kind, _PLAIN).counts:
-            bound = limits.get(counter)
-            if bound is not None and used.get(counter, 0) >= bound:
+            limit = limits.get(counter)
+            if limit is not None and used.get(counter, 0) >= limit:
                 return counter
-        bound = limits.get("tokens")
-        if bound is not None and used.get("tokens_in", 0) + used.get("tokens_out", 0) >= bound:
+        limit = limits.get("tokens")
+        if limit is not None and used.get("tokens_in", 0) + used.get("tokens_out", 0) >= limit:
             return "tokens"
-        bound = limits.get("cost_usd")
-        if bound is not None and used.get("cost_usd", 0) >= bound:
+        limit = limits.get("cost_usd")
+        if limit is not None and used.get("cost_usd", 0) >= limit:
             return "cost_usd"
         return self._timed_out()
 
     def _timed_out(self) -> str:
-        left = self._seconds_left()
-        return "seconds" if left is not None and left <= 0 else ""
+        remaining_s = self._seconds_left()
+        return "seconds" if remaining_s is not None and remaining_s <= 0 else ""
 
     def _seconds_left(self) -> float | None:
-        bound = self._limits.get("seconds")
+        limit = self._limits.get("seconds")
         if self._late:
             return 0.0
-        return None if bound is None else max(0.0, self._began + bound - self._now())
+        return None if limit is None else max(0.0, self._began + limit - self._now())
 
-    async def _carry_out(self, effect: Effect) -> None:
+    async def _execute(self, effect: Effect) -> None:
         """Try an effect once; settle it, or put it back in the queue when its policy allows another attempt."""
         policy = self._policies.get(effect.kind, _PLAIN)
-        errors = self._folded.errors.get(effect.id, ())
+        errors = self._replayed.errors.get(effect.id, ())
         used: dict[str, float] = dict.fromkeys(policy.counts, 1)
         handler: Handler | None = self._handlers[effect.kind]
         once = policy.repeatable is not True and policy.once(effect)
-        begun = self._folded.started.get(effect.id, 0)
-        number = (begun if policy.told else len(errors)) + 1
-        if once and begun:
+        started = self._replayed.started.get(effect.id, 0)
+        number = (started if policy.announced else len(errors)) + 1
+        if once and started:
             handler, used = policy.recover, {}
         else:
-            if policy.guard is not None and not await self._guarded(
+            if policy.guard is not None and not await self._check_guard(
                 effect, policy.guard, number, tuple(errors)
             ):
                 return
-            if once or policy.told:
-                self._begin(effect, begun, told=policy.told)
+            if once or policy.announced:
+                self._begin(effect, started, announced=policy.announced)
         if used:
             self._count(used)
         meter = _meter.set(used)
@@ -294,25 +294,25 @@ class Runner(Generic[S]):
         except LeaseLost:
             raise
         except _OutOfTime:
-            self._cut(effect, used, counted)
+            self._record_interruption(effect, used, counted)
             self._late = True
             self._queue.appendleft(effect)
             return
         except asyncio.CancelledError:
             with suppress(Exception):
-                self._cut(effect, used, counted)
+                self._record_interruption(effect, used, counted)
             raise
         except InDoubt as exc:
             error, kind, final = str(exc), IN_DOUBT, True
         except TimeoutError as exc:
             error, kind = str(exc) or f"no answer within {policy.timeout_s or 0:g} s", "timeout"
         except Exception as exc:  # whatever a plug-in raises is an outcome, not the end of the run
-            error, kind = _said(exc), type(exc).__name__
+            error, kind = _error_text(exc), type(exc).__name__
             final = isinstance(exc, UserError | ToolFailed)
             lasting = not isinstance(exc, TransientError) or len(errors) + 1 >= policy.attempts
             if lasting and isinstance(exc, policy.fatal):
                 with suppress(Exception):
-                    self._cut(effect, used, counted, anew=True)
+                    self._record_interruption(effect, used, counted, anew=True)
                 raise
             if isinstance(exc, TransientError):
                 pause = min(exc.retry_after_s or policy.backoff_s * 2 ** len(errors), MAX_BACKOFF_S)
@@ -330,11 +330,13 @@ class Runner(Generic[S]):
             self._settle(effect, {"!": error, "kind": kind}, used)
             return
         self._append(Record("attempt", self._now(), effect.id, error, used))
-        self._folded.errors[effect.id] = [*errors, error]
+        self._replayed.errors[effect.id] = [*errors, error]
         await self._pause(pause)
         self._queue.appendleft(effect)
 
-    async def _guarded(self, effect: Effect, guard: Handler, number: int, errors: tuple[str, ...]) -> bool:
+    async def _check_guard(
+        self, effect: Effect, guard: Handler, number: int, errors: tuple[str, ...]
+    ) -> bool:
         """Ask an effect's guard; when it raises, that is the outcome."""
         try:
             value = guard(effect, Attempt(number, f"{self._run_id}:{effect.id}", errors))
@@ -343,49 +345,49 @@ class Runner(Generic[S]):
         except LeaseLost:
             raise
         except Exception as exc:
-            self._settle(effect, {"!": _said(exc)[:MAX_ERROR_CHARS], "kind": type(exc).__name__}, {})
+            self._settle(effect, {"!": _error_text(exc)[:MAX_ERROR_CHARS], "kind": type(exc).__name__}, {})
             return False
         return True
 
-    def _begin(self, effect: Effect, begun: int, *, told: bool) -> None:
-        """Write down that an effect is begun, and tell the machine if it wants to know."""
-        record = Record("start", self._now(), effect.id, {"attempt": begun + 1} if told else None)
+    def _begin(self, effect: Effect, started: int, *, announced: bool) -> None:
+        """Write down that an effect is started, and tell the machine if it wants to know."""
+        record = Record("start", self._now(), effect.id, {"attempt": started + 1} if announced else None)
         self._append(record)
-        self._folded.started[effect.id] = begun + 1
-        if told:
-            for following in self._machine.step(self._folded.state, event_of(record)):
-                self._folded.pending[following.id] = following
-                self._admit(following)
+        self._replayed.started[effect.id] = started + 1
+        if announced:
+            for following in self._machine.step(self._replayed.state, event_of(record)):
+                self._replayed.pending[following.id] = following
+                self._enqueue(following)
             if self._on_step is not None:
-                self._on_step(self._folded.state)
+                self._on_step(self._replayed.state)
 
-    def _take_mail(self) -> None:
+    def _take_signals(self) -> None:
         """Take up what was posted to the run."""
-        self._mail = False
-        folded = self._folded
-        for record in self._journal.take(self._run_id, self._token, folded.seq):
-            folded.seq += 1
-            for following in self._machine.step(folded.state, event_of(record)):
-                folded.pending[following.id] = following
-                self._admit(following)
+        self._has_signals = False
+        replayed = self._replayed
+        for record in self._journal.take(self._run_id, self._token, replayed.seq):
+            replayed.seq += 1
+            for following in self._machine.step(replayed.state, event_of(record)):
+                replayed.pending[following.id] = following
+                self._enqueue(following)
             if self._on_step is not None:
-                self._on_step(folded.state)
+                self._on_step(replayed.state)
 
-    def _heed(self, flags: int) -> None:
-        """Heed what the journal says about the run."""
+    def _check_flags(self, flags: int) -> None:
+        """Check what the journal says about the run."""
         if flags & STOP:
             self._stopping = "cancelled"
-        if flags & MAIL:
-            self._mail = True
-            self._woken.set()
+        if flags & SIGNALS:
+            self._has_signals = True
+            self._wake.set()
 
     async def _pause(self, seconds: float) -> None:
-        left = self._seconds_left()
-        until = time.monotonic() + (seconds if left is None else min(seconds, left))
-        while not self._stopping and (nap := until - time.monotonic()) > 0:
+        remaining_s = self._seconds_left()
+        deadline = time.monotonic() + (seconds if remaining_s is None else min(seconds, remaining_s))
+        while not self._stopping and (nap := deadline - time.monotonic()) > 0:
             await asyncio.sleep(min(nap, _NAP_S))
 
-    def _cut(
+    def _record_interruption(
         self, effect: Effect, used: dict[str, float], counted: Mapping[str, float], *, anew: bool = False
     ) -> None:
         """Write down what an attempt used that came to nothing, since the run is to stop.
@@ -398,20 +400,20 @@ class Runner(Generic[S]):
 
     def _count(self, used: Mapping[str, float], counted: Mapping[str, float] | None = None) -> None:
         """Add to the run's counters, without what was counted when the attempt began."""
-        total = self._folded.used
+        total = self._replayed.used
         for name, amount in used.items():
             total[name] = total.get(name, 0) + amount - (counted.get(name, 0) if counted else 0)
 
     async def _within(self, awaitable: Awaitable[Any], timeout_s: float | None) -> Any:
-        left = self._seconds_left()
-        if timeout_s is None and left is None:
+        remaining_s = self._seconds_left()
+        if timeout_s is None and remaining_s is None:
             return await awaitable
-        bound = min(x for x in (timeout_s, left) if x is not None)
+        limit_s = min(x for x in (timeout_s, remaining_s) if x is not None)
         try:
-            async with asyncio.timeout(bound) as guard:
+            async with asyncio.timeout(limit_s) as guard:
                 return await awaitable
         except TimeoutError as exc:
-            if guard.expired() and left is not None and (timeout_s is None or left < timeout_s):
+            if guard.expired() and remaining_s is not None and (timeout_s is None or remaining_s < timeout_s):
                 raise _OutOfTime from exc
             raise
 
@@ -419,26 +421,26 @@ class Runner(Generic[S]):
         """Write an outcome down, then apply it."""
         record = Record("outcome", self._now(), effect.id, body, used)
         self._append(record)
-        folded = self._folded
-        folded.pending.pop(effect.id, None)
-        folded.errors.pop(effect.id, None)
-        folded.started.pop(effect.id, None)
-        for following in self._machine.step(folded.state, event_of(record)):
-            folded.pending[following.id] = following
-            self._admit(following)
+        replayed = self._replayed
+        replayed.pending.pop(effect.id, None)
+        replayed.errors.pop(effect.id, None)
+        replayed.started.pop(effect.id, None)
+        for following in self._machine.step(replayed.state, event_of(record)):
+            replayed.pending[following.id] = following
+            self._enqueue(following)
         if self._on_step is not None:
-            self._on_step(folded.state)
+            self._on_step(replayed.state)
 
     def _append(self, record: Record) -> None:
-        self._heed(self._journal.append(self._run_id, self._token, self._folded.seq, record))
-        self._folded.seq += 1
+        self._check_flags(self._journal.append(self._run_id, self._token, self._replayed.seq, record))
+        self._replayed.seq += 1
 
 
 class _OutOfTime(Exception):
     """The run's own time is over; the effect in flight has no outcome."""
 
 
-def _said(exc: Exception) -> str:
+def _error_text(exc: Exception) -> str:
     """Return what an error says, with its class when it is not one of our own."""
     try:
         text = str(exc)

@@ -1,4 +1,11 @@
-"""A lease that is renewed while the work under it goes on, whatever the work blocks."""
+"""A lease that is renewed while the work under it goes on, whatever the work blocks.
+
+Each lease has a thread of its own: on the event loop a body that blocks lost its lease, and another process did the
+same work beside it.
+
+Lost: one thread for all leases (one server that is away would hold up the others), renewals that come along with
+writes.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +62,7 @@ class Renewal:
         self._over.set()
 
     def join(self) -> None:
-        """Wait, after the block, for a renewal that is under way."""
+        """Wait, after the block, for a renewal that is in progress."""
         self._thread.join()
 
     def _work(self) -> None:

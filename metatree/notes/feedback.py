@@ -3,6 +3,9 @@
 A flag is a small fact of the memory, with who said it, when and why. It lowers a node, never hides it: one person
 halves what speaks for a node, all together leave a quarter, so nobody can make a text unfindable. It says nothing about
 other questions. `forget` takes it back.
+
+Lost: a weight of the node (harms other topics), a memory that says "not this" (found as a text like any other), hiding
+(one user could make a text unfindable), and weights of persons (nobody knows them).
 """
 
 from __future__ import annotations
@@ -76,23 +79,23 @@ def flag(
         ('a', [])
     """
     node = tree.get(node)
-    asked = " ".join(question.split())[:_MAX_CHARS]
-    if not asked:
+    text = " ".join(question.split())[:_MAX_CHARS]
+    if not text:
         raise UserError("a flag is for a question: say which")
     who = " ".join(who.split())[:_MAX_CHARS] or "unknown"
-    digest = blake2b("\0".join((node.id, asked.casefold(), who)).encode("utf-8", "replace"), digest_size=5)
+    digest = blake2b("\0".join((node.id, text.casefold(), who)).encode("utf-8", "replace"), digest_size=5)
     at = datetime.fromtimestamp(now(), UTC).isoformat(timespec="milliseconds")
-    made = Flag(FLAG + digest.hexdigest(), node.id, asked, why, who, source[:_MAX_CHARS], at)
+    result = Flag(FLAG + digest.hexdigest(), node.id, text, why, who, source[:_MAX_CHARS], at)
     layer = Layer(tree.memory)
     with tree.memory.durable(), tree.memory.transaction():
-        known = layer.fact(made.id)
+        known = layer.fact(result.id)
         if known is not None:
             return Flag(**known)
-        layer.set_fact(made.id, asdict(made))
-        kept = sorted(flags(tree.memory), key=lambda each: each.at)
-        own = [each for each in kept if each.who == who]
-        _remove(tree.memory, [*own[:-MOST_OF_ONE], *kept[:-MOST]])
-    return made
+        layer.set_fact(result.id, asdict(result))
+        all_flags = sorted(flags(tree.memory), key=lambda each: each.at)
+        own = [each for each in all_flags if each.who == who]
+        _remove(tree.memory, [*own[:-MOST_OF_ONE], *all_flags[:-MOST]])
+    return result
 
 
 def flags(store: Store) -> list[Flag]:
@@ -113,12 +116,12 @@ def take_back(tree: Tree, flag_id: str) -> Flag:
         UserError: there is none with this id.
     """
     with tree.memory.durable(), tree.memory.transaction():
-        found = Layer(tree.memory).fact(flag_id) if flag_id.startswith(FLAG) else None
-        if found is None:
+        fact = Layer(tree.memory).fact(flag_id) if flag_id.startswith(FLAG) else None
+        if fact is None:
             raise UserError(f"no flag {flag_id!r}: `metatree memories --flags` lists them")
-        gone = Flag(**found)
-        _remove(tree.memory, [gone])
-    return gone
+        removed = Flag(**fact)
+        _remove(tree.memory, [removed])
+    return removed
 
 
 def share_left(likeness: Iterable[tuple[str, float]]) -> float:
@@ -140,6 +143,6 @@ def share_left(likeness: Iterable[tuple[str, float]]) -> float:
 _RANGE: Final = (FLAG, FLAG[:-1] + chr(ord(":") + 1))
 
 
-def _remove(store: Store, gone: Iterable[Flag]) -> None:
-    for each in gone:
+def _remove(store: Store, removed: Iterable[Flag]) -> None:
+    for each in removed:
         store.execute("DELETE FROM meta WHERE key = ?", (each.id,))

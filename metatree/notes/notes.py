@@ -2,6 +2,13 @@
 
 A memory is a node of kind `memory` in the part of a tree that a rebuild leaves alone. Its provenance says who said it,
 when, and where it came from, for each time that it was said. The same text is one memory.
+
+Its id is made of its text's hash, and a small fact names the node for a text, so the same text is found at once and an
+update keeps its id. Forgetting keeps nothing, not even for an undo: who forgets a secret means it; the command that
+would bring it back is printed once.
+
+Lost: ids made at random (the same text twice on two machines would stay twice after an import), looking all memories
+through, and a waste-paper basket.
 """
 
 from __future__ import annotations
@@ -18,15 +25,15 @@ from typing import Any, Final, Literal
 from metatree._util.secret_text import secrets_in
 from metatree.errors import UnknownNode, UserError
 from metatree.node import Node
-from metatree.notes.placement import BRANCH, GROUP_KIND, MEMORY_KIND, Place, place_of
-from metatree.protocols import Describer, DescribeRequest, Evidence
+from metatree.notes.placement import BRANCH, GROUP_KIND, MEMORY_KIND, Placement, place_of
+from metatree.protocols import AnyDescriber, AnyEvidence, DescribeRequest, Evidence
 from metatree.trees.layer import Layer
 from metatree.trees.text import encodable
 from metatree.trees.tree import ROOT, Tree
 
 MAX_CHARS: Final = 200_000
 """Of one memory. What is longer is a document: keep it as a file beside the others."""
-MAX_SAYINGS: Final = 100
+MAX_MENTIONS: Final = 100
 """Of a memory that is said again and again, the first and the latest are kept."""
 _MAX_NAME: Final = 500
 _BIDI: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -43,7 +50,7 @@ class Remembered:
     why: str
     """Why there."""
     known: bool = False
-    """Whether it was remembered before; then this saying was added to the earlier ones."""
+    """Whether it was remembered before; then this mention was added to the earlier ones."""
     warnings: tuple[str, ...] = ()
     """What the person should know, such as that the text looks like a secret."""
 
@@ -82,15 +89,15 @@ def remember(
     who: str = "unknown",
     under: str | Node | None = None,
     update: str | Node | None = None,
-    evidence: Evidence | Literal[False] | None = None,
-    describer: Describer | None = None,
+    evidence: AnyEvidence | Literal[False] | None = None,
+    describer: AnyDescriber | None = None,
     now: Callable[[], float] = time.time,
 ) -> Remembered:
     """Keep a text as a memory in a tree.
 
     Without `under` it goes to the file or folder that it names, beside memories on its subject, into the branch that
     holds most of what it is about, or into a branch of memories. It stays when the tree is built again, and goes with
-    a file or folder that is renamed. Text is data: nothing in it is carried out by a search.
+    a file or folder that is renamed. Text is data: nothing in it is executed by a search.
 
     Args:
         tree: the tree; its folder must be writable.
@@ -120,31 +127,31 @@ def remember(
         True
     """
     text, title = _checked(text), None if title is None else _line(title)
-    saying = _saying(who, source, now())
+    mention = _mention(who, source, now())
     warnings = _warnings(f"{title or ''}\n{text}")
     key = _key(text)
     if update is not None:
-        return _updated(tree, _memory(tree, update), text, title, saying, warnings)
-    known = _known(tree, key)
+        return _updated(tree, _memory(tree, update), text, title, mention, warnings)
+    known = _memory_with_text(tree, key)
     if known is not None and under is None:
-        return _said_again(tree, known, saying, warnings)
+        return _add_mention(tree, known, mention, warnings)
     place = place_of(
         tree,
         f"{title}\n{text}" if title else text,
         under=under.id if isinstance(under, Node) else under,
         evidence=_evidence(tree, evidence) if known is None and under is None else None,
     )
-    node = Node("", *_described(text, title, describer, tree.find(place.parent)), text, MEMORY_KIND)
+    node = Node("", *_labels_of(text, title, describer, tree.find(place.parent)), text, MEMORY_KIND)
     with tree.memory.durable(), tree.memory.transaction():
-        known = _known(tree, key)  # somebody else may have been faster
+        known = _memory_with_text(tree, key)  # somebody else may have been faster
         if known is not None:
             if tree.parent(known) != place.parent and under is not None:
                 tree.move(known, place.parent)
-                return replace(_said_again(tree, known, saying, warnings), why=place.why)
-            return _said_again(tree, known, saying, warnings)
-        place = _made_ready(tree, place)
+                return replace(_add_mention(tree, known, mention, warnings), why=place.why)
+            return _add_mention(tree, known, mention, warnings)
+        place = _ensure_parent(tree, place)
         node = replace(
-            node, id=_free_id(tree, key), provenance={**saying, "by": "remember", "said": [saying]}
+            node, id=_free_id(tree, key), provenance={**mention, "by": "remember", "said": [mention]}
         )
         added = tree.add(node, parent=place.parent)
         Layer(tree.memory).set_fact(_TEXT_FACT + key, added.id)
@@ -158,19 +165,19 @@ def memories(tree: Tree, *, who: str | None = None, under: str | Node | None = N
         who: only what this person or agent has said.
         under: only what lies below this node.
     """
-    found = [tree.find(node_id) for node_id in tree.ids([MEMORY_KIND])]
-    kept = [node for node in found if node is not None and node.provenance.get("by") == "remember"]
+    nodes = [tree.find(node_id) for node_id in tree.ids([MEMORY_KIND])]
+    matches = [node for node in nodes if node is not None and node.provenance.get("by") == "remember"]
     if who is not None:
-        kept = [node for node in kept if any(saying["who"] == who for saying in sayings(node))]
+        matches = [node for node in matches if any(mention["who"] == who for mention in mentions(node))]
     if under is not None:
         above = tree.get(under).id
-        kept = [node for node in kept if above in tree.ancestors(node)]
-    return sorted(kept, key=lambda node: (sayings(node)[-1]["at"], node.id), reverse=True)
+        matches = [node for node in matches if above in tree.ancestors(node)]
+    return sorted(matches, key=lambda node: (mentions(node)[-1]["at"], node.id), reverse=True)
 
 
-def sayings(node: Node) -> list[dict[str, Any]]:
+def mentions(node: Node) -> list[dict[str, Any]]:
     """Return who said a memory, when, and where from, each time that it was said; empty for any other node."""
-    return [dict(saying) for saying in node.provenance.get("said", ())]
+    return [dict(mention) for mention in node.provenance.get("said", ())]
 
 
 def said_by(node: Node) -> str:
@@ -180,14 +187,14 @@ def said_by(node: Node) -> str:
         >>> said_by(Node("m", "m", provenance={"who": "ann", "at": "2026-05-03T10:00:00+00:00", "source": "a call"}))
         'said by ann on 2026-05-03 (a call)'
     """
-    made = node.provenance
-    if "who" not in made:
-        return f"made by {made['tool']}" if made.get("tool") else ""
-    words = f"said by {made['who']} on {str(made.get('at', ''))[:10]}"
-    if made.get("source"):
-        words += f" ({made['source']})"
-    more = len(made.get("said", ())) - 1
-    return words + (f", and {more} more time{'s' if more > 1 else ''}" if more > 0 else "")
+    provenance = node.provenance
+    if "who" not in provenance:
+        return f"made by {provenance['tool']}" if provenance.get("tool") else ""
+    text = f"said by {provenance['who']} on {str(provenance.get('at', ''))[:10]}"
+    if provenance.get("source"):
+        text += f" ({provenance['source']})"
+    more = len(provenance.get("said", ())) - 1
+    return text + (f", and {more} more time{'s' if more > 1 else ''}" if more > 0 else "")
 
 
 def forget(tree: Tree, node: str | Node) -> Forgotten:
@@ -201,33 +208,33 @@ def forget(tree: Tree, node: str | Node) -> Forgotten:
     """
     node_id = node.id if isinstance(node, Node) else _memory_id(tree, node)
     with tree.memory.durable(), tree.memory.transaction():
-        found = tree.get(node_id)
-        below = [each for _, each in tree.walk(found)]
+        target = tree.get(node_id)
+        below = [each for _, each in tree.walk(target)]
         layer = Layer(tree.memory)
         for each in below:
             if not _was_added(tree, layer, each):
                 what = (
                     "was built from its source"
-                    if each.id == found.id
+                    if each.id == target.id
                     else f"holds {each.id!r}, which was built"
                 )
                 raise UserError(
-                    f"{found.id!r} {what}: only what was added can be forgotten; edit the source, or leave it out"
+                    f"{target.id!r} {what}: only what was added can be forgotten; edit the source, or leave it out"
                     " of the tree with .gitignore"
                 )
-        gone = tuple(tree.get(each.id) for each in below)
-        parent = tree.parent(found) or ROOT
-        erase(tree, layer, gone)
-        _tidy(tree, parent)
-    said = found.provenance
+        removed = tuple(tree.get(each.id) for each in below)
+        parent = tree.parent(target) or ROOT
+        erase(tree, layer, removed)
+        _remove_empty_groups(tree, parent)
+    provenance = target.provenance
     undo = {
-        "text": gone[0].content or gone[0].description or gone[0].title,
-        "title": found.title,
-        "source": said.get("source"),
+        "text": removed[0].content or removed[0].description or removed[0].title,
+        "title": target.title,
+        "source": provenance.get("source"),
         "under": parent if parent in tree else None,
-        "who": said.get("who"),
+        "who": provenance.get("who"),
     }
-    return Forgotten(gone, parent, undo)
+    return Forgotten(removed, parent, undo)
 
 
 def _was_added(tree: Tree, layer: Layer, node: Node) -> bool:
@@ -237,14 +244,14 @@ def _was_added(tree: Tree, layer: Layer, node: Node) -> bool:
     return tree.index is not tree.memory or bool(node.provenance) or node.kind == GROUP_KIND
 
 
-def erase(tree: Tree, layer: Layer, gone: tuple[Node, ...]) -> None:
+def erase(tree: Tree, layer: Layer, nodes: tuple[Node, ...]) -> None:
     """Take a node with what lies under it out of a tree, and overwrite its words in the file.
 
     Args:
-        gone: the node, then all below it, with their content.
+        nodes: the node, then all below it, with their content.
     """
-    tree.delete(gone[0])
-    for node in gone:
+    tree.delete(nodes[0])
+    for node in nodes:
         if node.content is not None:
             key = _TEXT_FACT + _key(node.content)
             if layer.fact(key) == node.id:
@@ -258,7 +265,7 @@ def erase(tree: Tree, layer: Layer, gone: tuple[Node, ...]) -> None:
         tree.memory.execute("PRAGMA secure_delete=OFF")
 
 
-def _tidy(tree: Tree, parent: str) -> None:
+def _remove_empty_groups(tree: Tree, parent: str) -> None:
     """Take away groups that nothing is left in."""
     while parent in tree and tree.get(parent).kind == GROUP_KIND and not tree.child_count(parent):
         above = tree.parent(parent) or ROOT
@@ -267,40 +274,41 @@ def _tidy(tree: Tree, parent: str) -> None:
         parent = above
 
 
-def _made_ready(tree: Tree, place: Place) -> Place:
+def _ensure_parent(tree: Tree, place: Placement) -> Placement:
     """Make the branch or the group that a memory goes into, where it is not there yet."""
     if place.parent not in tree and place.parent != BRANCH:
-        place = Place(BRANCH, "the place that was meant for it is gone")
+        place = Placement(BRANCH, "the place that was meant for it is gone")
     if place.parent != BRANCH:
         return place
     if BRANCH not in tree:
-        said = "What people and agents asked to be remembered"
-        tree.add(Node(BRANCH, "Memories", said, kind=GROUP_KIND, provenance={"by": "remember"}))
+        description = "What people and agents asked to be remembered"
+        tree.add(Node(BRANCH, "Memories", description, kind=GROUP_KIND, provenance={"by": "remember"}))
     if place.beside is None or place.beside not in tree or tree.parent(place.beside) != BRANCH:
         return replace(place, beside=None)
     group_id = BRANCH + place.title.casefold().replace(", ", "-")
     if group_id not in tree:
-        said = f"Memories on {place.title}"
+        description = f"Memories on {place.title}"
         tree.add(
-            Node(group_id, place.title, said, kind=GROUP_KIND, provenance={"by": "remember"}), parent=BRANCH
+            Node(group_id, place.title, description, kind=GROUP_KIND, provenance={"by": "remember"}),
+            parent=BRANCH,
         )
     tree.move(place.beside, group_id)
     return replace(place, parent=group_id)
 
 
-def _said_again(tree: Tree, node: Node, saying: dict[str, Any], warnings: tuple[str, ...]) -> Remembered:
+def _add_mention(tree: Tree, node: Node, mention: dict[str, Any], warnings: tuple[str, ...]) -> Remembered:
     with tree.memory.durable(), tree.memory.transaction():
         node = tree.get(node)
-        said = [*sayings(node), saying]
-        if len(said) > MAX_SAYINGS:
-            said = [said[0], *said[-MAX_SAYINGS + 1 :]]
-        node = tree.update(replace(node, provenance={**node.provenance, "said": said}))
+        all_mentions = [*mentions(node), mention]
+        if len(all_mentions) > MAX_MENTIONS:
+            all_mentions = [all_mentions[0], *all_mentions[-MAX_MENTIONS + 1 :]]
+        node = tree.update(replace(node, provenance={**node.provenance, "said": all_mentions}))
     return Remembered(node, tree.parent(node) or ROOT, "it was there already", True, warnings)
 
 
 def known_text(tree: Tree, text: str) -> Node | None:
     """Return the memory that says a text, up to white space; None when there is none."""
-    return _known(tree, _key(text))
+    return _memory_with_text(tree, _key(text))
 
 
 def note_text(tree: Tree, node: Node) -> None:
@@ -308,40 +316,42 @@ def note_text(tree: Tree, node: Node) -> None:
     Layer(tree.memory).set_fact(_TEXT_FACT + _key(node.content or ""), node.id)
 
 
-def merge_sayings(tree: Tree, node: Node, other: Node) -> None:
-    """Add to a memory the sayings that another one has besides."""
-    mine = sayings(node)
-    more = [saying for saying in sayings(other) if saying not in mine]
+def merge_mentions(tree: Tree, node: Node, other: Node) -> None:
+    """Add to a memory the mentions that another one has besides."""
+    mine = mentions(node)
+    more = [mention for mention in mentions(other) if mention not in mine]
     if more:
-        said = sorted([*mine, *more], key=lambda saying: str(saying.get("at")))
-        tree.update(replace(node, provenance={**node.provenance, "said": said[-MAX_SAYINGS:]}))
+        all_mentions = sorted([*mine, *more], key=lambda mention: str(mention.get("at")))
+        tree.update(replace(node, provenance={**node.provenance, "said": all_mentions[-MAX_MENTIONS:]}))
 
 
 def _updated(
-    tree: Tree, node: Node, text: str, title: str | None, saying: dict[str, Any], warnings: tuple[str, ...]
+    tree: Tree, node: Node, text: str, title: str | None, mention: dict[str, Any], warnings: tuple[str, ...]
 ) -> Remembered:
     with tree.memory.durable(), tree.memory.transaction():
         node = tree.get(node)
         layer = Layer(tree.memory)
-        other = _known(tree, _key(text))
+        other = _memory_with_text(tree, _key(text))
         if other is not None and other.id != node.id:
             raise UserError(f"{other.id!r} says the same already: forget {node.id!r} instead")
-        earlier = [*node.provenance.get("earlier", ()), {"text": node.content, "until": saying["at"]}]
-        made = {**node.provenance, **saying, "said": [*sayings(node), saying]}
+        earlier = [*node.provenance.get("earlier", ()), {"text": node.content, "until": mention["at"]}]
+        provenance = {**node.provenance, **mention, "said": [*mentions(node), mention]}
         if _key(text) != _key(node.content or ""):
-            made["earlier"] = earlier
+            provenance["earlier"] = earlier
             tree.memory.execute("DELETE FROM meta WHERE key = ?", (_TEXT_FACT + _key(node.content or ""),))
-        said = _described(text, title, None, None)
-        node = tree.update(replace(node, title=said[0], description=said[1], content=text, provenance=made))
+        labels = _labels_of(text, title, None, None)
+        node = tree.update(
+            replace(node, title=labels[0], description=labels[1], content=text, provenance=provenance)
+        )
         layer.set_fact(_TEXT_FACT + _key(text), node.id)
     return Remembered(node, tree.parent(node) or ROOT, "it stays where it was", True, warnings)
 
 
 def _memory(tree: Tree, node: str | Node) -> Node:
-    found = tree.get(node.id if isinstance(node, Node) else _memory_id(tree, node))
-    if found.kind != MEMORY_KIND or found.provenance.get("by") != "remember":
-        raise UserError(f"{found.id!r} is no memory: `metatree memories` lists them")
-    return found
+    memory = tree.get(node.id if isinstance(node, Node) else _memory_id(tree, node))
+    if memory.kind != MEMORY_KIND or memory.provenance.get("by") != "remember":
+        raise UserError(f"{memory.id!r} is no memory: `metatree memories` lists them")
+    return memory
 
 
 def _memory_id(tree: Tree, text: str) -> str:
@@ -350,14 +360,14 @@ def _memory_id(tree: Tree, text: str) -> str:
     try:
         return tree.resolve(text)
     except UnknownNode:
-        begun = text if text.startswith("memory:") else f"memory:{text}"
-        found = [node_id for node_id in tree.ids([MEMORY_KIND]) if node_id.startswith(begun)]
-        if len(found) == 1 and len(begun) > len("memory:") + 3:
-            return found[0]
+        prefix = text if text.startswith("memory:") else f"memory:{text}"
+        matches = [node_id for node_id in tree.ids([MEMORY_KIND]) if node_id.startswith(prefix)]
+        if len(matches) == 1 and len(prefix) > len("memory:") + 3:
+            return matches[0]
         raise
 
 
-def _known(tree: Tree, key: str) -> Node | None:
+def _memory_with_text(tree: Tree, key: str) -> Node | None:
     node_id = Layer(tree.memory).fact(_TEXT_FACT + key)
     node = None if node_id is None else tree.find(node_id)
     return node if node is not None and node.kind == MEMORY_KIND and _key(node.content or "") == key else None
@@ -372,8 +382,8 @@ def _free_id(tree: Tree, key: str) -> str:
 
 
 def _key(text: str) -> str:
-    said = " ".join(unicodedata.normalize("NFC", text).split())
-    return blake2b(said.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    normalized = " ".join(unicodedata.normalize("NFC", text).split())
+    return blake2b(normalized.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def _checked(text: str) -> str:
@@ -402,7 +412,7 @@ def _line(text: str, most: int = 200) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _saying(who: str, source: str | None, at: float) -> dict[str, Any]:
+def _mention(who: str, source: str | None, at: float) -> dict[str, Any]:
     when = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
     return {
         "who": _line(who, _MAX_NAME) or "unknown",
@@ -420,27 +430,29 @@ def _warnings(text: str) -> tuple[str, ...]:
     )
 
 
-def _described(
-    text: str, title: str | None, describer: Describer | None, parent: Node | None
+def _labels_of(
+    text: str, title: str | None, describer: AnyDescriber | None, parent: Node | None
 ) -> tuple[str, str]:
     """Return title and description; the latter is left empty where it would only repeat the text."""
     if describer is not None:
         from metatree._util.threads import run_apart
+        from metatree.parts import as_describer
 
-        said = run_apart(lambda: describer.describe(DescribeRequest(text, None, parent, (), "remember")))
-        return title or _line(said.title, 80), _line(said.description, 1000)
+        part = as_describer(describer)
+        reply = run_apart(lambda: part.describe(DescribeRequest(text, None, parent, (), "remember")))
+        return title or _line(reply.title, 80), _line(reply.description, 1000)
     first, _, rest = text.partition("\n")
     end = next(
         (at + 1 for at, c in enumerate(first) if c in ".!?" and first[at + 1 : at + 2] in ("", " ")), None
     )
-    said_title = _line(first.lstrip("#-* \t")[: end or len(first)] or text, 80)
+    first_line = _line(first.lstrip("#-* \t")[: end or len(first)] or text, 80)
     whole = _line(text, 240)
-    return title or said_title, "" if whole == (title or said_title) and not rest else whole
+    return title or first_line, "" if whole == (title or first_line) and not rest else whole
 
 
-def _evidence(tree: Tree, evidence: Evidence | Literal[False] | None) -> Evidence | None:
+def _evidence(tree: Tree, evidence: AnyEvidence | Literal[False] | None) -> Evidence | None:
+    from metatree.parts import as_evidence, find_evidence
+
     if evidence is not None:
-        return evidence or None
-    from metatree.searches.parts import find_evidence
-
+        return as_evidence(evidence) if evidence else None
     return find_evidence(tree, required=True)

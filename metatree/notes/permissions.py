@@ -2,6 +2,11 @@
 
 A permission is for a tool as it was when the person said yes. One that comes back under the same id with another
 description, other parameters, another version or from another place in the code needs a new one.
+
+That is a nuisance with servers that edit their descriptions often, and the only defence against one that swaps a tool.
+An answer to "may it be called?" names the tool that was asked for, so that a run that waited a week does not call what
+stands in its place. Permissions are small facts, not a table, and an import leaves them out unless it is told
+otherwise.
 """
 
 from __future__ import annotations
@@ -19,6 +24,8 @@ from metatree.tools.tool import Tool
 from metatree.trees.layer import Layer
 
 _FACT: Final = "permission:"
+IMPORTED_RUN: Final = "imported-run:"
+"""With the id of a run behind it: that came without the permissions, and with what is said to be a person's yes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +46,14 @@ class Permission:
 
 
 def fingerprint_of(tool: Tool) -> str:
-    """Return the hash of what a tool says of itself and where it comes from; what it does cannot be told.
+    """Return the hash of what a tool says of itself and where it comes from; what it does cannot be known.
 
     A function may have an attribute `origin` (a text: the command of an MCP server, the address of a service).
     """
     spec = tool.spec
     function = tool.function
     where = [getattr(function, name, "") for name in ("__module__", "__qualname__", "origin")]
-    said = [
+    parts = [
         spec.id,
         spec.title,
         spec.description,
@@ -55,7 +62,7 @@ def fingerprint_of(tool: Tool) -> str:
         dict(spec.schema),
         *map(str, where),
     ]
-    text = json.dumps(said, sort_keys=True, ensure_ascii=False, default=str)
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -71,9 +78,13 @@ class Permissions:
         """Whether this very tool may be called without asking."""
         return self._layer.fact(_FACT + fingerprint_of(tool)) is not None
 
+    def may_ask(self, run_id: str) -> bool:
+        """Whether a person's answer in a run counts: not in one that was imported, whoever made its journal."""
+        return self._layer.fact(IMPORTED_RUN + run_id) is None
+
     def grant(self, tool: Tool, *, who: str = "unknown") -> Permission:
         """Allow a tool from now on; whoever asked the person calls this."""
-        made = Permission(
+        permission = Permission(
             tool.id,
             tool.title,
             tool.description,
@@ -83,25 +94,25 @@ class Permissions:
             datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="seconds"),
         )
         with self._store.durable():
-            self._layer.set_fact(_FACT + made.fingerprint, asdict(made))
-        return made
+            self._layer.set_fact(_FACT + permission.fingerprint, asdict(permission))
+        return permission
 
     def all(self) -> list[Permission]:
         """Return all permissions, by tool and time."""
         rows = self._store.rows(
             "SELECT value FROM meta WHERE key >= ? AND key < ?", (_FACT, _FACT[:-1] + chr(ord(":") + 1))
         )
-        found = [Permission(**json.loads(row[0])) for row in rows]
-        return sorted(found, key=lambda each: (each.tool, each.at))
+        permissions = [Permission(**json.loads(row[0])) for row in rows]
+        return sorted(permissions, key=lambda each: (each.tool, each.at))
 
     def revoke(self, tool: str) -> list[Permission]:
         """Take back all permissions of a tool, by its id or the beginning of a fingerprint of 8 digits or more."""
-        gone = [
+        revoked = [
             each
             for each in self.all()
             if each.tool == tool or (len(tool) >= 8 and each.fingerprint.startswith(tool))
         ]
         with self._store.durable(), self._store.transaction():
-            for each in gone:
+            for each in revoked:
                 self._store.execute("DELETE FROM meta WHERE key = ?", (_FACT + each.fingerprint,))
-        return gone
+        return revoked

@@ -1,4 +1,10 @@
-"""Where a memory goes in a tree: beside what it is about, never where a rebuild of the sources would uproot it."""
+"""Where a memory goes in a tree: beside what it is about, never where a rebuild of the sources would uproot it.
+
+A memory goes to a folder, and below a file only when it names it: the evidence's best hit is nearly always inside a
+file, and hanging there, a memory would move each time that the file is split.
+
+Lost: the best hit itself; and a model that decides (the place must be explained without one).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +47,7 @@ _PLAIN = frozenset(_PLAIN_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Placement:
     """Where a memory goes."""
 
     parent: str
@@ -53,8 +59,8 @@ class Place:
     """Title of that group."""
 
 
-def place_of(tree: Tree, text: str, *, under: str | None, evidence: Evidence | None) -> Place:
-    """Return where a text goes: where it is told to, what it names, beside its like, or into the branch of memories.
+def place_of(tree: Tree, text: str, *, under: str | None, evidence: Evidence | None) -> Placement:
+    """Return where a text goes: where the caller says, what it names, beside its like, or into the branch of memories.
 
     Args:
         tree: the tree; nothing is written.
@@ -72,15 +78,15 @@ def place_of(tree: Tree, text: str, *, under: str | None, evidence: Evidence | N
             raise UserError(
                 f"{node.id!r} is a memory itself: name a node that holds others, or change it with `update`"
             )
-        return Place(node.id, "it was put there")
+        return Placement(node.id, "it was put there")
     hits = [] if evidence is None else _hits(tree, evidence, text)
-    named = _named(tree, text, hits)
-    if named is not None:
-        return named
+    by_name = _mentioned_place(tree, text, hits)
+    if by_name is not None:
+        return by_name
     for node, score in hits:
         if node.kind == MEMORY_KIND and score >= _SIMILAR:
-            return _beside(tree, node, text)
-    return _about(tree, hits) or Place(BRANCH, "no one place in the tree stands out for it")
+            return _place_beside(tree, node, text)
+    return _place_by_topic(tree, hits) or Placement(BRANCH, "no one place in the tree stands out for it")
 
 
 def _hits(tree: Tree, evidence: Evidence, text: str) -> list[tuple[Node, float]]:
@@ -88,22 +94,22 @@ def _hits(tree: Tree, evidence: Evidence, text: str) -> list[tuple[Node, float]]
     return [(node, hit.score) for hit in scored if (node := tree.find(hit.node_id)) is not None]
 
 
-def _named(tree: Tree, text: str, hits: list[tuple[Node, float]]) -> Place | None:
+def _mentioned_place(tree: Tree, text: str, hits: list[tuple[Node, float]]) -> Placement | None:
     """Return the file or folder that the text names, or the file of the one definition that it names."""
     mentions = list(dict.fromkeys(m.group().strip(".,;:") for m in _MENTION.finditer(text)))
     for mention in mentions:
         for candidate in (mention, mention.removeprefix("./").strip("/")):
             node = tree.find(candidate) if candidate and candidate != ROOT else None
             if node is not None and node.kind in ("file", "folder"):
-                return Place(node.id, f"it names {node.id}")
+                return Placement(node.id, f"it names {node.id}")
     for node, _ in hits:
         if node.kind in ("file", "folder") and any(_ends(node.id, mention) for mention in mentions):
-            return Place(node.id, f"it names {node.id}")
+            return Placement(node.id, f"it names {node.id}")
         name = node.id.rpartition("::")[2]
         if "::" in node.id and any(_ends(name, mention, mark=".") for mention in mentions):
             file = node.id.partition("::")[0]
             if file in tree:
-                return Place(file, f"it names {name}")
+                return Placement(file, f"it names {name}")
     return None
 
 
@@ -111,18 +117,18 @@ def _ends(name: str, mention: str, *, mark: str = "/") -> bool:
     return name == mention or name.endswith(mark + mention) or (mark == "." and mention.endswith(mark + name))
 
 
-def _beside(tree: Tree, like: Node, text: str) -> Place:
+def _place_beside(tree: Tree, like: Node, text: str) -> Placement:
     parent = tree.parent(like) or ROOT
     why = f"{like.title!r} is there"
     if parent != BRANCH:
-        return Place(parent, why)
+        return Placement(parent, why)
     shared = _shared_words(text, f"{like.title}\n{like.content or ''}")
     if not shared:
-        return Place(BRANCH, why)
-    return Place(BRANCH, f"{like.title!r} is on the same subject", like.id, ", ".join(shared))
+        return Placement(BRANCH, why)
+    return Placement(BRANCH, f"{like.title!r} is on the same subject", like.id, ", ".join(shared))
 
 
-def _about(tree: Tree, hits: list[tuple[Node, float]]) -> Place | None:
+def _place_by_topic(tree: Tree, hits: list[tuple[Node, float]]) -> Placement | None:
     """Return the branch that holds most of what the text is about, if one does."""
     if not hits or hits[0][1] < _ABOUT:
         return None
@@ -130,27 +136,27 @@ def _about(tree: Tree, hits: list[tuple[Node, float]]) -> Place | None:
     seen: set[str] = set()
     for node, score in hits:
         chain = [*tree.ancestors(node), node.id]
-        kept = [(i, n) for i in chain if (n := tree.find(i)) is not None]
-        whole = next((i for i, n in kept if n.kind in _TRANSIENT), node.id)
+        nodes = [(i, n) for i in chain if (n := tree.find(i)) is not None]
+        whole = next((i for i, n in nodes if n.kind in _TRANSIENT), node.id)
         if whole in seen:  # a file and what is in it speak once
             continue
         seen.add(whole)
-        holder = next((i for i, n in reversed(kept) if n.kind not in _TRANSIENT and not n.has_content), ROOT)
+        holder = next((i for i, n in reversed(nodes) if n.kind not in _TRANSIENT and not n.has_content), ROOT)
         weight[holder] = weight.get(holder, 0.0) + score
     holder, most = max(weight.items(), key=lambda pair: pair[1])
     if holder in (ROOT, BRANCH) or most < _SHARE * sum(weight.values()):
         return None
-    return Place(holder, f"what is most like it lies there ({hits[0][0].title})")
+    return Placement(holder, f"what is most like it lies there ({hits[0][0].title})")
 
 
 def _shared_words(text: str, other: str) -> list[str]:
     """Return up to three words that two texts share, as the first has them."""
     known = {_stem(word) for word in _words(other)}
-    found: dict[str, str] = {}
+    shared: dict[str, str] = {}
     for word in _words(text):
         if _stem(word) in known:
-            found.setdefault(_stem(word), word)
-    return list(found.values())[:3]
+            shared.setdefault(_stem(word), word)
+    return list(shared.values())[:3]
 
 
 def _words(text: str) -> Iterator[str]:

@@ -8,10 +8,10 @@ last committed. `ControlShell` fires knowledge sources by them: a `Schedule` say
 resolver picks one, and each firing is an effect of a durable machine.
 """
 
-from metatree.rules._stored_memory import open_memory
-from metatree.rules._working_memory import Change, RulesDoNotRest, WorkingMemory
+from metatree.rules._working_memory import FactChange, RulesDoNotRest, WorkingMemory, open_memory
 from metatree.rules.language.conditions import Production
-from metatree.rules.language.text import RuleSyntaxError, parse_facts, parse_productions
+from metatree.rules.language.lexemes import RuleSyntaxError
+from metatree.rules.language.text import parse_facts, parse_productions
 from metatree.rules.matcher.explain import Explanation, why_not
 from metatree.rules.matcher.tokens import Agenda, Token
 from metatree.rules.shell.control import ControlShell, ShellLimits, ShellReport
@@ -37,9 +37,9 @@ __all__ = [
     "Agenda",
     "AskRouter",
     "BoardBridge",
-    "Change",
     "ControlShell",
     "Explanation",
+    "FactChange",
     "Firing",
     "First",
     "KnowledgeSource",

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from metatree.errors import MetatreeError, UserError
+from metatree.rules._store_keeper import StoreKeeper
 from metatree.rules.language.conditions import Condition, Production
 from metatree.rules.language.text import parse_conditions, parse_facts, parse_productions
-from metatree.rules.language.values import Fact, Value, checked, checked_fact, written
+from metatree.rules.language.values import Fact, Value, check_fact, check_value, value_text
 from metatree.rules.matcher.network import Network
 from metatree.rules.matcher.tokens import Agenda, Token, Values
 from metatree.rules.matcher.truth import Truth
+from metatree.storage.store import Store
 
 MAX_INFERENCES: Final = 100_000
 """Facts that may follow from one change."""
@@ -24,37 +26,13 @@ class RulesDoNotRest(MetatreeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FactChange:
     """A fact that came or went."""
 
     fact: Fact
     asserted: bool
     derived: bool
     """Whether productions did it, not a call from outside."""
-
-
-class Keeper(Protocol):
-    """Writes down what a working memory is told, so that it can be had again."""
-
-    def fact(self, fact: Fact, *, holds: bool, provenance: dict[str, Any] | None) -> None:
-        """Note a stated fact, or that it is stated no more."""
-        ...
-
-    def token(self, production: Production, values: Values, state: str, *, holds: bool) -> None:
-        """Note that a token is in a state, `committed` or `withdrawn` (and to be removed), or is no more."""
-        ...
-
-    def batch(self) -> AbstractContextManager[None]:
-        """Keep everything that is noted inside, or nothing."""
-        ...
-
-    def states(self, production: Production) -> dict[str, list[Values]]:
-        """Return the tokens noted for a production by state, none when its text was another one then."""
-        ...
-
-    def forget(self, production: str) -> None:
-        """Forget the tokens of a production."""
-        ...
 
 
 class WorkingMemory:
@@ -73,14 +51,14 @@ class WorkingMemory:
         [{'x': 'B3', 'y': 'B1', 'z': 'B2'}]
     """
 
-    def __init__(self, *, keeper: Keeper | None = None) -> None:
+    def __init__(self, *, keeper: StoreKeeper | None = None) -> None:
         self._network = Network()
         self._keeper = keeper
         self._productions: dict[str, Production] = {}
         self._variables: dict[str, tuple[str, ...]] = {}
         self._truth = Truth(self._productions, self._variables)
         self._provenance: dict[Fact, dict[str, Any]] = {}
-        self._watchers: list[Callable[[Change], object]] = []
+        self._watchers: list[Callable[[FactChange], object]] = []
 
     # Facts ------------------------------------------------------------------------------------------------------
 
@@ -96,7 +74,7 @@ class WorkingMemory:
             UserError: a value cannot be in a fact.
             RulesDoNotRest: productions go on asserting without an end.
         """
-        fact = (checked(subject), checked(attribute), checked(value))
+        fact = (check_value(subject), check_value(attribute), check_value(value))
         known = fact in self._network.facts
         if known and fact not in self._truth.derived:
             return False
@@ -118,7 +96,7 @@ class WorkingMemory:
 
     def retract(self, subject: Any, attribute: Any, value: Any) -> bool:
         """Take a stated fact back; False when it was not stated. One that is justified besides stays."""
-        fact = (checked(subject), checked(attribute), checked(value))
+        fact = (check_value(subject), check_value(attribute), check_value(value))
         if fact not in self._network.facts or fact in self._truth.derived:
             return False
         self._provenance.pop(fact, None)
@@ -146,10 +124,10 @@ class WorkingMemory:
         """State many facts."""
         with self.batch():
             for fact in facts:
-                self.add(*checked_fact(fact))
+                self.add(*check_fact(fact))
 
     def take_in(self, facts: Iterable[tuple[Fact, dict[str, Any] | None]]) -> None:
-        """Take in facts with their provenance that a keeper has already: nothing is written, nobody is told."""
+        """Take in facts with their provenance that a keeper has already: nothing is written, nobody is notified."""
         add = self._network.add
         for fact, provenance in facts:
             add(*fact)
@@ -185,9 +163,9 @@ class WorkingMemory:
 
     def text(self) -> str:
         """Return all stated facts in the text form, one a line."""
-        return "\n".join(written(fact) for fact in self if fact not in self._truth.derived)
+        return "\n".join(value_text(fact) for fact in self if fact not in self._truth.derived)
 
-    def watch(self, callback: Callable[[Change], object]) -> Callable[[], None]:
+    def watch(self, callback: Callable[[FactChange], object]) -> Callable[[], None]:
         """Have a function called after each fact that comes or goes; return a function that ends it."""
         self._watchers.append(callback)
         return lambda: self._watchers.remove(callback)
@@ -321,19 +299,19 @@ class WorkingMemory:
     def _assert(self, fact: Fact, *, derived: bool) -> None:
         self._network.add(*fact)
         for watcher in self._watchers:
-            watcher(Change(fact, True, derived))
+            watcher(FactChange(fact, True, derived))
 
     def _retract(self, fact: Fact, *, derived: bool) -> None:
         self._network.remove(*fact)
         for watcher in self._watchers:
-            watcher(Change(fact, False, derived))
+            watcher(FactChange(fact, False, derived))
 
     def _infer(self) -> None:
         """Apply eager productions, and withdraw what lost its justification, until nothing follows any more."""
         touched = self._network.touched
         if not touched:
             return
-        left = MAX_INFERENCES
+        budget = MAX_INFERENCES
         while touched:
             agenda = touched.pop(0)
             if not agenda.eager:
@@ -344,8 +322,8 @@ class WorkingMemory:
                 agenda.commit_remove(values)
             for values in added:
                 agenda.commit_add(values)
-            left -= len(added)
-            if left < 0:
+            budget -= len(added)
+            if budget < 0:
                 raise RulesDoNotRest(
                     f"more than {MAX_INFERENCES:,} facts follow from one change, the last by "
                     f"{agenda.production.name!r}: look for productions that feed or undo each other, or make one of "
@@ -392,6 +370,18 @@ class WorkingMemory:
         for fact in self._truth.conclusions(production, values, lasting=False):
             if self._truth.withdraw(fact, (production.name, values)):
                 self._retract(fact, derived=True)
+
+
+def open_memory(store: Store, name: str = "main") -> WorkingMemory:
+    """Return a working memory that lives in a store, with the facts that are in it.
+
+    A call that has returned is kept, whatever happens to the process. Productions are code, not data: add them again,
+    and each finds its tokens as they were, those to add and to remove, and those that were dealt with.
+    """
+    keeper = StoreKeeper(store, name)
+    memory = WorkingMemory(keeper=keeper)
+    memory.take_in(keeper.facts())
+    return memory
 
 
 def _values(token: Token | Values) -> Values:

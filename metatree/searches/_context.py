@@ -1,10 +1,10 @@
-"""What a search has learned, as its parts are told it."""
+"""What a search has learned, as its parts get it."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
+from metatree.searches._outcomes import FoundAnswer
 from metatree.searches._state import Fact, Frame, Part, SearchState
 
 MAX_FACTS_SHOWN = 12
@@ -12,7 +12,7 @@ MAX_FACT_CHARS = 400
 
 
 @lru_cache(maxsize=64)
-def fold_question(question: str) -> str:
+def question_key(question: str) -> str:
     """Return the form in which questions are compared: case and white space folded."""
     return " ".join(question.casefold().split())
 
@@ -20,13 +20,13 @@ def fold_question(question: str) -> str:
 def facts_for(frame: Frame, node: str, title: str) -> list[str]:
     """Return the facts that concern a node: it asked for them or said them, or they name it."""
     name = title.casefold()
-    shown = [
+    relevant = [
         fact
         for fact in frame.facts
         if (fact.node == node and fact.question)
         or (len(name) > 3 and fact.node != node and name in fact.text.casefold())
     ]
-    return list(dict.fromkeys(map(_fact_text, shown)))[-MAX_FACTS_SHOWN:]
+    return list(dict.fromkeys(map(_fact_text, relevant)))[-MAX_FACTS_SHOWN:]
 
 
 def _fact_text(fact: Fact) -> str:
@@ -45,7 +45,7 @@ def join(context: str, facts: list[str]) -> str:
     return f"{context}\n\n{known}" if context else known
 
 
-def part_json(part: Part) -> dict[str, Any]:
+def part_json(part: Part) -> FoundAnswer:
     return {
         "question": part.question,
         "answer": part.answer,

@@ -1,6 +1,9 @@
 """Menus: the options of a node with the evidence below each, and the leaves that evidence points to.
 
 Evidence is asked once for a set of questions; each menu then takes from that ranking what lies below its options.
+
+Lost, to leaves beside the branches: a stage before the search that retrieves, which would answer without the tree, its
+marks and its trace; and best-first over a queue of all nodes, which a model cannot steer.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ class Menu:
 
 
 @dataclass(slots=True)
-class _Below:
+class _Subtree:
     """What a ranking has in or below one option."""
 
     score: float = 0.0
@@ -55,10 +58,11 @@ class MenuMaker:
     Args:
         evidence: None for menus without scores and hints.
         accepts: which nodes `returns="nodes"` collects; None when answers are wanted.
-        among: ids of all nodes that are accepted, when known; the ranking is then of these alone.
+        candidates: ids of all nodes that are accepted, when known; the ranking is then of these alone.
         jumps: how many leaves may be offered beside the branches.
-        beyond: says of a node whether a tool on it may answer what no text of the tree says; the evidence is then asked
-            for what speaks for such nodes, whatever words are missing elsewhere.
+        answers_outside_tree: says of a node whether a tool on it may answer what no text of the tree says; the evidence
+            is then asked for what speaks for such nodes, whatever words are missing elsewhere: `What will the weather
+            in Oslo be?` has a word that is nowhere in a tree of tools.
     """
 
     def __init__(
@@ -67,16 +71,17 @@ class MenuMaker:
         evidence: Evidence | None,
         *,
         accepts: Callable[[Node], bool] | None,
-        among: Collection[str] | None = None,
+        candidates: Collection[str] | None = None,
         jumps: int = 3,
-        beyond: Callable[[Node], bool] | None = None,
+        answers_outside_tree: Callable[[Node], bool] | None = None,
     ) -> None:
         self._tree = tree
         self._evidence = evidence
         self._accepts = accepts
-        self._among = among
+        self._candidates = candidates
         self._jumps = jumps
-        self._beyond = beyond if accepts is None and hasattr(evidence, "rank") else None
+        abstains = evidence is not None and evidence.traits.may_abstain
+        self._answers_outside_tree = answers_outside_tree if accepts is None and abstains else None
         self.start = ROOT
         """Where the search begins: accepted nodes below it are ranked among each other, as long as it is there."""
         self._rankings: dict[tuple[int, tuple[str, ...], str, int, bool], list[Scored]] = {}
@@ -88,8 +93,8 @@ class MenuMaker:
     def listing(self, node: str) -> tuple[Node, list[Node]] | None:
         """Return a node and its children as the tree is now, without kept content; None when the node is gone."""
         self._look_for_edits()
-        found = self.find(node)
-        if found is None:
+        parent = self.find(node)
+        if parent is None:
             return None
         children = self._children.get(node)
         if children is None:
@@ -102,18 +107,18 @@ class MenuMaker:
                 self._children.clear()
             self._children[node] = children
             self._nodes.update((child.id, child) for child in children)
-        return found, children
+        return parent, children
 
     def find(self, node: str) -> Node | None:
         """Return a node as it was when edits were last looked for, without kept content, or None."""
-        found = self._nodes.get(node)
-        if found is None:
-            found = self._tree.find(node)
-            if found is not None:
-                if found.content is not None:
-                    found = replace(found, content=None, content_kept=True)
-                self._nodes[node] = found
-        return found
+        result = self._nodes.get(node)
+        if result is None:
+            result = self._tree.find(node)
+            if result is not None:
+                if result.content is not None:
+                    result = replace(result, content=None, content_kept=True)
+                self._nodes[node] = result
+        return result
 
     def _look_for_edits(self) -> None:
         sequence = self._tree.sequence
@@ -141,13 +146,13 @@ class MenuMaker:
         self._look_for_edits()
         nodes: dict[str, Node] = {}
         for option in options:
-            found = self.find(option)
-            if found is not None:
-                nodes[option] = found
+            child = self.find(option)
+            if child is not None:
+                nodes[option] = child
         if self._evidence is None:
             return Menu([Option(n.id, n.title, n.description) for n in nodes.values()], nodes)
-        ranking = self._with_beyond(node, questions, DEEP + len(marked))
-        below = {option: _Below() for option in nodes}
+        ranking = self._with_tools(node, questions, DEEP + len(marked))
+        below = {option: _Subtree() for option in nodes}
         leaves: dict[str, Scored] = {}
         for scored in ranking:
             path = self._path(scored.node_id)
@@ -211,14 +216,13 @@ class MenuMaker:
         """Return the option with the most evidence, the first of equals: the order of last resort."""
         return max(menu.options, key=lambda option: option.score or 0.0)
 
-    def why(self, node: str, found: str, questions: tuple[str, ...]) -> str:
+    def why(self, node: str, match: str, questions: tuple[str, ...]) -> str:
         """Return what the evidence says of why a node was found from another one; '' when it cannot tell."""
-        explain = getattr(self._evidence, "why", None)
-        if not callable(explain):
+        if self._evidence is None:
             return ""
-        under = self._scope(node) if self._among is not None else ROOT
+        under = self._scope(node) if self._candidates is not None else ROOT
         try:
-            return str(explain(questions, found, under=None if under == ROOT else under))
+            return str(self._evidence.why(questions, match, under=None if under == ROOT else under))
         except MetatreeError:
             raise
         except Exception:
@@ -239,15 +243,15 @@ class MenuMaker:
                 chosen.append((leaf, scored))
         return chosen
 
-    def _with_beyond(self, node: str, questions: tuple[str, ...], k: int) -> list[Scored]:
+    def _with_tools(self, node: str, questions: tuple[str, ...], k: int) -> list[Scored]:
         """Return the ranking, in which nodes with tools that reach beyond the tree have what speaks for them."""
         ranking = self._ranking(node, questions, k)
-        if self._beyond is None:
+        if self._answers_outside_tree is None:
             return ranking
         sure = {}
         for scored in self._ranking(node, questions, k, doubts=False):
-            found = self.find(scored.node_id)
-            if found is not None and self._beyond(found):
+            match = self.find(scored.node_id)
+            if match is not None and self._answers_outside_tree(match):
                 sure[scored.node_id] = scored
         if not sure:
             return ranking
@@ -258,18 +262,21 @@ class MenuMaker:
         assert self._evidence is not None
         k = -(-k // DEEP) * DEEP  # in blocks, so that one more mark does not ask anew
         under = node
-        if self._among is not None:
+        if self._candidates is not None:
             under = self._scope(node)
         key = (self._sequence, questions, under, k, doubts)
         ranking = self._rankings.get(key)
         if ranking is None:
             where: dict[str, Any] = {"under": under}
-            if self._among is not None:
-                where = {"among": self._among} if under == ROOT else {"under": under, "among": self._among}
-            # Who collects nodes wants the best there are; who asks wants to be told when nothing can answer.
-            score = self._evidence.score
-            if self._accepts is not None or not doubts:
-                score = getattr(self._evidence, "rank", score)
+            if self._candidates is not None:
+                where = (
+                    {"among": self._candidates}
+                    if under == ROOT
+                    else {"under": under, "among": self._candidates}
+                )
+            # Who collects nodes wants the best there are; who asks wants to know when nothing can answer.
+            best = self._accepts is not None or not doubts
+            score = self._evidence.rank if best else self._evidence.score
             try:
                 ranking = list(score(questions, **where, k=k))
             except MetatreeError:
@@ -301,8 +308,8 @@ class MenuMaker:
         return tuple(hint for hint in dict.fromkeys(hints) if hint)
 
     def _title(self, node: str) -> str:
-        found = self.find(node)
-        return found.title if found else ""
+        match = self.find(node)
+        return match.title if match else ""
 
 
 def _clip(text: str) -> str:

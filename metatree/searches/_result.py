@@ -18,7 +18,7 @@ from metatree.result import (
     TraceEntry,
     Usage,
 )
-from metatree.searches._context import fold_question
+from metatree.searches._context import question_key
 from metatree.searches._state import Part, SearchState
 
 
@@ -36,7 +36,7 @@ def result_of(
     parts = [part for frame in roots for part in frame.parts]
     answers = []
     for question in dict.fromkeys(state.given["questions"]):
-        own = [part for part in parts if fold_question(part.question) == fold_question(question)]
+        own = [part for part in parts if question_key(part.question) == question_key(question)]
         if own:
             answers.append(_answer(question, own))
     if state.given["returns"] == "nodes":
@@ -47,7 +47,7 @@ def result_of(
     if state.given["returns"] == "nodes" and nodes:
         open_questions = []
     return SearchResult(
-        answer=state.composed if state.composed is not None else _joined(answers),
+        answer=state.composed if state.composed is not None else _join_answers(answers),
         answers=tuple(answers),
         nodes=tuple(nodes),
         open_questions=tuple(open_questions),
@@ -56,7 +56,7 @@ def result_of(
         ended=cast(Ended, ended),
         detail=detail or _troubles(state),
         asks=tuple(
-            PersonQuestion(effect.id, str(effect.payload["question"]), effect.payload["about"])
+            PersonQuestion(effect.id, effect.payload.question, effect.payload.about)
             for effect in waiting
             if effect.kind == "ask"
         ),
@@ -66,7 +66,7 @@ def result_of(
 
 def _troubles(state: SearchState) -> str:
     """Say which parts failed and what could not be read, so that a dead router does not look like a poor tree."""
-    said = []
+    sentences = []
     for kind, who, then in (
         ("route", "the router", "; the order by evidence decided"),
         ("read", "the reader", ""),
@@ -75,12 +75,12 @@ def _troubles(state: SearchState) -> str:
         tally = state.tallies.get(kind)
         if tally is not None and tally.failed:
             calls = tally.done + tally.failed
-            said.append(
+            sentences.append(
                 f"{who} failed at {tally.failed} of {calls} requests{then} (last error: {tally.error})"
             )
     if state.unread:
-        said.append(f"{state.unread} nodes could not be read (the last: {state.why_unread})")
-    return "; ".join(said)
+        sentences.append(f"{state.unread} nodes could not be read (the last: {state.why_unread})")
+    return "; ".join(sentences)
 
 
 def trace_of(entries: Sequence[Mapping[str, Any]]) -> tuple[TraceEntry, ...]:
@@ -90,12 +90,12 @@ def trace_of(entries: Sequence[Mapping[str, Any]]) -> tuple[TraceEntry, ...]:
     )
 
 
-def usage_of(used: Mapping[str, float]) -> Usage:
+def usage_of(counters: Mapping[str, float]) -> Usage:
     """Return the kernel's counters as usage."""
     usage = Usage()
     for field in fields(Usage):
-        if field.name in used:
-            amount = used[field.name]
+        if field.name in counters:
+            amount = counters[field.name]
             if field.name == "cost_usd":
                 usage.cost_usd = Decimal(str(round(amount, 9)))
             else:
@@ -122,7 +122,7 @@ def _sources(answers: Sequence[QuestionAnswer]) -> list[NodeRef]:
     return list(nodes.values())
 
 
-def _joined(answers: Sequence[QuestionAnswer]) -> str:
+def _join_answers(answers: Sequence[QuestionAnswer]) -> str:
     if len(answers) == 1:
         return answers[0].answer
     return "\n\n".join(f"{answer.question}\n{answer.answer}" for answer in answers)

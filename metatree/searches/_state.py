@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from metatree.durable import Effect
+from metatree.searches._outcomes import ReadResult, Routed
 
 VISITED = "visited"
 UNVIABLE = "unviable"
@@ -59,6 +60,21 @@ class ToolVisit:
     arguments: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ReadTarget:
+    """A text to be read: the content of a node, or what one of its tools returned."""
+
+    node: str
+    title: str
+    version: str
+    content: str | None
+    """What a tool returned; None for the content of the node."""
+    key: str
+    """The same for reads that would give the same."""
+    notice: str = ""
+    """What the reader has to know of that text."""
+
+
 @dataclass(slots=True)
 class Knockout:
     """A menu too long for one prompt, routed in groups; the winners are routed at last."""
@@ -66,7 +82,7 @@ class Knockout:
     groups: list[list[str]]
     winners: list[str] = field(default_factory=list)
     unviable: dict[str, str] = field(default_factory=dict)
-    last: dict[str, Any] | None = None
+    last: Routed | None = None
     """The decision that gave the last winner."""
 
 
@@ -92,8 +108,8 @@ class Frame:
     """Walks through the tool trees of nodes since the frame last started."""
     facts: list[Fact] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)
-    """Folded questions that this frame has opened or dropped -> the step; none is opened twice."""
-    place: dict[str, Any] | None = None
+    """Keys of questions that this frame has opened or dropped -> the step; none is opened twice."""
+    interrupted: ReadTarget | None = None
     """The read that waits for a nested frame, to be taken up again."""
     options: list[str] = field(default_factory=list)
     """What the node at the end of the trail offers, as last listed."""
@@ -144,13 +160,13 @@ class SearchState:
     """All that a run knows."""
 
     given: dict[str, Any]
-    """The run's input; see `metatree.searches._machine.SearchMachine.begin`."""
+    """The run's input; see `metatree.searches._machine.SearchMachine`."""
     limits: dict[str, Any]
     frames: dict[int, Frame] = field(default_factory=dict)
     waiting: dict[int, Waiting] = field(default_factory=dict)
     answered: dict[str, list[Part]] = field(default_factory=dict)
-    """Folded question -> its answer, for questions of finished frames; empty when none was found."""
-    readings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Key of a question -> its answer, for questions of finished frames; empty when none was found."""
+    readings: dict[str, ReadResult] = field(default_factory=dict)
     """Key of a read -> what it gave, so that no read is paid for twice."""
     collected: list[Collected] = field(default_factory=list)
     trace: list[dict[str, Any]] = field(default_factory=list)

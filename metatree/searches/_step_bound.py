@@ -12,7 +12,7 @@ def most_steps(*, nodes: int, tools: int, questions: int, limits: Limits, fallba
     second look, for each restart and for each fallback that makes nodes. In one start, each node is entered at most
     once, since it is marked when it is left: so each is listed on entering, after what happened to it in a menu,
     and after each decision that rules something out; each list leads to a routing, and that to one by evidence at
-    most; each is read once, and once more for each question that it is told the answer of. Each of its tools is
+    most; each is read once, and once more for each question whose answer it gets. Each of its tools is
     listed, routed, filled in, called, put to a person, called again, described and inserted at most once.
 
     Args:

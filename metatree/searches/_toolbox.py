@@ -4,35 +4,49 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from metatree._util.threads import GaveUp, called, within
 from metatree.durable import Attempt, Effect, Handler, InDoubt, Policy, report_usage
 from metatree.errors import BadModelAnswer, StaleSource, ToolFailed, UserError
 from metatree.node import Node, digest_of
 from metatree.notes.permissions import Permissions, fingerprint_of
+from metatree.parts import scope_of
 from metatree.protocols import Describer, DescribeRequest, Description, Option, ToolCaller, ToolRequest
+from metatree.searches._effects import (
+    CallTool,
+    DescribeNode,
+    FillArguments,
+    Grant,
+    InsertNode,
+    ListTools,
+    RunFallback,
+)
+from metatree.searches._off_loop import Home
+from metatree.searches._options import Permit, Verdict
+from metatree.searches._outcomes import (
+    FallbackOutput,
+    FilledArguments,
+    NodeAdded,
+    NodeDescription,
+    NodeInserted,
+    NodeMade,
+    ToolListing,
+    ToolOutput,
+)
 from metatree.searches._world import STORE_ERRORS, answer_json, model_policy
 from metatree.searches.fallback import Fallback, FallbackRequest, FallbackResult, _AskPerson
 from metatree.storage.store import Store
-from metatree.tools.call_log import Call, CallRecords, Calls, Made, call_of
+from metatree.tools.call_log import Call, CallLog, CallResult, call_of
 from metatree.tools.tool import Tool, ToolGroup, ToolTree
 from metatree.trees.text import encodable
 from metatree.trees.tree import Tree
 
 if TYPE_CHECKING:
     from metatree.blackboard import Blackboard
-
-Verdict = bool | None | _AskPerson
-Permit = Callable[[Tool, Mapping[str, Any]], "Verdict | Awaitable[Verdict]"]
-"""Decides whether a tool that changes something may be called with these arguments.
-
-None leaves it to the permissions that the memory holds; `ask_person` does so too, and puts the question to a person
-where there is none.
-"""
 
 
 class Toolbox:
@@ -43,6 +57,7 @@ class Toolbox:
         tree: Tree,
         tools: ToolTree,
         *,
+        home: Home,
         run_id: str,
         tool_caller: ToolCaller,
         describer: Describer,
@@ -58,53 +73,57 @@ class Toolbox:
         self._run_id = run_id
         self._tool_caller = tool_caller
         self._describer = describer
+        self._home = home
+        self._ask_tool_caller = home.asks(tool_caller, tool_caller.fill)
+        self._ask_describer = home.asks(describer, describer.describe)
         self._permit = permit
         self._fallbacks = fallbacks
         self._accepts = accepts
         self._timeout_s = timeout_s
-        kept = Store.open(":memory:") if tree.memory.read_only else tree.memory
-        self._records: Calls = CallRecords(kept) if tree.shared is None else tree.shared.calls
+        store = Store.open(":memory:") if tree.memory.read_only else tree.memory
+        self._records: CallLog = CallLog(store) if tree.shared is None else tree.shared.calls
         self._permissions = Permissions(tree.memory)
         self.began = 0.0
-        """When the run was begun."""
+        """When the run was started."""
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers by kind of effect."""
         return {
-            "tools": self._list,
-            "fill": self._fill,
-            "call": self._call,
-            "describe": self._describe,
-            "insert": self._insert,
-            "fallback": self._fallback,
+            ListTools.kind: self._list,
+            FillArguments.kind: self._fill,
+            CallTool.kind: self._call,
+            DescribeNode.kind: self._describe,
+            InsertNode.kind: self._insert,
+            RunFallback.kind: self._fallback,
         }
 
     def policies(self) -> dict[str, Policy]:
         """Return how each kind is tried, timed and counted; a call's time limit is the tool's own."""
         return {
-            "tools": Policy(fatal=(Exception,)),
-            "fill": model_policy(self._tool_caller, timeout_s=self._timeout_s, needed=True),
-            "call": Policy(
+            ListTools.kind: Policy(fatal=(Exception,)),
+            FillArguments.kind: model_policy(self._tool_caller, timeout_s=self._timeout_s, needed=True),
+            CallTool.kind: Policy(
                 counts=("tool_calls",),
                 repeatable=self._is_repeatable,
                 recover=self._recover,
                 fatal=STORE_ERRORS,
             ),
-            "describe": model_policy(self._describer, timeout_s=self._timeout_s),
-            "insert": Policy(fatal=(Exception,)),
-            "fallback": Policy(timeout_s=self._timeout_s, fatal=STORE_ERRORS),
+            DescribeNode.kind: model_policy(self._describer, timeout_s=self._timeout_s),
+            InsertNode.kind: Policy(fatal=(Exception,)),
+            RunFallback.kind: Policy(timeout_s=self._timeout_s, fatal=STORE_ERRORS),
         }
 
     def _is_repeatable(self, effect: Effect) -> bool:
-        return self._tools.tool(effect.payload["tool"]).is_repeatable
+        payload: CallTool = effect.payload
+        return self._tools.tool(payload.tool).is_repeatable
 
     def has_tools(self, node: Node) -> bool:
         """Say whether any tool works on a node."""
         return bool(self._tools) and bool(self._tools.viable("", node))
 
-    def beyond(self) -> Callable[[Node], bool] | None:
+    def answers_outside_tree(self) -> Callable[[Node], bool] | None:
         """Return what says of a node whether a tool on it may answer what no text says; None when no tool does."""
-        tools = [tool for tool in self._tools.tools() if tool.beyond]
+        tools = [tool for tool in self._tools.tools() if tool.answers_outside_tree]
         return (lambda node: any(tool.works_on(node) for tool in tools)) if tools else None
 
     def options(self, ids: Sequence[str], node: Node, questions: Sequence[str]) -> list[Option]:
@@ -116,14 +135,14 @@ class Toolbox:
         if isinstance(entry, Tool):
             return entry.described(node, questions)
         inner = [tool for tool in self._tools.viable(entry.id, node) if isinstance(tool, Tool)]
-        said = [tool.about(node, questions) for tool in inner if tool.about is not None]
-        return " ".join([entry.description, *filter(None, said)])
+        texts = [tool.about(node, questions) for tool in inner if tool.about is not None]
+        return " ".join([entry.description, *filter(None, texts)])
 
-    def _list(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        asked = effect.payload
-        node = self._tree.find(asked["node"])
-        viable = [] if node is None else self._tools.viable(asked["at"], node, may_create=asked["may_create"])
-        options = [entry for entry in viable if entry.id not in asked["marks"]]
+    def _list(self, effect: Effect, attempt: Attempt) -> ToolListing:
+        payload: ListTools = effect.payload
+        node = self._tree.find(payload.node)
+        viable = [] if node is None else self._tools.viable(payload.at, node, may_create=payload.may_create)
+        options = [entry for entry in viable if entry.id not in payload.marks]
         return {
             "options": [entry.id for entry in options],
             "callable": [entry.id for entry in options if isinstance(entry, Tool)],
@@ -135,105 +154,106 @@ class Toolbox:
             raise ToolFailed(f"node {node_id!r} is no longer in the tree")
         return node
 
-    async def _fill(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        asked = effect.payload
-        tool = self._tools.tool(asked["tool"])
-        node = self._node(asked["node"])
-        spec = replace(tool.spec, description=tool.described(node, asked["questions"]))
-        request = ToolRequest(spec, node, tuple(asked["questions"]), asked["context"], attempt.errors)
-        return {"arguments": tool.validated(await self._tool_caller.fill(request))}
+    async def _fill(self, effect: Effect, attempt: Attempt) -> FilledArguments:
+        payload: FillArguments = effect.payload
+        tool = self._tools.tool(payload.tool)
+        node = self._node(payload.node)
+        spec = replace(tool.spec, description=tool.described(node, payload.questions))
+        request = ToolRequest(spec, node, tuple(payload.questions), payload.context, attempt.errors)
+        return {"arguments": tool.validated(await self._ask_tool_caller(request))}
 
-    async def _call(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        asked = effect.payload
-        tool, node, call = self._call_of(effect)
+    async def _call(self, effect: Effect, attempt: Attempt) -> ToolOutput:
+        payload: CallTool = effect.payload
+        tool, node, call = self._call_of(payload)
         if tool.changes:
-            allowed = await self._permitted(tool, asked["arguments"], asked["granted"])
+            allowed = await self._is_permitted(tool, payload.arguments, payload.granted)
             if allowed is None:
                 report_usage(tool_calls=-1)  # nothing was called yet
-                return {"asks": _question(tool, asked), "fingerprint": fingerprint_of(tool)}
+                return {"asks": _question(tool, payload), "fingerprint": fingerprint_of(tool)}
             if not allowed:
                 raise ToolFailed(
                     f"{tool.id!r} may change something, and there is no permission for this call"
                 )
-        made = await self._records.claim(
-            call, key=attempt.key, run_id=self._run_id, tool=tool, again=asked["again"]
+        result = await self._records.claim(
+            call, key=attempt.key, run_id=self._run_id, tool=tool, again=payload.again
         )
-        if made is not None:
+        if result is not None:
             report_usage(tool_calls=-1)  # nothing was called
         else:
             try:
-                made = Made(await self._make(tool, asked["arguments"], node, call), False)
-                self._records.keep(call, made.result, key=attempt.key, tool=tool)
+                result = CallResult(await self._make(tool, payload.arguments, node, call), False)
+                self._records.keep(call, result.result, key=attempt.key, tool=tool)
             except BaseException as exc:
                 cut_off = isinstance(exc, InDoubt) or not isinstance(exc, Exception)
                 if cut_off and not tool.is_repeatable:
-                    self._records.doubt(call, key=attempt.key)
+                    self._records.unconfirmed(call, key=attempt.key)
                 else:
                     self._records.drop(call, key=attempt.key)
                 raise
-        return self._called(call, made)
+        return self._output(call, result)
 
-    def _recover(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
+    def _recover(self, effect: Effect, attempt: Attempt) -> ToolOutput:
         """Return what a call gave that may not be made twice and was interrupted after it was recorded."""
-        _, _, call = self._call_of(effect)
-        made = self._records.result_of(call, key=attempt.key)
-        if made is None:
+        _, _, call = self._call_of(effect.payload)
+        result = self._records.result_of(call, key=attempt.key)
+        if result is None:
             raise InDoubt("it was interrupted and may have happened")
-        return self._called(call, made)
+        return self._output(call, result)
 
-    def _call_of(self, effect: Effect) -> tuple[Tool, Node, Call]:
-        asked = effect.payload
-        tool = self._tools.tool(asked["tool"])
-        node = self._node(asked["node"])
-        scope = str(getattr(self._permit, "scope", ""))
+    def _call_of(self, payload: CallTool) -> tuple[Tool, Node, Call]:
+        tool = self._tools.tool(payload.tool)
+        node = self._node(payload.node)
         within = f"{self._run_id} {self.began}"
-        return tool, node, call_of(tool, asked["arguments"], node, scope=scope, within=within)
+        call = call_of(tool, payload.arguments, node, scope=scope_of(self._permit), within=within)
+        return tool, node, call
 
-    async def _permitted(
-        self, tool: Tool, arguments: Mapping[str, Any], granted: Mapping[str, str] | None
+    async def _is_permitted(
+        self, tool: Tool, arguments: Mapping[str, Any], granted: Grant | None
     ) -> bool | None:
         """Say whether a call is allowed: by the caller, then by the memory, then by a person; None to ask one.
 
         Args:
             granted: what a person has said to this call, and of which tool it was.
         """
-        said = self._permit if isinstance(self._permit, _AskPerson) else await self._asked(tool, arguments)
-        if isinstance(said, bool):
-            return said
+        verdict = (
+            self._permit if isinstance(self._permit, _AskPerson) else await self._verdict(tool, arguments)
+        )
+        if isinstance(verdict, bool):
+            return verdict
         if self._permissions.allows(tool):
             return True
-        if granted is not None and granted["fingerprint"] == fingerprint_of(tool):
-            if granted["how"] == "always":
+        if not self._permissions.may_ask(self._run_id):
+            return False
+        if granted is not None and granted.fingerprint == fingerprint_of(tool):
+            if granted.how == "always":
                 self._permissions.grant(tool, who="a person")
             return True
-        return None if isinstance(said, _AskPerson) else False
+        return None if isinstance(verdict, _AskPerson) else False
 
-    async def _asked(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict:
+    async def _verdict(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict:
         """Return what the caller's function says; anything that is no verdict is a no."""
         if self._permit is None or isinstance(self._permit, _AskPerson):
             return None
         try:
-            said = self._permit(tool, arguments)
-            said = await said if inspect.isawaitable(said) else said
+            verdict: Any = await self._home.run(partial(_answer_of, self._permit, tool, arguments))
         except Exception as exc:
             raise ToolFailed(
                 f"whether {tool.id!r} is permitted cannot be said: {type(exc).__name__}: {exc}"
             ) from exc
-        return said if said is None or isinstance(said, _AskPerson) else said is True
+        return verdict if verdict is None or isinstance(verdict, _AskPerson) else verdict is True
 
-    def _called(self, call: Call, made: Made) -> dict[str, Any]:
-        if "failed" in made.result:
-            raise ToolFailed(made.result["failed"])
-        found = {"reused": made.reused, "call": call.hash, **made.result}
-        if made.reused:
-            found |= {**made.said(), "own": made.run_id == self._run_id}
-        if "node" in found:
-            kept = self._tree.find(found["node"]["id"])
-            same = kept is not None and (
-                kept.provenance.get("call") == call.hash or found["node"].get("there") == kept.digest
+    def _output(self, call: Call, result: CallResult) -> ToolOutput:
+        if "failed" in result.result:
+            raise ToolFailed(result.result["failed"])
+        origin = {**result.origin(), "own": result.run_id == self._run_id} if result.reused else {}
+        output = cast(ToolOutput, {"reused": result.reused, "call": call.hash, **result.result, **origin})
+        if "node" in output:
+            node = self._tree.find(output["node"]["id"])
+            same = node is not None and (
+                node.provenance.get("call") == call.hash or output["node"].get("there") == node.digest
             )
-            found["node"] = {**found["node"], "kept": same}
-        return found
+            output["node"] = {**output["node"], "kept": same}
+        return output
 
     async def _make(self, tool: Tool, arguments: Mapping[str, Any], node: Node, call: Call) -> dict[str, Any]:
         """Call a tool and return `{"text": …}` or `{"node": {…}}`.
@@ -243,7 +263,7 @@ class Toolbox:
         """
         result = await self._result(tool, arguments, node)
         try:
-            return self._kept(tool, arguments, node, call, result)
+            return self._result_json(tool, arguments, node, call, result)
         except Exception as exc:
             failed = exc if isinstance(exc, ToolFailed) else ToolFailed(f"{type(exc).__name__}: {exc}")
             if tool.changes:
@@ -262,9 +282,10 @@ class Toolbox:
         if tool.on_board:
             board = self._board()
             about[type(board)] = board
-        given = tool.bound(arguments, about)
+        parameters = tool.bound(arguments, about)
         try:
-            return await within(partial(called, tool.function, given), tool.timeout_s)
+            call = partial(called, tool.function, parameters)
+            return await self._home.run(lambda: within(call, tool.timeout_s))
         except GaveUp as exc:
             late = f"{tool.id!r} gave nothing within {tool.timeout_s:g} s"
             if not tool.is_repeatable:
@@ -273,7 +294,7 @@ class Toolbox:
         except Exception as exc:
             raise ToolFailed(f"{type(exc).__name__}: {exc}") from exc
 
-    def _kept(
+    def _result_json(
         self, tool: Tool, arguments: Mapping[str, Any], node: Node, call: Call, result: Any
     ) -> dict[str, Any]:
         """Return what a tool returned as it is kept: a text, cut, or a node."""
@@ -287,55 +308,57 @@ class Toolbox:
         return {"node": self._node_json(result, node, tool, arguments, call)}
 
     def _node_json(
-        self, made: Node, under: Node, tool: Tool, arguments: Mapping[str, Any], call: Call
+        self, node: Node, parent: Node, tool: Tool, arguments: Mapping[str, Any], call: Call
     ) -> dict[str, Any]:
-        _check_node(made, tool.id)
-        node_id = encodable(made.id) or f"{under.id}~{call.hash[:12]}"
-        there = self._tree.find(node_id)
+        _check_node(node, tool.id)
+        node_id = encodable(node.id) or f"{parent.id}~{call.hash[:12]}"
+        existing = self._tree.find(node_id)
         known = (
-            {} if there is None or there.digest != (made.digest or _digest(made)) else {"there": there.digest}
+            {}
+            if existing is None or existing.digest != (node.digest or _digest(node))
+            else {"there": existing.digest}
         )
         if (
-            there is not None and not known and there.provenance.get("call") != call.hash
+            existing is not None and not known and existing.provenance.get("call") != call.hash
         ):  # its id is another node's
             node_id = f"{node_id}~{call.hash[:12]}"
         return {
             **known,
             "id": node_id,
-            "title": encodable(made.title),
-            "description": encodable(made.description),
-            "content": None if made.content is None else encodable(made.content),
-            "kind": made.kind,
-            "attributes": dict(made.attributes),
+            "title": encodable(node.title),
+            "description": encodable(node.description),
+            "content": None if node.content is None else encodable(node.content),
+            "kind": node.kind,
+            "attributes": dict(node.attributes),
             "provenance": {
-                **made.provenance,
+                **node.provenance,
                 "tool": tool.id,
                 "version": tool.version,
                 "arguments": dict(arguments),
                 "call": call.hash,
                 "run": self._run_id,
-                "under": under.id,
+                "under": parent.id,
             },
         }
 
-    async def _describe(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        asked = effect.payload
-        made = asked["node"]
+    async def _describe(self, effect: Effect, attempt: Attempt) -> NodeDescription:
+        payload: DescribeNode = effect.payload
+        node = payload.node
         request = DescribeRequest(
-            content=made["content"] or "",
-            node=_node_of(made),
-            parent=self._tree.find(asked["parent"]),
-            questions=tuple(asked["questions"]),
-            tool=made["provenance"]["tool"],
+            content=node["content"] or "",
+            node=_node_of(node),
+            parent=self._tree.find(payload.parent),
+            questions=tuple(payload.questions),
+            tool=node["provenance"]["tool"],
         )
-        said = await self._describer.describe(request)
-        if not isinstance(said, Description):
-            raise BadModelAnswer(f"a describer must return a Description, not {type(said).__name__}")
-        return {"title": said.title[:200], "description": said.description[:1000]}
+        description = await self._ask_describer(request)
+        if not isinstance(description, Description):
+            raise BadModelAnswer(f"a describer must return a Description, not {type(description).__name__}")
+        return {"title": description.title[:200], "description": description.description[:1000]}
 
-    def _insert(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        node = _node_of(effect.payload["node"])
-        parent = effect.payload["parent"]
+    def _insert(self, effect: Effect, attempt: Attempt) -> NodeInserted:
+        payload: InsertNode = effect.payload
+        node, parent = _node_of(payload.node), payload.parent
         with self._tree.memory.transaction():
             if self._tree.find(node.id) is None:
                 if parent not in self._tree:
@@ -344,98 +367,102 @@ class Toolbox:
                 self._tree.link(parent, node.id, f"tool:{node.provenance['tool']}")
         return {"id": node.id, "title": node.title}
 
-    async def _fallback(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        asked = effect.payload
-        found = await self._found_by(asked, attempt.key)
-        answers = [answer_json(answer) for answer in found.answers]
+    async def _fallback(self, effect: Effect, attempt: Attempt) -> FallbackOutput:
+        payload: RunFallback = effect.payload
+        result = await self._run_fallback(payload, attempt.key)
+        answers = [answer_json(answer) for answer in result.answers]
         nodes = [
-            self._keep_found(node, found.parent, f"{attempt.key}/{number}")
-            for number, node in enumerate(list(found.nodes)[: asked["may_create"]])
+            self._add_from_fallback(node, result.parent, f"{attempt.key}/{number}")
+            for number, node in enumerate(list(result.nodes)[: payload.may_create])
         ]
-        return {"answers": answers, "nodes": nodes, "left_out": len(found.nodes) - len(nodes)}
+        return {"answers": answers, "nodes": nodes, "left_out": len(result.nodes) - len(nodes)}
 
-    async def _found_by(self, asked: Mapping[str, Any], key: str) -> FallbackResult:
+    async def _run_fallback(self, payload: RunFallback, key: str) -> FallbackResult:
         """Call a function of the chain and check what it gives."""
-        if asked["index"] >= len(self._fallbacks) or isinstance(self._fallbacks[asked["index"]], _AskPerson):
+        if payload.index >= len(self._fallbacks) or isinstance(self._fallbacks[payload.index], _AskPerson):
             raise UserError("give the fallbacks that the run was begun with, in the same order")
-        function = self._fallbacks[asked["index"]]
+        function = self._fallbacks[payload.index]
         assert not isinstance(function, _AskPerson)
-        request = FallbackRequest(tuple(asked["questions"]), asked["context"], self._tree, key)
+        request = FallbackRequest(tuple(payload.questions), payload.context, self._tree, key)
         try:
-            found = function(request)
-            if inspect.isawaitable(found):
-                found = await found
+            result: Any = await self._home.run(partial(_answer_of, function, request))
         except Exception as exc:
             raise ToolFailed(f"{type(exc).__name__}: {exc}") from exc
-        if isinstance(found, Node):
-            found = FallbackResult(nodes=(found,))
-        found = FallbackResult() if found is None else found
-        if not isinstance(found, FallbackResult):
+        if isinstance(result, Node):
+            result = FallbackResult(nodes=(result,))
+        result = FallbackResult() if result is None else result
+        if not isinstance(result, FallbackResult):
             raise ToolFailed(
-                f"a fallback must return a FallbackResult, a Node or None, not {type(found).__name__}"
+                f"a fallback must return a FallbackResult, a Node or None, not {type(result).__name__}"
             )
-        for node in found.nodes:
+        for node in result.nodes:
             _check_node(node, "a fallback")
-        if found.nodes and found.parent not in self._tree:
-            raise ToolFailed(f"a fallback wants to add below {found.parent!r}, which is not in the tree")
-        return found
+        if result.nodes and result.parent not in self._tree:
+            raise ToolFailed(f"a fallback wants to add below {result.parent!r}, which is not in the tree")
+        return result
 
-    def _keep_found(self, node: Node, parent: str, key: str) -> dict[str, Any]:
+    def _add_from_fallback(self, node: Node, parent: str, key: str) -> NodeAdded:
         """Add a node that a fallback found, once, under another id when its own is taken."""
-        made = replace(node, provenance={**node.provenance, "run": self._run_id, "key": key})
-        for name in (made.id, f"{made.id}~{key}"):
-            made = replace(made, id=name)
-            there = self._tree.find(name)
-            if there is None:
-                self._tree.add(made, parent=parent)
-            if there is None or there.provenance.get("key") == key:
+        copy = replace(node, provenance={**node.provenance, "run": self._run_id, "key": key})
+        for name in (copy.id, f"{copy.id}~{key}"):
+            copy = replace(copy, id=name)
+            existing = self._tree.find(name)
+            if existing is None:
+                self._tree.add(copy, parent=parent)
+            if existing is None or existing.provenance.get("key") == key:
                 break
-        accept = self._accepts is not None and self._accepts(made)
-        return {"id": made.id, "title": made.title, "accept": accept, "trail": self._tree.ancestors(made.id)}
+        accept = self._accepts is not None and self._accepts(copy)
+        return {"id": copy.id, "title": copy.title, "accept": accept, "trail": self._tree.ancestors(copy.id)}
 
 
-def _digest(made: Node) -> str:
+async def _answer_of(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of the caller's, which may be a coroutine function."""
+    answer = function(*arguments)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _digest(node: Node) -> str:
     """Return the digest that a tree would give a node that a tool made."""
-    content = None if made.content is None else encodable(made.content)
+    content = None if node.content is None else encodable(node.content)
     return digest_of(
-        replace(made, title=encodable(made.title), description=encodable(made.description), content=content)
+        replace(node, title=encodable(node.title), description=encodable(node.description), content=content)
     )
 
 
-def _question(tool: Tool, asked: Mapping[str, Any]) -> str:
+def _question(tool: Tool, payload: CallTool) -> str:
     """Return what a person is asked; what the tool says of itself is cut, since others wrote it."""
-    given = json.dumps(asked["arguments"], ensure_ascii=False, sort_keys=True)
+    arguments = json.dumps(payload.arguments, ensure_ascii=False, sort_keys=True)
     about = " ".join(tool.description.split())[:200]
     return (
-        f"May {tool.id} be called with {given[:1000]} at {asked['node']}? It may change something outside of the"
+        f"May {tool.id} be called with {arguments[:1000]} at {payload.node}? It may change something outside of the"
         f" memory, and says: {about!r}. (yes: this call; always: this tool from now on; no)"
     )
 
 
-def _check_node(made: Any, by: str) -> None:
+def _check_node(node: Any, by: str) -> None:
     """Raise `ToolFailed` unless this is a node that can be kept; an empty id is allowed."""
-    if not isinstance(made, Node):
-        raise ToolFailed(f"{by!r} must give nodes, not {type(made).__name__}")
+    if not isinstance(node, Node):
+        raise ToolFailed(f"{by!r} must give nodes, not {type(node).__name__}")
     for name in ("id", "title", "description", "kind"):
-        if not isinstance(getattr(made, name), str):
-            raise ToolFailed(f"{by!r} gave a node whose {name} is no text: {getattr(made, name)!r}")
-    if not isinstance(made.content, str | None):
-        raise ToolFailed(f"{by!r} gave a node whose content is no text, but {type(made.content).__name__}")
+        if not isinstance(getattr(node, name), str):
+            raise ToolFailed(f"{by!r} gave a node whose {name} is no text: {getattr(node, name)!r}")
+    if not isinstance(node.content, str | None):
+        raise ToolFailed(f"{by!r} gave a node whose content is no text, but {type(node.content).__name__}")
     try:
-        json.dumps([dict(made.attributes), dict(made.provenance)])
+        json.dumps([dict(node.attributes), dict(node.provenance)])
     except (TypeError, ValueError, RecursionError) as exc:
         raise ToolFailed(f"{by!r} gave a node with attributes that JSON cannot hold: {exc}") from exc
 
 
-def _node_of(made: Mapping[str, Any]) -> Node:
+def _node_of(node: NodeMade) -> Node:
     return Node(
-        id=made["id"],
-        title=made["title"],
-        description=made["description"],
-        content=made["content"],
-        kind=made["kind"],
-        attributes=made["attributes"],
-        provenance=made["provenance"],
+        id=node["id"],
+        title=node["title"],
+        description=node["description"],
+        content=node["content"],
+        kind=node["kind"],
+        attributes=node["attributes"],
+        provenance=node["provenance"],
     )
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from metatree.durable import Attempt, Effect, Handler, Policy, report_usage
 from metatree.errors import (
@@ -24,6 +22,7 @@ from metatree.protocols import (
     Answer,
     Composer,
     ComposeRequest,
+    HasTraits,
     Option,
     Reader,
     Reading,
@@ -32,7 +31,20 @@ from metatree.protocols import (
     Router,
     RouteRequest,
 )
+from metatree.searches._effects import AskHuman, ComposeAnswers, ListNode, RankMenu, ReadText, RouteMenu
 from metatree.searches._menu import Menu, MenuMaker
+from metatree.searches._off_loop import Home
+from metatree.searches._outcomes import (
+    Chosen,
+    Composed,
+    FoundAnswer,
+    Listing,
+    MenuSplit,
+    Ranked,
+    ReadResult,
+    Routed,
+)
+from metatree.searches._quotes import quote_in
 from metatree.trees.text import encodable
 from metatree.trees.tree import Tree
 
@@ -52,6 +64,7 @@ class World:
         self,
         tree: Tree,
         *,
+        home: Home,
         router: Router,
         reader: Reader,
         composer: Composer,
@@ -65,6 +78,9 @@ class World:
         self._router = router
         self._reader = reader
         self._composer = composer
+        self._ask_router = home.asks(router, router.route)
+        self._ask_reader = home.asks(reader, reader.read)
+        self._ask_composer = home.asks(composer, composer.compose)
         self._menus = menus
         self._accepts = accepts
         self._has_tools = has_tools
@@ -76,31 +92,31 @@ class World:
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers by kind of effect."""
         return {
-            "list": self._list,
-            "route": self._route,
-            "rank": self._rank,
-            "read": self._read,
-            "compose": self._compose,
+            ListNode.kind: self._list,
+            RouteMenu.kind: self._route,
+            RankMenu.kind: self._rank,
+            ReadText.kind: self._read,
+            ComposeAnswers.kind: self._compose,
         }
 
     def policies(self) -> dict[str, Policy]:
         """Return how each kind is tried, timed and counted."""
         return {
-            "list": Policy(fatal=(Exception,)),
-            "route": model_policy(self._router, "router_calls", timeout_s=self._timeout_s),
-            "rank": Policy(fatal=STORE_ERRORS),
-            "read": model_policy(self._reader, "reads", timeout_s=self._timeout_s, needed=True),
-            "compose": model_policy(self._composer, timeout_s=self._timeout_s),
-            "ask": Policy(external=True),
+            ListNode.kind: Policy(fatal=(Exception,)),
+            RouteMenu.kind: model_policy(self._router, "router_calls", timeout_s=self._timeout_s),
+            RankMenu.kind: Policy(fatal=STORE_ERRORS),
+            ReadText.kind: model_policy(self._reader, "reads", timeout_s=self._timeout_s, needed=True),
+            ComposeAnswers.kind: model_policy(self._composer, timeout_s=self._timeout_s),
+            AskHuman.kind: Policy(external=True),
         }
 
-    def _list(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        listing = self._menus.listing(effect.payload["node"])
+    def _list(self, effect: Effect, attempt: Attempt) -> Listing:
+        payload: ListNode = effect.payload
+        listing = self._menus.listing(payload.node)
         if listing is None:
             return {"gone": True}
         node, below = listing
-        marks = effect.payload["marks"]
-        children = [child for child in below if child.id not in marks]
+        children = [child for child in below if child.id not in payload.marks]
         accepts = self._accepts
         return {
             "id": node.id,
@@ -113,71 +129,72 @@ class World:
             "collectable": accepts is not None and any(accepts(child) for child in children[:1]),
         }
 
-    async def _route(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        asked = effect.payload
-        questions = tuple(asked["questions"])
-        node, menu = self._menu(asked)
+    async def _route(self, effect: Effect, attempt: Attempt) -> Routed | MenuSplit:
+        payload: RouteMenu = effect.payload
+        questions = tuple(payload.questions)
+        node, menu = self._menu(payload)
         if node is None or not menu.options:
             report_usage(**dict.fromkeys(self._counts_of_routes, -1))  # nobody was asked
-            return _nothing_offered(asked["options"])
-        request = RouteRequest(questions, asked["context"], node, tuple(menu.options), attempt.errors)
-        gone = {i: "it is no longer in the tree" for i in asked["options"] if i not in menu.nodes}
-        capacity = getattr(self._router, "capacity", None)
-        if capacity is not None and not asked["tools"]:
+            return _nothing_offered(list(payload.options))
+        request = RouteRequest(questions, payload.context, node, tuple(menu.options), attempt.errors)
+        missing = {i: "it is no longer in the tree" for i in payload.options if i not in menu.nodes}
+        capacity = self._router.traits.capacity
+        if capacity is not None and not payload.tools:
             fits = max(2, capacity(request))
             if fits < len(menu.options):
                 ids = [option.id for option in menu.options]
                 report_usage(**dict.fromkeys(self._counts_of_routes, -1))
-                return {"split": [ids[i : i + fits] for i in range(0, len(ids), fits)], "gone": gone}
-            deeper = self._deeper(menu, asked) if asked["jumps"] else None
+                return {"split": [ids[i : i + fits] for i in range(0, len(ids), fits)], "gone": missing}
+            deeper = self._deeper(menu, payload) if payload.jumps else None
             if deeper is not None:
                 wider = replace(request, options=tuple(deeper.options))
                 if capacity(wider) >= len(wider.options):
                     menu, request = deeper, wider
-        decision = checked_decision(await self._router.route(request), menu.options)
+        decision = checked_decision(await self._ask_router(request), menu.options)
         chosen = next((option for option in menu.options if option.id == decision.choice), None)
-        value = self._chosen(chosen, menu.nodes)
+        value = self._choice_json(chosen, menu.nodes)
         why = self._menus.why(node.id, chosen.id, questions) if chosen and value["accept"] else ""
         return {
             **value,
             "why": why,
-            "thought": not getattr(self._router, "by_evidence", False),
-            "unviable": {**gone, **decision.unviable},
+            "by_model": not self._router.traits.follows_evidence,
+            "unviable": {**missing, **decision.unviable},
             "reason": decision.reason,
-            "offered": [option.id for option in menu.options] + list(gone),
+            "offered": [option.id for option in menu.options] + list(missing),
         }
 
-    def _rank(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        node, menu = self._menu(effect.payload)
+    def _rank(self, effect: Effect, attempt: Attempt) -> Ranked:
+        ranked: RankMenu = effect.payload
+        node, menu = self._menu(ranked.menu)
         best = self._menus.best(menu) if menu.options else None
-        value = self._chosen(best, menu.nodes)
-        asked = tuple(effect.payload["questions"])
-        why = self._menus.why(node.id, best.id, asked) if node and best and value["accept"] else ""
+        value = self._choice_json(best, menu.nodes)
+        questions = tuple(ranked.menu.questions)
+        why = self._menus.why(node.id, best.id, questions) if node and best and value["accept"] else ""
         return {**value, "why": why}
 
-    def _menu(self, asked: Mapping[str, Any]) -> tuple[Node | None, Menu]:
+    def _menu(self, payload: RouteMenu) -> tuple[Node | None, Menu]:
         """Return the node being routed, None when it is gone, and what is offered there: nodes, or its tools."""
         try:
-            node = self._menus.find(asked["node"])
+            node = self._menus.find(payload.node)
             if node is None:
                 return None, Menu([], {})
-            if asked["tools"]:
-                options = self._tool_options(asked["options"], node, asked["questions"])
-                return node, Menu(options, dict.fromkeys(asked["options"], node))
-            questions = tuple(asked["questions"])
+            if payload.tools:
+                options = self._tool_options(payload.options, node, payload.questions)
+                return node, Menu(options, dict.fromkeys(payload.options, node))
+            questions = tuple(payload.questions)
             return node, self._menus.make(
-                node.id, asked["options"], questions, asked["marks"], jumps=asked["jumps"]
+                node.id, payload.options, questions, payload.marks, jumps=payload.jumps
             )
         except UnknownNode as exc:
-            raise _changed(exc) from exc
+            raise _tree_changed_error(exc) from exc
 
-    def _deeper(self, menu: Menu, asked: Mapping[str, Any]) -> Menu | None:
+    def _deeper(self, menu: Menu, payload: RouteMenu) -> Menu | None:
         try:
-            return self._menus.deepen(menu, asked["marks"], most=MOST_AT_TWO_LEVELS)
+            return self._menus.deepen(menu, payload.marks, most=MOST_AT_TWO_LEVELS)
         except UnknownNode as exc:
-            raise _changed(exc) from exc
+            raise _tree_changed_error(exc) from exc
 
-    def _chosen(self, option: Option | None, nodes: Mapping[str, Node]) -> dict[str, Any]:
+    def _choice_json(self, option: Option | None, nodes: Mapping[str, Node]) -> Chosen:
         if option is None:
             return {"choice": None, "title": "", "score": 0.0, "hint": "", "accept": False}
         accept = self._accepts is not None and self._accepts(nodes[option.id])
@@ -189,13 +206,13 @@ class World:
             "accept": accept,
         }
 
-    async def _read(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        asked = effect.payload
-        node = self._tree.find(asked["node"])
+    async def _read(self, effect: Effect, attempt: Attempt) -> ReadResult:
+        payload: ReadText = effect.payload
+        node = self._tree.find(payload.target.node)
         if node is None:
             report_usage(**dict.fromkeys(self._counts_of_reads, -1))  # nobody was asked
             return {**_READ_NOTHING, "notes": "it is no longer in the tree"}
-        content = asked["content"]
+        content = payload.target.content
         if content is None:
             try:
                 content = node.content if node.content is not None else self._tree.content(node.id)
@@ -207,33 +224,33 @@ class World:
         request = ReadRequest(
             node,
             content,
-            tuple(asked["questions"]),
-            asked["context"],
-            tuple(Answer(p["question"], p["answer"], p["quote"], p["complete"]) for p in asked["parts"]),
+            tuple(payload.questions),
+            payload.context,
+            tuple(Answer(p["question"], p["answer"], p["quote"], p["complete"]) for p in payload.parts),
             attempt.errors,
         )
-        return checked_reading(await self._reader.read(request), content)
+        return checked_reading(await self._ask_reader(request), content)
 
-    async def _compose(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
-        asked = effect.payload
+    async def _compose(self, effect: Effect, attempt: Attempt) -> Composed:
+        payload: ComposeAnswers = effect.payload
         request = ComposeRequest(
-            tuple(asked["questions"]),
-            tuple(Answer(a["question"], a["answer"], a["quote"], a["complete"]) for a in asked["answers"]),
-            tuple(asked["open"]),
-            asked["context"],
+            tuple(payload.questions),
+            tuple(Answer(a["question"], a["answer"], a["quote"], a["complete"]) for a in payload.answers),
+            tuple(payload.open),
+            payload.context,
         )
-        text = await self._composer.compose(request)
+        text = await self._ask_composer(request)
         if not isinstance(text, str) or not text.strip():
             raise BadModelAnswer("the composer must return a text that is not empty")
         return {"text": text}
 
 
-def _changed(exc: UnknownNode) -> TransientError:
+def _tree_changed_error(exc: UnknownNode) -> TransientError:
     """Return the error for a node that another process deleted while it was looked at."""
     return TransientError(f"the tree changed: {exc}", retry_after_s=0.01)
 
 
-_READ_NOTHING: dict[str, Any] = {
+_READ_NOTHING: ReadResult = {
     "answers": [],
     "new_questions": [],
     "notes": "",
@@ -242,16 +259,16 @@ _READ_NOTHING: dict[str, Any] = {
 }
 
 
-def model_policy(part: object, *counts: str, timeout_s: float, needed: bool = False) -> Policy:
+def model_policy(part: HasTraits, *counts: str, timeout_s: float, needed: bool = False) -> Policy:
     """Return the policy of an effect that a router, reader or the like carries out.
 
-    A part that says `uses_model = True` counts against `Limits.model_calls` too. An error of the caller's (a key
+    A part that uses a model counts against `Limits.model_calls` too. An error of the caller's (a key
     that is missing) stops the run at once.
 
     Args:
         needed: whether a part that stays out of reach stops the run too, since nothing can stand in for it.
     """
-    if getattr(part, "uses_model", False):
+    if part.traits.uses_model:
         counts = (*counts, "model_calls")
     fatal = (UserError, MissingExtra, TransientError) if needed else (UserError, MissingExtra)
     return Policy(attempts=MODEL_ATTEMPTS, timeout_s=timeout_s, counts=counts, fatal=fatal)
@@ -261,7 +278,8 @@ def checked_decision(decision: object, options: list[Option]) -> RouteDecision:
     """Return a decision in which only offered ids are left.
 
     Raises:
-        BadModelAnswer: it is no decision, or it names an id that was not offered and says nothing else of use.
+        BadModelAnswer: it is no decision, or it names an id that was not offered and says nothing else of use. The
+            router is notified. Lost: ruling out everything offered at once, which punishes a typo with a lost branch.
     """
     if not isinstance(decision, RouteDecision):
         raise BadModelAnswer(f"a router must return a RouteDecision, not {type(decision).__name__}")
@@ -279,7 +297,7 @@ def checked_decision(decision: object, options: list[Option]) -> RouteDecision:
     return RouteDecision(choice, unviable, _text(decision.reason, REASON_CHARS))
 
 
-def checked_reading(reading: object, content: str) -> dict[str, Any]:
+def checked_reading(reading: object, content: str) -> ReadResult:
     """Return a reading as JSON, with quotes that are not in the content left empty.
 
     Raises:
@@ -288,16 +306,16 @@ def checked_reading(reading: object, content: str) -> dict[str, Any]:
     if not isinstance(reading, Reading):
         raise BadModelAnswer(f"a reader must return a Reading, not {type(reading).__name__}")
     answers = [answer_json(answer, content) for answer in reading.answers]
-    asked = (reading.new_questions,) if isinstance(reading.new_questions, str) else reading.new_questions
+    questions = (reading.new_questions,) if isinstance(reading.new_questions, str) else reading.new_questions
     return {
         "answers": answers,
-        "new_questions": [_text(q, REASON_CHARS) for q in asked if str(q).strip()],
+        "new_questions": [_text(q, REASON_CHARS) for q in questions if str(q).strip()],
         "notes": _text(reading.notes, ANSWER_CHARS),
         "useful": bool(reading.useful or answers),
     }
 
 
-def answer_json(answer: object, content: str | None = None) -> dict[str, Any]:
+def answer_json(answer: object, content: str | None = None) -> FoundAnswer:
     """Return an answer as JSON, with the quote as it stands in the content, or empty when it does not.
 
     Raises:
@@ -309,20 +327,9 @@ def answer_json(answer: object, content: str | None = None) -> dict[str, Any]:
     return {
         "question": _text(answer.question, ANSWER_CHARS),
         "answer": _text(answer.answer, ANSWER_CHARS),
-        "quote": quote if content is None else _as_it_stands(quote, content),
+        "quote": quote if content is None else quote_in(content, quote),
         "complete": bool(answer.complete),
     }
-
-
-def _as_it_stands(quote: str, content: str) -> str:
-    """Return the words of a quote as they stand in the content, whatever the white space between them, or ''."""
-    if quote in content:
-        return quote
-    words = quote.split()
-    if not words or " ".join(words) not in " ".join(content.split()):
-        return ""
-    found = re.search(r"\s+".join(map(re.escape, words)), content)
-    return found.group() if found else ""
 
 
 def _text(value: object, most: int) -> str:
@@ -330,15 +337,15 @@ def _text(value: object, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _nothing_offered(options: list[str]) -> dict[str, Any]:
-    gone = dict.fromkeys(options, "it is no longer in the tree")
+def _nothing_offered(options: list[str]) -> Routed:
+    missing = dict.fromkeys(options, "it is no longer in the tree")
     return {
         "choice": None,
         "title": "",
         "score": 0.0,
         "hint": "",
         "accept": False,
-        "unviable": gone,
+        "unviable": missing,
         "reason": "the options are gone",
         "offered": options,
     }

@@ -8,82 +8,49 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from metatree._util.threads import run_apart
-from metatree.durable import Effect, Folded, Journal, MemoryJournal, Record, RunInfo, first_record, fold
-from metatree.durable.sqlite_journal import SqliteJournal
+from metatree.durable import Effect, Journal, MemoryJournal, Record, Replayed, RunInfo, first_record, replay
+from metatree.durable.sql_journal import SqlJournal
 from metatree.errors import UserError
 from metatree.node import Node
-from metatree.protocols import Composer, Describer, Evidence, Reader, Router, ToolCaller
 from metatree.result import Limits, SearchResult, TraceEntry
-from metatree.searches._context import fold_question
+from metatree.searches._context import question_key
 from metatree.searches._machine import SearchMachine
+from metatree.searches._off_loop import Home, off_caller_loop
+from metatree.searches._options import ResumeOptions, RunOptions, SearchOptions, resume_options, takes
 from metatree.searches._result import result_of
-from metatree.searches._run import (
-    Accept,
-    OnEvent,
-    Search,
-    accepted_kinds,
-    limits_json,
-    limits_of,
-    waited_for,
-)
+from metatree.searches._run import Search, accepted_kinds, limits_json, limits_of, waited_for
 from metatree.searches._stagger import begin
 from metatree.searches._state import SearchState
-from metatree.searches._toolbox import Permit
-from metatree.searches.fallback import Fallback, _AskPerson, ask_person
-from metatree.searches.on_blackboard import BoardLink, complete, reopened, when_answered
+from metatree.searches.fallback import ask_person
+from metatree.searches.on_blackboard import complete, reopened, when_answered
 from metatree.storage.store import Store
-from metatree.tools.tool import Tool, ToolGroup
 from metatree.trees.text import encodable
 from metatree.trees.tree import Tree
-
-if TYPE_CHECKING:
-    from metatree.blackboard import Blackboard
 
 _log = logging.getLogger("metatree")
 
 
-async def asearch(
-    questions: str | Sequence[str],
-    start_node: str | Node | None = None,
-    *,
-    tree: Tree,
-    returns: Literal["answer", "nodes"] = "answer",
-    k: int = 5,
-    accept: Accept | None = None,
-    context: str = "",
-    router: Router | None = None,
-    reader: Reader | None = None,
-    tool_caller: ToolCaller | None = None,
-    composer: Composer | None = None,
-    describer: Describer | None = None,
-    evidence: Evidence | Literal[False] | None = None,
-    tools: Sequence[Tool | ToolGroup] = (),
-    own_tools: bool | None = None,
-    permit: Permit | _AskPerson | None = None,
-    fallbacks: Sequence[Fallback | _AskPerson] = (),
-    concurrency: int = 1,
-    second_look: bool = True,
-    on_event: OnEvent | None = None,
-    run_id: str | None = None,
-    journal: str | Path | Journal | None = None,
-    limits: Limits | None = None,
-    blackboard: Blackboard | None = None,
-    wait: bool | float = False,
-) -> SearchResult:
+@takes(SearchOptions)
+async def asearch(options: SearchOptions) -> SearchResult:
     """Search a tree for answers, or for the nodes themselves.
 
     Args:
         questions: one or several; a single string is a list of one.
         start_node: explored first, then its parent's other children, and so on up to the root. None is the root.
-        returns: `answer`, or `nodes` to collect up to `k` nodes without reading them.
+        tree: what is searched.
+        returns: `answer`, or `nodes` to collect nodes without reading them.
+        k: how many nodes are collected at most.
         accept: for `nodes`: kinds, or a function that says which nodes count.
         context: what the router and the reader should know besides.
         router: None for the embedded one, which needs no model.
+        reader, tool_caller, composer, describer: what reads nodes, fills in the arguments of tools, joins several
+            answers, describes nodes that tools make. None for those that come with the router.
         evidence: None for the text index; False for none at all.
         tools: tools and groups of tools, for nodes whose content and children do not answer.
         own_tools: whether the tools of the types that the tree was built with are offered too, on the nodes of these
@@ -121,106 +88,11 @@ async def asearch(
         >>> [node.id for node in found.nodes]
         ['a1']
     """
-    limits = limits or Limits()
-    if not isinstance(tree, Tree):
-        raise UserError(f"tree={tree!r}: give a Tree, from Tree.open(path) or build_tree(path)")
-    if not isinstance(limits, Limits):
-        raise UserError(f"limits={limits!r}: give Limits(…)")
-    await begin()
-    asked = _questions(questions)
-    kinds = accepted_kinds(accept)
-    if returns not in ("answer", "nodes"):
-        raise UserError(f"returns={returns!r}: use 'answer' or 'nodes'")
-    if k < 1:
-        raise UserError(f"k={k}: use 1 or more")
-    if concurrency < 1:
-        raise UserError(f"concurrency={concurrency}: use 1 or more")
-    start = _start(tree, start_node)
-    run_id = run_id or uuid.uuid4().hex[:12]
-    run = Search(
-        tree,
-        returns=returns,
-        accept=accept,
-        router=router,
-        reader=reader,
-        tool_caller=tool_caller,
-        composer=composer,
-        describer=describer,
-        evidence=evidence,
-        tools=tools,
-        own_tools=own_tools,
-        permit=permit,
-        fallbacks=fallbacks,
-        concurrency=concurrency,
-        limits=limits,
-        on_event=on_event,
-        run_id=run_id,
-        link=None if blackboard is None else BoardLink(blackboard, run_id),
-    )
-    given = {
-        "questions": asked,
-        "context": context if run.link is None else run.link.context(context),
-        "returns": returns,
-        "k": k,
-        "trail": [*tree.ancestors(start.id), start.id],
-        "limits": limits_json(limits),
-        "own_tools": own_tools,
-        "second_look": second_look,
-        "fallbacks": ["person" if f is ask_person else "call" for f in fallbacks],
-        "apart": concurrency > 1 and returns == "answer" and len(asked) > 1,
-        "accept": "function" if callable(accept) else kinds,
-        "concurrency": concurrency,
-        "tree": str(tree.path.absolute()) if tree.path else None,
-        "board": None if run.link is None else run.link.place(),
-    }
-    with _Opened(journal, tree, create=True) as kept:
-        first = first_record(run.machine, given, time.time())
-        token = kept.create(run_id, run.machine.name, first)
-        result = await run.drive(kept, run_id, token, fold(run.machine, [first]), {})
-        go_on = partial(
-            aresume,
-            run_id,
-            journal=kept,
-            tree=tree,
-            accept=accept,
-            router=router,
-            reader=reader,
-            tool_caller=tool_caller,
-            composer=composer,
-            describer=describer,
-            evidence=evidence,
-            tools=tools,
-            own_tools=own_tools,
-            permit=permit,
-            fallbacks=fallbacks,
-            on_event=on_event,
-            blackboard=blackboard,
-        )
-        return await when_answered(result, run.link, wait, partial(_pending, run, kept, run_id), go_on)
+    return await off_caller_loop(partial(_search, options))
 
 
-async def aresume(
-    run_id: str,
-    *,
-    journal: str | Path | Journal | None = None,
-    tree: Tree | None = None,
-    accept: Accept | None = None,
-    router: Router | None = None,
-    reader: Reader | None = None,
-    tool_caller: ToolCaller | None = None,
-    composer: Composer | None = None,
-    describer: Describer | None = None,
-    evidence: Evidence | Literal[False] | None = None,
-    tools: Sequence[Tool | ToolGroup] = (),
-    own_tools: bool | None = None,
-    permit: Permit | _AskPerson | None = None,
-    fallbacks: Sequence[Fallback | _AskPerson] = (),
-    on_event: OnEvent | None = None,
-    limits: Limits | None = None,
-    answers: Mapping[str, str] | None = None,
-    blackboard: Blackboard | None = None,
-    wait: bool | float = False,
-) -> SearchResult:
+@takes(ResumeOptions)
+async def aresume(options: ResumeOptions) -> SearchResult:
     """Take a run up again after a crash, a limit, or while it waits for a person.
 
     What is in the journal is not done again. A run that has ended gives its result once more.
@@ -242,114 +114,36 @@ async def aresume(
         LeaseLost: another process is at work on it.
         UserError: an answer is to a question that was not asked.
     """
-    if tree is None and journal is None:
-        raise UserError("resume needs the tree or the journal that the run was kept in")
-    with _Opened(journal, tree) as kept, ExitStack() as opened:
-        machine = SearchMachine()
-        records = kept.read(run_id)
-        folded = fold(machine, records)
-        ended = machine.ended(folded.state)
-        if ended is not None:
-            result = result_of(folded.state, folded.used, ended=ended, detail="", run_id=run_id)
-            complete(result, folded.state, blackboard, tree)
-            return result
-        _answers_by_effect(folded, answers or {})
-        given = folded.state.given
-        if tree is None:
-            if given["tree"] is None:
-                raise UserError(f"run {run_id!r} searched a tree in memory: give that tree to resume")
-            tree = opened.enter_context(Tree.open(given["tree"]))
-        if accept is None and given["accept"] == "function":
-            raise UserError(f"run {run_id!r} was begun with an accept function: give it to resume again")
-        own_tools = given.get("own_tools") if own_tools is None else own_tools
-        if blackboard is None:
-            blackboard = opened.enter_context(reopened(given.get("board"), tree))
-        run = Search(
-            tree,
-            returns=given["returns"],
-            accept=accept if accept is not None else given["accept"],
-            router=router,
-            reader=reader,
-            tool_caller=tool_caller,
-            composer=composer,
-            describer=describer,
-            evidence=evidence,
-            tools=tools,
-            own_tools=own_tools,
-            permit=permit,
-            fallbacks=fallbacks,
-            concurrency=given["concurrency"],
-            limits=limits or limits_of(folded.state.limits),
-            on_event=on_event,
-            run_id=run_id,
-            link=None if blackboard is None else BoardLink(blackboard, run_id),
-        )
-        token = kept.acquire(run_id)
-        try:
-            records = kept.read(run_id)  # now that nobody else writes
-            extra = [Record("resume", time.time())]
-            if limits is not None:
-                said = {"name": "limits", "value": limits_json(limits)}
-                extra.append(Record("signal", time.time(), body=said))
-            for seq, record in enumerate(extra, start=len(records)):
-                kept.append(run_id, token, seq, record)
-            folded = fold(machine, [*records, *extra])
-            settled = _answers_by_effect(folded, answers or {})
-            if run.link is not None:
-                settled = run.link.answers(folded.pending.values()) | settled
-        except BaseException:
-            with suppress(Exception):
-                kept.release(run_id, token, "failed")
-            raise
-        result = await run.drive(kept, run_id, token, folded, settled)
-        go_on = partial(
-            aresume,
-            run_id,
-            journal=kept,
-            tree=tree,
-            accept=accept,
-            router=router,
-            reader=reader,
-            tool_caller=tool_caller,
-            composer=composer,
-            describer=describer,
-            evidence=evidence,
-            tools=tools,
-            own_tools=own_tools,
-            permit=permit,
-            fallbacks=fallbacks,
-            on_event=on_event,
-            blackboard=blackboard,
-        )
-        return await when_answered(result, run.link, wait, partial(_pending, run, kept, run_id), go_on)
+    return await off_caller_loop(partial(_resume, options))
 
 
-def _pending(run: Search, kept: Journal, run_id: str) -> list[Effect]:
-    return list(fold(run.machine, kept.read(run_id)).pending.values())
-
-
-def search(
-    questions: str | Sequence[str], start_node: str | Node | None = None, **options: Any
-) -> SearchResult:
+@takes(SearchOptions)
+def search(options: SearchOptions) -> SearchResult:
     """Do what `asearch` does, and wait for it; works inside a running event loop too.
 
     It runs on a loop of its own in a fresh thread, with the caller's context variables. A router whose client is
-    bound to a loop needs `asearch`.
+    bound to a loop needs `asearch`, whose help says what each option means.
     """
-    return run_apart(lambda: asearch(questions, start_node, **options))
+    return run_apart(lambda: _search(options, Home()))
 
 
-def resume(run_id: str, **options: Any) -> SearchResult:
-    """Do what `aresume` does, and wait for it."""
-    return run_apart(lambda: aresume(run_id, **options))
+@takes(ResumeOptions)
+def resume(options: ResumeOptions) -> SearchResult:
+    """Do what `aresume` does, and wait for it; its help says what each option means."""
+    return run_apart(lambda: _resume(options, Home()))
 
 
-async def astream(
-    questions: str | Sequence[str], start_node: str | Node | None = None, **options: Any
-) -> AsyncIterator[TraceEntry | SearchResult]:
-    """Yield each trace entry as it is made, and the result at last."""
+@takes(SearchOptions)
+async def astream(options: SearchOptions) -> AsyncIterator[TraceEntry | SearchResult]:
+    """Yield each trace entry as it is made, and the result at last; takes what `asearch` takes."""
     queue: asyncio.Queue[TraceEntry | None] = asyncio.Queue()
-    task = asyncio.ensure_future(asearch(questions, start_node, on_event=queue.put_nowait, **options))
+
+    def put(entry: TraceEntry) -> None:
+        queue.put_nowait(entry)
+        if options.on_event is not None:
+            options.on_event(entry)
+
+    task = asyncio.ensure_future(off_caller_loop(partial(_search, replace(options, on_event=put))))
     task.add_done_callback(lambda _: queue.put_nowait(None))
     try:
         while (entry := await queue.get()) is not None:
@@ -360,10 +154,137 @@ async def astream(
         await asyncio.wait([task])  # until it has noted where it stopped
 
 
+async def _search(options: SearchOptions, home: Home) -> SearchResult:
+    tree, limits = options.tree, options.limits or Limits()
+    if not isinstance(tree, Tree):
+        raise UserError(f"tree={tree!r}: give a Tree, from Tree.open(path) or build_tree(path)")
+    if not isinstance(limits, Limits):
+        raise UserError(f"limits={limits!r}: give Limits(…)")
+    await begin()
+    questions = _questions(options.questions)
+    kinds = accepted_kinds(options.accept)
+    if options.returns not in ("answer", "nodes"):
+        raise UserError(f"returns={options.returns!r}: use 'answer' or 'nodes'")
+    if options.k < 1:
+        raise UserError(f"k={options.k}: use 1 or more")
+    if options.concurrency < 1:
+        raise UserError(f"concurrency={options.concurrency}: use 1 or more")
+    start = _start(tree, options.start_node)
+    run_id = options.run_id or uuid.uuid4().hex[:12]
+    run = Search(
+        tree,
+        options,
+        home=home,
+        run_id=run_id,
+        returns=options.returns,
+        concurrency=options.concurrency,
+        limits=limits,
+    )
+    given = {
+        "questions": questions,
+        "context": options.context if run.link is None else run.link.context(options.context),
+        "returns": options.returns,
+        "k": options.k,
+        "trail": [*tree.ancestors(start.id), start.id],
+        "limits": limits_json(limits),
+        "own_tools": options.own_tools,
+        "second_look": options.second_look,
+        "fallbacks": ["person" if f is ask_person else "call" for f in options.fallbacks],
+        "separate_frames": options.concurrency > 1 and options.returns == "answer" and len(questions) > 1,
+        "accept": "function" if callable(options.accept) else kinds,
+        "concurrency": options.concurrency,
+        "tree": str(tree.path.absolute()) if tree.path else None,
+        "board": None if run.link is None else run.link.place(),
+    }
+    with _OpenJournal(options.journal, tree, create=True) as open_journal:
+        first = first_record(run.machine, given, time.time())
+        token = open_journal.create(run_id, run.machine.name, first)
+        result = await run.drive(open_journal, token, replay(run.machine, [first]), {})
+        return await _when_answered(result, run, open_journal, options)
+
+
+async def _resume(options: ResumeOptions, home: Home) -> SearchResult:
+    run_id, tree, blackboard, answers = (
+        options.run_id,
+        options.tree,
+        options.blackboard,
+        options.answers or {},
+    )
+    if tree is None and options.journal is None:
+        raise UserError("resume needs the tree or the journal that the run was kept in")
+    with _OpenJournal(options.journal, tree) as open_journal, ExitStack() as stack:
+        machine = SearchMachine()
+        records = open_journal.read(run_id)
+        replayed = replay(machine, records)
+        ended = machine.ended(replayed.state)
+        if ended is not None:
+            result = result_of(replayed.state, replayed.used, ended=ended, detail="", run_id=run_id)
+            complete(result, replayed.state, blackboard, tree)
+            return result
+        _answers_by_effect(replayed, answers)
+        given = replayed.state.given
+        if tree is None:
+            if given["tree"] is None:
+                raise UserError(f"run {run_id!r} searched a tree in memory: give that tree to resume")
+            tree = stack.enter_context(Tree.open(given["tree"]))
+        if options.accept is None and given["accept"] == "function":
+            raise UserError(f"run {run_id!r} was begun with an accept function: give it to resume again")
+        if blackboard is None:
+            blackboard = stack.enter_context(reopened(given.get("board"), tree))
+        options = replace(
+            options,
+            tree=tree,
+            accept=given["accept"] if options.accept is None else options.accept,
+            own_tools=given.get("own_tools") if options.own_tools is None else options.own_tools,
+            blackboard=blackboard,
+        )
+        run = Search(
+            tree,
+            options,
+            home=home,
+            run_id=run_id,
+            returns=given["returns"],
+            concurrency=given["concurrency"],
+            limits=options.limits or limits_of(replayed.state.limits),
+        )
+        token = open_journal.acquire(run_id)
+        try:
+            records = open_journal.read(run_id)  # now that nobody else writes
+            extra = [Record("resume", time.time())]
+            if options.limits is not None:
+                body = {"name": "limits", "value": limits_json(options.limits)}
+                extra.append(Record("signal", time.time(), body=body))
+            for seq, record in enumerate(extra, start=len(records)):
+                open_journal.append(run_id, token, seq, record)
+            replayed = replay(machine, [*records, *extra])
+            settled = _answers_by_effect(replayed, answers)
+            if run.link is not None:
+                settled = run.link.answers(replayed.pending.values()) | settled
+        except BaseException:
+            with suppress(Exception):
+                open_journal.release(run_id, token, "failed")
+            raise
+        result = await run.drive(open_journal, token, replayed, settled)
+        return await _when_answered(result, run, open_journal, options)
+
+
+async def _when_answered(
+    result: SearchResult, run: Search, journal: Journal, options: RunOptions
+) -> SearchResult:
+    """Wait for answers on the board, if that was asked for, and resume the run with them."""
+    go_on = resume_options(options, run.run_id, journal=journal, limits=None, wait=False)
+    pending = partial(_pending, run, journal)
+    return await when_answered(result, run.link, options.wait, pending, partial(_resume, go_on, run.home))
+
+
+def _pending(run: Search, journal: Journal) -> list[Effect]:
+    return list(replay(run.machine, journal.read(run.run_id)).pending.values())
+
+
 def runs(*, journal: str | Path | Journal | None = None, tree: Tree | None = None) -> list[RunInfo]:
     """List the runs of a journal, or of a tree's own memory, the last changed first."""
-    with _Opened(journal, tree) as kept:
-        return list(kept.runs())
+    with _OpenJournal(journal, tree) as open_journal:
+        return list(open_journal.runs())
 
 
 def load_run(
@@ -373,11 +294,11 @@ def load_run(
 
     `ended` is `failed` with the detail `not finished` when its process died or is still at work.
     """
-    with _Opened(journal, tree) as kept:
-        records = kept.read(run_id)
+    with _OpenJournal(journal, tree) as open_journal:
+        records = open_journal.read(run_id)
         machine = SearchMachine()
-        folded = fold(machine, records)
-        ended = machine.ended(folded.state)
+        replayed = replay(machine, records)
+        ended = machine.ended(replayed.state)
         detail, waiting = "", list[Effect]()
         if ended is None:
             last = records[-1]
@@ -385,20 +306,20 @@ def load_run(
             if last.kind == "stop":
                 ended, detail = last.body["ended"], last.body["detail"]
             if ended == "waiting":
-                waiting = list(folded.pending.values())
+                waiting = list(replayed.pending.values())
                 detail = waited_for(waiting)
         return result_of(
-            folded.state, folded.used, ended=ended, detail=detail, run_id=run_id, waiting=waiting
+            replayed.state, replayed.used, ended=ended, detail=detail, run_id=run_id, waiting=waiting
         )
 
 
 def cancel(run_id: str, *, journal: str | Path | Journal | None = None, tree: Tree | None = None) -> None:
     """Ask the process that works on a run to stop after the effects in flight."""
-    with _Opened(journal, tree) as kept:
-        kept.cancel(run_id)
+    with _OpenJournal(journal, tree) as open_journal:
+        open_journal.cancel(run_id)
 
 
-class _Opened:
+class _OpenJournal:
     """Opens the journal that was asked for, and closes what it opened."""
 
     def __init__(
@@ -412,7 +333,7 @@ class _Opened:
     def __enter__(self) -> Journal:
         if isinstance(self._journal, str | Path):
             self._store = Store.open(Path(self._journal).expanduser(), create=self._create)
-            return SqliteJournal(self._store)
+            return SqlJournal(self._store)
         if self._journal is not None:
             return self._journal
         if self._tree is None:
@@ -426,9 +347,9 @@ class _Opened:
                 self._tree.path,
             )
         if alone or self._tree.memory.path is None:
-            kept: MemoryJournal = self._tree.scratch.setdefault("journal", MemoryJournal())
-            return kept
-        return SqliteJournal(self._tree.memory)
+            stored: MemoryJournal = self._tree.scratch.setdefault("journal", MemoryJournal())
+            return stored
+        return SqlJournal(self._tree.memory)
 
     def __exit__(self, *_: object) -> None:
         if self._store is not None:
@@ -436,16 +357,16 @@ class _Opened:
 
 
 def _questions(questions: str | Sequence[str]) -> list[str]:
-    asked = [questions] if isinstance(questions, str) else questions
+    listed = [questions] if isinstance(questions, str) else questions
     if (
-        not isinstance(asked, Sequence)
-        or not asked
-        or not all(isinstance(q, str) and q.strip() for q in asked)
+        not isinstance(listed, Sequence)
+        or not listed
+        or not all(isinstance(q, str) and q.strip() for q in listed)
     ):
         raise UserError("there is no question, or an empty one: give one or more questions as text")
     different: dict[str, str] = {}
-    for question in asked:
-        different.setdefault(fold_question(question), encodable(question.strip()))
+    for question in listed:
+        different.setdefault(question_key(question), encodable(question.strip()))
     return list(different.values())
 
 
@@ -457,17 +378,19 @@ def _start(tree: Tree, start_node: str | Node | None) -> Node:
     return tree.get(tree.resolve(start_node) if isinstance(start_node, str) else start_node)
 
 
-def _answers_by_effect(folded: Folded[SearchState], answers: Mapping[str, str]) -> dict[int, dict[str, Any]]:
+def _answers_by_effect(
+    replayed: Replayed[SearchState], answers: Mapping[str, str]
+) -> dict[int, dict[str, Any]]:
     """Match answers to the questions that the run waits with."""
-    asked: dict[str, list[int]] = {}
-    for effect in folded.pending.values():
+    waiting_effects: dict[str, list[int]] = {}
+    for effect in replayed.pending.values():
         if effect.kind == "ask":
-            asked.setdefault(fold_question(effect.payload["question"]), []).append(effect.id)
+            waiting_effects.setdefault(question_key(effect.payload.question), []).append(effect.id)
     settled: dict[int, dict[str, Any]] = {}
     for question, answer in answers.items():
-        effects = asked.get(fold_question(question))
+        effects = waiting_effects.get(question_key(question))
         if effects is None:
-            waiting = waited_for(folded.pending.values()) or "nothing"
+            waiting = waited_for(replayed.pending.values()) or "nothing"
             raise UserError(f"the run did not ask {question!r}; it waits for: {waiting}")
         settled.update((effect_id, {"answer": answer}) for effect_id in effects)
     return settled

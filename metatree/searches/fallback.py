@@ -13,7 +13,7 @@ from metatree.trees.tree import ROOT, Tree
 
 @dataclass(frozen=True, slots=True)
 class FallbackRequest:
-    """What a fallback is told."""
+    """What a fallback gets."""
 
     questions: tuple[str, ...]
     context: str

@@ -30,7 +30,8 @@ _log = logging.getLogger("metatree")
 class BoardLink:
     """Ties one run to a board. All it writes has ids made of the run's, so that writing it again changes nothing.
 
-    A board that cannot be written to does not stop the search: the next step writes what is missing.
+    A board that cannot be written to does not stop the search: the journal is the truth, and the next step writes what
+    is missing.
     """
 
     def __init__(self, board: Blackboard, run_id: str) -> None:
@@ -41,7 +42,7 @@ class BoardLink:
         self._failed = False
         self._round: int | None = None
         self._written = -1
-        self._asked: dict[int, str] = {}
+        self._question_texts: dict[int, str] = {}
 
     @property
     def _request_id(self) -> str:
@@ -78,23 +79,23 @@ class BoardLink:
 
     def finish(self, result: SearchResult) -> None:
         """Put what the run has found beside its request."""
-        said: dict[str, Any] = {"ended": result.ended}
+        outcome: dict[str, Any] = {"ended": result.ended}
         if result.answer or result.nodes:
-            said = {"result": result.answer or [node.id for node in result.nodes], **said}
+            outcome = {"result": result.answer or [node.id for node in result.nodes], **outcome}
         try:
-            self.board.update(self._request_id, said)
+            self.board.update(self._request_id, outcome)
         except Exception:
             _log.warning("run %s could not write its result to its board", self._run, exc_info=True)
 
     def answers(self, pending: Iterable[Effect]) -> dict[int, dict[str, Any]]:
         """Return the answers that the board has to the questions a run waits with, by effect."""
-        found: dict[int, dict[str, Any]] = {}
+        answers: dict[int, dict[str, Any]] = {}
         for effect in pending:
             if effect.kind == "ask":
                 answer = self._answer(effect.id)
                 if answer is not None:
-                    found[effect.id] = {"answer": answer}
-        return found
+                    answers[effect.id] = {"answer": answer}
+        return answers
 
     async def wait(self, pending: Collection[Effect], timeout_s: float | None) -> bool:
         """Wait until the board has an answer for one of these effects, from whichever process.
@@ -104,14 +105,16 @@ class BoardLink:
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            seen = self.board.version
-            asked = self.board.open_questions(run=self._run)  # before the answers: one may come in between
+            version = self.board.version
+            open_questions = self.board.open_questions(
+                run=self._run
+            )  # before the answers: one may come in between
             if self.answers(pending):
                 return True
-            left = None if deadline is None else deadline - time.monotonic()
-            if not asked or (left is not None and left <= 0):
+            remaining_s = None if deadline is None else deadline - time.monotonic()
+            if not open_questions or (remaining_s is not None and remaining_s <= 0):
                 return False
-            await self.board.await_change(seen, left)
+            await self.board.await_change(version, remaining_s)
 
     def _begin(self, state: SearchState) -> None:
         """Put the request on the board, and find out how far an earlier process came."""
@@ -124,17 +127,17 @@ class BoardLink:
         self._written = 0 if last is None else int(last.rpartition(":t")[2]) + 1
 
     def _steps(self, state: SearchState) -> None:
-        asked = {
-            waiting.effect.id: str(waiting.effect.payload["question"])
+        questions = {
+            waiting.effect.id: waiting.effect.payload.question
             for waiting in state.waiting.values()
-            if waiting.effect.kind == "ask" and waiting.effect.id not in self._asked
+            if waiting.effect.kind == "ask" and waiting.effect.id not in self._question_texts
         }
         entries = state.trace[self._written :]
-        if not entries and not asked:
+        if not entries and not questions:
             return
-        self.board.add_all([*self._trajectories(state, entries), *self._questions(asked)])
+        self.board.add_all([*self._trajectories(state, entries), *self._questions(questions)])
         self._written = len(state.trace)
-        self._asked |= asked
+        self._question_texts |= questions
         for entry in entries:
             if entry["event"] == "person":
                 self._settle(state, entry["data"])
@@ -145,7 +148,7 @@ class BoardLink:
         for index, entry in enumerate(entries, start=self._written):
             if entry["event"] == "mark":
                 continue  # the step that ruled a node out, or left it, says so
-            said = {
+            step = {
                 "step": entry["step"],
                 "subtask": "; ".join(state.frames[entry["frame"]].questions),
                 "action_representation": describe(entry),
@@ -157,10 +160,10 @@ class BoardLink:
                 "round": self._round,
                 "sources": [entry["node"]] if entry["node"] else [],
             }
-            yield "trajectories", said, about
+            yield "trajectories", step, about
 
-    def _questions(self, asked: Mapping[int, str]) -> Iterator[tuple[str, Any, About]]:
-        for effect_id, question in asked.items():
+    def _questions(self, questions: Mapping[int, str]) -> Iterator[tuple[str, Any, About]]:
+        for effect_id, question in questions.items():
             about: About = {
                 "id": self._question_id(effect_id),
                 "run": self._run,
@@ -169,15 +172,15 @@ class BoardLink:
             }
             yield "questions", {"question": question, "answer": None}, about
 
-    def _settle(self, state: SearchState, said: Mapping[str, Any]) -> None:
+    def _settle(self, state: SearchState, entry: Mapping[str, Any]) -> None:
         """Close the question on the board when it was answered in another way."""
-        for effect_id, question in self._asked.items():
+        for effect_id, question in self._question_texts.items():
             if (
-                question == said["question"]
+                question == entry["question"]
                 and effect_id not in state.waiting
                 and self._answer(effect_id) is None
             ):
-                self.board.update(self._question_id(effect_id), {"answer": said["answer"]})
+                self.board.update(self._question_id(effect_id), {"answer": entry["answer"]})
 
     def _question_id(self, effect_id: int) -> str:
         return f"{self._run}:q{effect_id}"
@@ -192,9 +195,9 @@ class BoardLink:
 
 def complete(result: SearchResult, state: SearchState, board: Blackboard | None, tree: Tree | None) -> None:
     """Write what is missing on the board of a run that has ended: it may have died between journal and board."""
-    with nullcontext(board) if board is not None else reopened(state.given.get("board"), tree) as opened:
-        if opened is not None:
-            link = BoardLink(opened, result.run_id)
+    with nullcontext(board) if board is not None else reopened(state.given.get("board"), tree) as open_board:
+        if open_board is not None:
+            link = BoardLink(open_board, result.run_id)
             link.write(state)
             link.finish(result)
 
@@ -239,16 +242,16 @@ async def when_answered(
     """
     deadline = None if wait is True else time.monotonic() + float(wait)
     while link is not None and wait and result.ended == "waiting":
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        remaining_s = None if deadline is None else max(0.0, deadline - time.monotonic())
         waiting = [effect for effect in pending() if effect.kind == "ask"]
-        if waiting and not await link.wait(waiting, left):
+        if waiting and not await link.wait(waiting, remaining_s):
             break  # none is left when another process has gone on already
         try:
             result = await go_on()
         except (
             LeaseLost
         ):  # another process has taken it up with the answer: its end is in the journal when it comes
-            if left is not None and left <= 0:
+            if remaining_s is not None and remaining_s <= 0:
                 break
             await asyncio.sleep(TAKEN_UP_S)
     return result
@@ -264,8 +267,8 @@ def describe(entry: Mapping[str, Any]) -> str:
             out = ", ".join(list(data.get("unviable") or {})[:8])
             return f"at {node} {chosen}{f', ruled out {out}' if out else ''}{because}"
         case "read":
-            said = "; ".join(f"{a['question']} {_short(a['answer'])}" for a in data.get("answers", ()))
-            return f"read {node}{f': {said}' if said else because}"
+            answers = "; ".join(f"{a['question']} {_short(a['answer'])}" for a in data.get("answers", ()))
+            return f"read {node}{f': {answers}' if answers else because}"
         case "frame":
             return f"began at {node}"
         case "person":

@@ -38,7 +38,7 @@ _MOST: Final = 1_000_000
 _CHARS: Final = 200
 _SECONDS: Final = 25.0
 _PERMISSION: Final = "permission:"
-_HELD: Final = {
+_TABLE_LABELS: Final = {
     "override": "nodes changed or hidden",
     "call": "results of tools",
     "item": "texts on blackboards",
@@ -86,10 +86,10 @@ def stores_in(place: Path) -> list[Path]:
         UserError: there is none.
     """
     files = sorted(place.glob("*.db")) if place.is_dir() else [place]
-    found = [file for file in files if file.is_file() and _is_store(file)]
-    if not found:
+    stores = [file for file in files if file.is_file() and _is_store(file)]
+    if not stores:
         raise UserError(f"there is no tree and no other store of metatree in {str(place)!r}")
-    return found
+    return stores
 
 
 def survey(file: Path) -> Survey:
@@ -107,10 +107,12 @@ def survey(file: Path) -> Survey:
         try:
             with bounded(connection):
                 problem = _problem(connection)
+            if not trusted and file.stat().st_nlink > 1:
+                problem = "it is the same file as one elsewhere (a hard link): copy it, and delete this name"
             if problem:
                 return Survey(file, trusted, problem)
-            connection.set_progress_handler(_late(), 100_000)
-            return _looked(connection, file, trusted)
+            connection.set_progress_handler(_deadline(), 100_000)
+            return _survey(connection, file, trusted)
         except sqlite3.Error as exc:
             return Survey(
                 file, trusted, "it is too large to look into" if is_excess(exc) else f"it is damaged ({exc})"
@@ -136,21 +138,22 @@ def accept(file: Path, seen: Survey | None = None) -> None:
             sign(store, seen=seen.signed)
             if not seen.trusted:  # what it says that others had offered was not shown
                 store.execute("DELETE FROM meta WHERE key = ?", (OFFERED,))
+            store.rows("PRAGMA wal_checkpoint")  # the seal belongs into the file
             return
         facts = signed_facts(store)
     if facts != seen.signed:
         raise UserError(f"{str(file)!r} was changed meanwhile: look at it again")
-    kept = acceptance(file, facts)
-    if kept is None:
+    mark = acceptance(file, facts)
+    if mark is None:
         raise UserError(
             "there is no home to keep it in: set METATREE_CONFIG_DIR to a folder, or METATREE_TRUST"
         )
     try:
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        kept.touch(mode=0o600)
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark.touch(mode=0o600)
     except OSError as exc:
         raise UserError(
-            f"cannot write in {str(kept.parent)!r}: {exc.strerror}; set METATREE_CONFIG_DIR to a folder of yours"
+            f"cannot write in {str(mark.parent)!r}: {exc.strerror}; set METATREE_CONFIG_DIR to a folder of yours"
         ) from exc
 
 
@@ -164,12 +167,12 @@ def revoke(file: Path) -> bool:
     """Take this user's marks off a store, and return whether there were any."""
     check_files(file)
     with Store.open(file, create=False, trust=True) as store:
-        kept = acceptance(file, signed_facts(store))
-        gone = 0 if store.read_only else store.execute("DELETE FROM meta WHERE key = ?", (mark_key(),))
-    if kept is not None and kept.exists():
-        kept.unlink()
-        gone += 1
-    return bool(gone)
+        mark = acceptance(file, signed_facts(store))
+        removed = 0 if store.read_only else store.execute("DELETE FROM meta WHERE key = ?", (mark_key(),))
+    if mark is not None and mark.exists():
+        mark.unlink()
+        removed += 1
+    return bool(removed)
 
 
 def _is_store(file: Path) -> bool:
@@ -195,7 +198,7 @@ def _problem(connection: sqlite3.Connection) -> str:
     return ""
 
 
-def _looked(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey:
+def _survey(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey:
     # An index that lies, or rows out of order, would hide from this what is found by another way later.
     if not trusted and connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
         return Survey(file, trusted, "it is damaged")
@@ -214,19 +217,19 @@ def _looked(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
     memories = 0
     authors: set[str] = set()
     for kind, text in _rows(connection, "node", "kind, provenance"):
-        said = _object(text)
-        if kind == "memory" and said.get("by") == "remember":
+        record = _object(text)
+        if kind == "memory" and record.get("by") == "remember":
             memories += 1
-            authors.add(_short(said.get("who") or "nobody"))
+            authors.add(_short(record.get("who") or "nobody"))
             if len(authors) > _MOST:
                 break
     known = islice(_rows(connection, "service_user", "name, role"), _MOST + 1)
     users = {(_short(role), _short(name)) for name, role in known}
     if max(len(permissions), len(authors), len(users)) > _MOST:
         return Survey(file, trusted, "it is too large to look into")
-    held = {"other nodes": _count(connection, "node") - memories}
-    held |= {word: _count(connection, table) for table, word in _HELD.items()}
-    found: dict[str, Collection[Any]] = {"permissions": permissions, "authors": authors, "users": users}
+    counts = {"other nodes": _count(connection, "node") - memories}
+    counts |= {word: _count(connection, table) for table, word in _TABLE_LABELS.items()}
+    lists: dict[str, Collection[Any]] = {"permissions": permissions, "authors": authors, "users": users}
     return Survey(
         file,
         trusted,
@@ -237,48 +240,48 @@ def _looked(connection: sqlite3.Connection, file: Path, trusted: bool) -> Survey
         authors=nsmallest(_NAMES, authors),
         runs=_count(connection, "run"),
         users=[(name, role) for role, name in nsmallest(_NAMES, users)],
-        held={word: number for word, number in held.items() if number},
-        unnamed={name: len(all_) - _NAMES for name, all_ in found.items() if len(all_) > _NAMES},
+        held={word: number for word, number in counts.items() if number},
+        unnamed={name: len(all_) - _NAMES for name, all_ in lists.items() if len(all_) > _NAMES},
         signed={key: value for key, value in facts.items() if key != OFFERED},
     )
 
 
 def _short(text: object) -> str:
-    said = str(text)
-    return said if len(said) <= _CHARS else f"{said[: _CHARS - 1]}…"
+    name = str(text)
+    return name if len(name) <= _CHARS else f"{name[: _CHARS - 1]}…"
 
 
 def _records(text: str | None) -> list[dict[str, Any]] | None:
     """Return the records of sources as they are kept; None for anything else, which cannot be shown for what it is."""
     try:
-        found = json.loads(text or "[]")
+        records = json.loads(text or "[]")
     except (ValueError, RecursionError):
         return None
-    if found is None:
+    if records is None:
         return []
-    return found if isinstance(found, list) and all(map(_is_record, found)) else None
+    return records if isinstance(records, list) and all(map(_is_record, records)) else None
 
 
-def _is_record(found: Any) -> bool:
-    if not isinstance(found, dict) or ("place" in found) == ("location" in found):
+def _is_record(record: Any) -> bool:
+    if not isinstance(record, dict) or ("place" in record) == ("location" in record):
         return False
-    texts = [value for key, value in found.items() if key != "options"]
-    known = found.keys() <= {"type", "place", "location", "options", "mount"}
-    return known and isinstance(found.get("options"), dict) and all(isinstance(each, str) for each in texts)
+    texts = [value for key, value in record.items() if key != "options"]
+    known = record.keys() <= {"type", "place", "location", "options", "mount"}
+    return known and isinstance(record.get("options"), dict) and all(isinstance(each, str) for each in texts)
 
 
 def _tool(text: str) -> str:
-    said = _object(text)
-    mark = said.get("fingerprint")
-    return _short(said.get("tool") or "a tool without a name") + (f" ({_short(mark)[:12]})" if mark else "")
+    record = _object(text)
+    mark = record.get("fingerprint")
+    return _short(record.get("tool") or "a tool without a name") + (f" ({_short(mark)[:12]})" if mark else "")
 
 
 def _object(text: str | None) -> dict[str, Any]:
     try:
-        found = json.loads(text or "{}")
+        value = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _rows(connection: sqlite3.Connection, table: str, columns: str) -> Iterable[tuple[Any, ...]]:
@@ -291,6 +294,6 @@ def _count(connection: sqlite3.Connection, table: str) -> int:
     return next((int(number) for (number,) in _rows(connection, table, "count(*)")), 0)
 
 
-def _late() -> Callable[[], bool]:
+def _deadline() -> Callable[[], bool]:
     end = time.monotonic() + _SECONDS
     return lambda: time.monotonic() > end

@@ -1,4 +1,4 @@
-"""What a failed read or write of a file means, told from error codes and the file system, never from words.
+"""What a failed read or write of a file means, derived from error codes and the file system, never from words.
 
 SQLite says "disk I/O error" or "unable to open" of a full disk as well, when it cannot make a file beside the store;
 so what is free there decides whether it was that.
@@ -38,7 +38,7 @@ def is_busy(exc: sqlite3.Error) -> bool:
 
 
 def is_damage(exc: sqlite3.Error) -> bool:
-    """Whether what is in the file is wrong, which no free space and no permission mends."""
+    """Whether what is in the file is wrong, which no free space and no permission fixes."""
     code = _code(exc)
     # Text that is no UTF-8 is found by Python, which gives no code.
     return {code, code & 0xFF} & _DAMAGED != set() or (code == 0 and type(exc) is sqlite3.OperationalError)
@@ -60,28 +60,28 @@ def store_error(
         advice: what to do when it is damaged; ends the message.
     """
     name, code, primary = ":memory:" if file is None else str(file), _code(exc), _primary(exc)
-    said = f"{exc}, {exc.sqlite_errorname}" if code else str(exc)
+    cause = f"{exc}, {exc.sqlite_errorname}" if code else str(exc)
     if primary in _BUSY:
         return TransientError(f"{name} is being written by another process: try again", retry_after_s=1.0)
     if primary == sqlite3.SQLITE_NOTADB:
         return BrokenStore(f"{name} is not a metatree store{advice}", path=name)
     if is_damage(exc):
-        return BrokenStore(f"{name} is damaged ({said}){advice}", path=name)
+        return BrokenStore(f"{name} is damaged ({cause}){advice}", path=name)
     if code == sqlite3.SQLITE_READONLY_DBMOVED:
         return replaced(file)
     if primary == sqlite3.SQLITE_READONLY:
-        return unwritable(file) if read_only else UserError(f"{name} cannot be written ({said})")
+        return unwritable(file) if read_only else UserError(f"{name} cannot be written ({cause})")
     if primary == sqlite3.SQLITE_FULL or (
         primary in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _is_scarce(file)
     ):
         return full(file)
     if primary == sqlite3.SQLITE_CANTOPEN:
-        return UserError(f"cannot open {name!r} ({said}); check that its folder exists and can be written")
+        return UserError(f"cannot open {name!r} ({cause}); check that its folder exists and can be written")
     if primary == sqlite3.SQLITE_IOERR:
         return MetatreeError(
-            f"{name} could not be read or written ({said}){_free(file)}: check the disk and quotas, and try again"
+            f"{name} could not be read or written ({cause}){_free(file)}: check the disk and quotas, and try again"
         )
-    return MetatreeError(f"{name}: {said}")
+    return MetatreeError(f"{name}: {cause}")
 
 
 def file_error(exc: OSError, what: str, path: Path, advice: str = "choose another path") -> MetatreeError:

@@ -1,173 +1,124 @@
-"""One connection to a PostgreSQL database, shared by threads and opened again when it was lost."""
+"""What all connections to PostgreSQL have in common: how they begin, how tables are made, what errors mean."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, Final, TypeVar
+from collections.abc import Generator
+from functools import cache
+from typing import Final
 
-from metatree.errors import MissingExtra, TransientError, UserError
+from metatree.errors import BrokenStore, MetatreeError, MissingExtra, TransientError, UserError
+from metatree.storage.postgres_address import PostgresAddress
+from metatree.storage.schema import POSTGRES, Rows, Schema
 
-T = TypeVar("T")
+try:
+    import psycopg as psycopg  # whoever takes it from here gets the error that names the extra
+except ImportError as exc:
+    raise MissingExtra("postgres", what="a PostgreSQL database") from exc
 
-NOW: Final = "extract(epoch FROM clock_timestamp())"
-"""The time by the clock of the database, in seconds since the epoch: clocks of machines may differ."""
-_LOCK: Final = 0x6D747265
-_FIRST_PAUSE_S: Final = 0.1
-_MOST_PAUSE_S: Final = 2.0
-
-
-def is_postgres(place: object) -> bool:
-    """Say whether a place is the address of a PostgreSQL database.
-
-    Example:
-        >>> is_postgres("postgresql://ann@db.example.org/memory"), is_postgres("runs.db")
-        (True, False)
-    """
-    return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
+OLDEST: Final = 14
+"""The oldest version of PostgreSQL."""
+LOST: Final = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.IdleInTransactionSessionTimeout,
+    psycopg.errors.ReadOnlySqlTransaction,  # a server that became a standby
+)
+"""What the server could not do now; the same may work later, over another connection."""
 
 
-class PostgresConnection:
-    """A connection that threads take turns with.
+def session_settings(
+    address: PostgresAddress, *, lock_s: float, idle_s: float, statement_s: float = 0.0
+) -> str:
+    """Return the statements that a connection begins with.
 
     Args:
-        address: `postgresql://…`.
-        schema: statements that make the tables, each `IF NOT EXISTS`.
-        what: what it is for, in the error when psycopg is not installed.
-        patience_s: for how long work is tried again when the server cannot be reached; 0 raises at once.
-        lock_s: how long to wait for a lock, and how long a transaction may stand still: a process that is stopped
-            inside one must not keep others out for ever.
-        space: the schema of the database that the tables are in, made when it is not there; None for the default.
+        address: where its tables are.
+        lock_s: how long a statement waits for a lock.
+        idle_s: how long a transaction may stand still: a process that is stopped inside one must not keep others out
+            for ever.
+        statement_s: how long a statement may take; 0 for any time.
+    """
+    limits = {
+        "lock_timeout": max(1, round(lock_s * 1000)),
+        "idle_in_transaction_session_timeout": max(1, round(idle_s * 1000)),
+        "statement_timeout": round(statement_s * 1000),
+    }
+    return (
+        f"SET search_path TO \"{address.schema}\"; SET default_transaction_isolation TO 'read committed'; "
+        + "; ".join(f"SET {name} TO {limit}" for name, limit in limits.items())
+    )
+
+
+@cache
+def numbered(sql: str) -> bytes:
+    """Return a statement with `$1`, `$2` and so on for each `?`.
+
+    Example:
+        >>> numbered("SELECT seq FROM query WHERE topic = ? AND seq > ?")
+        b'SELECT seq FROM query WHERE topic = $1 AND seq > $2'
+    """
+    first, *rest = sql.split("?")
+    return "".join([first, *(f"${number}{part}" for number, part in enumerate(rest, 1))]).encode()
+
+
+def prepared(address: PostgresAddress, schema: Schema) -> Generator[str, Rows, None]:
+    """Yield the statements that make tables or bring them up to date, and be sent the rows of each.
+
+    They belong in one transaction; processes that do so at once take turns.
 
     Raises:
-        MissingExtra: psycopg is not installed.
-        UserError: the database cannot be reached.
+        UserError: the server or the database cannot keep them.
+        BrokenStore: the tables are of another version, or those of somebody else.
     """
-
-    def __init__(
-        self,
-        address: str,
-        *,
-        schema: str,
-        what: str,
-        patience_s: float = 0.0,
-        lock_s: float = 60.0,
-        space: str | None = None,
-    ) -> None:
-        try:
-            import psycopg
-        except ImportError as exc:
-            raise MissingExtra("postgres", what=what) from exc
-        self.psycopg = psycopg
-        self.address = address
-        self.raw: Any = None
-        """The connection of psycopg; None until it is first needed."""
-        self._schema = schema
-        self._lost = (
-            psycopg.OperationalError,
-            psycopg.InterfaceError,
-            psycopg.errors.IdleInTransactionSessionTimeout,
+    ((encoding,),) = yield "SHOW server_encoding"
+    if encoding != "UTF8":
+        raise UserError(f"the database at {address.shown} is in {encoding}: make one with the encoding UTF8")
+    ((number,),) = yield "SHOW server_version_num"
+    if int(number) // 10_000 < OLDEST:
+        raise UserError(
+            f"the server of {address.shown} is PostgreSQL {int(number) // 10_000}: use {OLDEST} or later"
         )
-        lock_ms = max(1, int(lock_s * 1000))
-        names = ("idle_in_transaction_session_timeout", "lock_timeout")
-        self._settings = [f"SET {name} = {lock_ms}" for name in names]
-        if space is not None:
-            self._settings.append(f'SET search_path TO "{space}"')
-        self._space = space
-        self._lock = threading.RLock()
-        self._closed = False
-        self._patience_s = 0.0
-        try:
-            self.run(lambda _: self._prepare())
-        except TransientError as exc:
-            raise UserError(f"cannot use the database: {exc}; check its address and that it runs") from exc
-        self._patience_s = patience_s
+    yield f"SELECT pg_advisory_xact_lock(hashtextextended('metatree {address.schema}', 0))"
+    # Asked for first, since the right to make a schema is needed for `IF NOT EXISTS`, too.
+    if not (yield f"SELECT 1 FROM pg_namespace WHERE nspname = '{address.schema}'"):
+        yield f'CREATE SCHEMA "{address.schema}"'
+    elif not (yield POSTGRES.is_there.format(schema.table)):
+        inside = f"'\"{address.schema}\"'::regnamespace"
+        if (yield f"SELECT 1 FROM pg_class WHERE relkind = 'r' AND relnamespace = {inside} LIMIT 1"):
+            raise BrokenStore(
+                f"the schema {address.schema} of {address.shown} has tables of another program, or of a version of"
+                " metatree before the first release: rename it, or name another one with `schema=` in the address",
+                path=address.shown,
+                reason="foreign",
+            )
+    yield from schema.bring_up_to_date(POSTGRES, f"{address.shown} {address.schema}")
 
-    def _prepare(self) -> None:
-        with self.raw.transaction():
-            self.rows("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            # Asked for first: `IF NOT EXISTS` takes the right to make one even where it is there.
-            known = self.rows("SELECT 1 FROM pg_namespace WHERE nspname = %s", (self._space,))
-            if self._space is not None and not known:
-                self.raw.execute(f'CREATE SCHEMA "{self._space}"')
-            self.raw.execute(self._schema)
 
-    def run(self, work: Callable[[bool], T]) -> T:
-        """Do something with the connection, opened again when it was lost.
+def storage_error(address: PostgresAddress, exc: psycopg.Error) -> MetatreeError:
+    """Return the error that says what became of a statement."""
+    message = f"PostgreSQL at {address.shown}: {address.cleaned(exc)}"
+    if isinstance(exc, LOST):
+        return TransientError(message, retry_after_s=1.0)
+    if isinstance(exc, psycopg.DataError):
+        return UserError(f"the database cannot keep a value: {address.cleaned(exc)}")
+    return MetatreeError(message)
 
-        Args:
-            work: told whether it was begun before: then the database may have done all of it already.
 
-        Raises:
-            TransientError: the server cannot be reached, or a lock was not given, for as long as patience lasts.
-        """
-        with self._lock:
-            deadline, pause, again = time.monotonic() + self._patience_s, _FIRST_PAUSE_S, False
-            while True:
-                if self._closed:
-                    raise UserError("the database was closed: open it again")
-                try:
-                    if self.raw is None or self.raw.closed:
-                        self.raw = self._connect()
-                    return work(again)
-                except self._lost as exc:
-                    with suppress(Exception):
-                        self.raw.close()
-                    again = True
-                    if time.monotonic() >= deadline:
-                        said = " ".join(str(exc).split())
-                        raise TransientError(f"PostgreSQL: {said}", retry_after_s=1.0) from exc
-                    time.sleep(pause)
-                    pause = min(2 * pause, _MOST_PAUSE_S)
-
-    def _connect(self) -> Any:
-        connection = self.psycopg.connect(self.address, autocommit=True)
-        for setting in self._settings:
-            connection.execute(setting)
-        return connection
-
-    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one statement, inside `run`, and return all its rows."""
-        cursor = self.raw.execute(sql, parameters, prepare=True)
-        return list(cursor.fetchall()) if cursor.description else []
-
-    def changed(self, sql: str, parameters: Sequence[Any] = ()) -> int:
-        """Run one statement, inside `run`, and return the number of rows that it changed."""
-        return int(self.raw.execute(sql, parameters, prepare=True).rowcount)
-
-    @contextmanager
-    def open_transaction(self) -> Iterator[None]:
-        """Keep all statements of the block, or none of them; only its beginning is tried again.
-
-        Raises:
-            TransientError: the server cannot be reached, or went away.
-        """
-        with self._lock:
-            self.run(lambda _: self.rows("SELECT 1"))  # a connection that was lost meanwhile is noticed here
-            try:
-                with self.raw.transaction():
-                    yield
-            except self._lost as exc:
-                with suppress(Exception):
-                    self.raw.close()
-                raise TransientError(f"PostgreSQL: {' '.join(str(exc).split())}", retry_after_s=1.0) from exc
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Keep the other threads of this process out."""
-        with self._lock:
-            yield
-
-    @property
-    def closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._closed
-
-    def close(self) -> None:
-        """Close the connection; closing twice is allowed."""
-        with self._lock:
-            self._closed = True
-            if self.raw is not None:
-                self.raw.close()
+def refusal(address: PostgresAddress, exc: Exception) -> UserError:
+    """Return what to tell a person of a database that could not be used at the start."""
+    # The driver knows no code of what is refused before there is a session, and the server's words may be in any
+    # language.
+    connection = getattr(exc, "pgconn", None)
+    password = connection is not None and (connection.needs_password or connection.used_password)
+    hint = "check the address, that the server runs, and that it has this database and lets this user in"
+    if isinstance(exc, psycopg.errors.InsufficientPrivilege):
+        user = address.arguments.get("user", "USER")
+        hint = (
+            f"the user may not make a schema, or lacks rights on {address.schema} and what is in it: let the"
+            f' database\'s administrator run there: CREATE SCHEMA "{address.schema}" AUTHORIZATION "{user}";'
+        )
+    elif isinstance(exc, psycopg.errors.ReadOnlySqlTransaction):
+        hint = "name the server that can be written"
+    elif getattr(exc, "sqlstate", None) is None and password:
+        hint = "give the password in PGPASSWORD or ~/.pgpass"
+    return UserError(f"the database at {address.shown} cannot be used: {address.cleaned(exc)}; {hint}")

@@ -1,22 +1,24 @@
-"""One SQLite file: how it is opened, locked, and brought to the schema of this version."""
+"""One SQLite file: how it is opened and locked, and how its tables are made."""
 
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
+from weakref import WeakSet
 
 from metatree.errors import BrokenStore, MetatreeError, UserError
 from metatree.storage import trust as _trust
+from metatree.storage._older import move_older
+from metatree.storage.database import Database, T
 from metatree.storage.errors import file_error, is_busy, replaced, store_error
-from metatree.storage.schema import MIGRATIONS
+from metatree.storage.schema import FILES, SQLITE
 
 APPLICATION_ID = 0x6D747265
 """`mtre`: tells a metatree store from any other SQLite file."""
@@ -24,11 +26,13 @@ APPLICATION_ID = 0x6D747265
 BUSY_TIMEOUT_S = 30.0
 """How long a writer waits for another process before it gives up."""
 
-_TABLES = frozenset(re.findall(r"^CREATE TABLE (\w+)", "\n".join(MIGRATIONS), re.MULTILINE))
 _FAILURES = (sqlite3.Error, UnicodeEncodeError, OverflowError)
+_opening = threading.Lock()
+_open: WeakSet[Store] = WeakSet()
+"""The stores in files that this process has open."""
 
 
-class Store:
+class Store(Database):
     """A SQLite file with the schema of metatree, used by all threads of one process through one connection.
 
     Every store has every table, whichever it uses. Statements of several threads take turns; a `transaction`
@@ -42,23 +46,29 @@ class Store:
         [('"green"',)]
     """
 
-    shared = False
-    """Whether processes of several machines may use what is in it."""
+    shared: ClassVar[bool] = False
+    now: ClassVar[str] = "metatree_now()"
+    for_update: ClassVar[str] = ""
+    for_share: ClassVar[str] = ""
+    in_table_order: ClassVar[str] = " NOT INDEXED"
 
     def __init__(self, connection: sqlite3.Connection, path: Path | None, *, advice: str = "") -> None:
         """Use `Store.open`."""
         self.path = path
         self.read_only = False
-        """Whether writing is refused, since the file or its folder cannot be written."""
+        self.clock: Callable[[], float] = time.time
+        """What `now` reads."""
         self._frozen = ""
         self._advice = f"; {advice}" if advice else ""
         self._connection = connection
+        connection.create_function("metatree_now", 0, lambda: self.clock())
         self._lock = threading.RLock()
         self._depth = 0
         self._closed = False
         self._synchronous = "NORMAL"
         self._place = None if path is None else path.absolute()
         self._file_id = _file_id(self._place)
+        self._known_alone = True
 
     @classmethod
     def open(
@@ -98,42 +108,54 @@ class Store:
             if not create:
                 raise UserError(f"there is no file {str(file)!r}")
             _make(file, mode)
-        read_only = file is not None and not writable(file)
-        try:
-            connection = sqlite3.connect(
-                path if file is None or not read_only else reading_only(file),
-                uri=read_only,
-                timeout=busy_timeout_s,
-                isolation_level=None,
-                check_same_thread=False,
-                cached_statements=256,
-            )
-        except sqlite3.Error as exc:
-            raise store_error(exc, file, read_only=read_only) from exc
-        store = cls(connection, file, advice=advice)
+        with _opening:
+            known_alone = file is None or cls._is_known_alone(file)
+            alone = trust or known_alone
+            read_only = file is not None and not (alone and writable(file))
+            try:
+                connection = sqlite3.connect(
+                    path if file is None or not read_only else reading_only(file),
+                    uri=read_only,
+                    timeout=busy_timeout_s,
+                    isolation_level=None,
+                    check_same_thread=False,
+                    cached_statements=256,
+                )
+            except sqlite3.Error as exc:
+                raise store_error(exc, file, read_only=read_only) from exc
+            store = cls(connection, file, advice=advice)
+            store._known_alone = known_alone
+            if file is not None:
+                _open.add(store)
         store.read_only = read_only
         store._synchronous = synchronous
         try:
-            store._prepare(synchronous, trust)
+            store._prepare(synchronous, trust, alone)
         except BaseException:
-            connection.close()
+            store.close()
             raise
         return store
 
-    def _prepare(self, synchronous: str, trust: bool) -> None:
+    @staticmethod
+    def _is_known_alone(file: Path) -> bool:
+        """Say what `trust.is_known_alone` says, which is not asked again of a file that this process has open.
+
+        It opens the file and closes it, and with that POSIX takes all locks of this process away, those of SQLite
+        too: then another process takes itself for the last one, and deletes the log that is in use here.
+        """
+        place = _file_id(file)
+        known = [store._known_alone for store in _open if not store.closed and store._file_id == place]
+        return all(known) if known else _trust.is_known_alone(file)
+
+    def _prepare(self, synchronous: str, trust: bool, alone: bool) -> None:
         self.execute("PRAGMA trusted_schema=OFF")
         self.execute("BEGIN")  # one look, whatever another process makes of a new file meanwhile
-        version = self._known_version(trust)
+        version = self._known_version(trust, alone)
         self.execute("COMMIT")
-        if version > len(MIGRATIONS):
-            raise BrokenStore(
-                f"{self._name} has schema {version}, this version of metatree knows {len(MIGRATIONS)}: upgrade it",
-                path=self._name,
-                reason="newer",
-            )
-        if self.read_only and version < len(MIGRATIONS):
+        FILES.check(max(version, FILES.first), self.name)
+        if self.read_only and version < FILES.version:
             raise UserError(
-                f"{self._name} was written by an older version and cannot be brought up to date where it is:"
+                f"{self.name} was written by an older version and cannot be brought up to date where it is:"
                 " copy it to a folder that can be written, or build the tree elsewhere with --tree"
             )
         if self.path is not None and not self.read_only:
@@ -145,36 +167,36 @@ class Store:
             "cache_size=-16000",
         ):
             self.execute(f"PRAGMA {pragma}")
-        if version < len(MIGRATIONS):
-            self._migrate()
-        if missing := _TABLES - {name for (name,) in self.rows("SELECT name FROM sqlite_master")}:
+        if version < FILES.version:
+            self._bring_up_to_date()
+        if missing := FILES.tables - {name for (name,) in self.rows("SELECT name FROM sqlite_master")}:
             raise BrokenStore(
-                f"{self._name} lacks a part of its schema (table {min(missing)}){self._advice}",
-                path=self._name,
+                f"{self.name} lacks a part of its schema (table {min(missing)}){self._advice}",
+                path=self.name,
             )
 
-    def _known_version(self, trust: bool) -> int:
+    def _known_version(self, trust: bool, alone: bool) -> int:
         """Return the version of the schema of a store that may be used."""
         application, version = self._identity()
         if application not in (0, APPLICATION_ID) or (application == 0 and not self._is_new()):
             raise BrokenStore(
-                f"{self._name} is a SQLite file of another program: move it away, or choose another path",
-                path=self._name,
+                f"{self.name} is a SQLite file of another program: move it away, or choose another path",
+                path=self.name,
                 reason="foreign",
             )
         if self.path is not None and not trust:
-            self._check_trust(self.path)
+            self._check_trust(self.path, alone)
         if version == 0 and self.path is not None:
-            raise BrokenStore(f"{self._name} is empty: what it held is lost{self._advice}", path=self._name)
+            raise BrokenStore(f"{self.name} is empty: what it held is lost{self._advice}", path=self.name)
         return version
 
     def _identity(self) -> tuple[int, int]:
         application = self.rows("PRAGMA application_id")[0][0]
         return application, self.rows("PRAGMA user_version")[0][0]
 
-    def _check_trust(self, file: Path) -> None:
+    def _check_trust(self, file: Path, alone: bool) -> None:
         try:
-            _trust.check(self._connection, file)
+            _trust.check(self._connection, file, alone=alone)
         except sqlite3.Error as exc:
             raise self._translated(exc) from exc
 
@@ -199,19 +221,21 @@ class Store:
                     raise self._translated(exc) from exc
                 time.sleep(0.01)
 
-    def _migrate(self, place: Path | None = None) -> None:
+    def _bring_up_to_date(self, place: Path | None = None) -> None:
         with self.transaction():
             version = self._identity()[1]  # another process may have been faster
-            for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-                for statement in _statements(script):
-                    self.execute(statement)
-                self.execute(f"PRAGMA user_version={number}")
+            if 0 < version < FILES.first:
+                move_older(self)
+                version = FILES.first
+            for statement in FILES.statements(version or None, SQLITE):
+                self.execute(statement)
+            self.execute(f"PRAGMA user_version={FILES.version}")
             self.execute(f"PRAGMA application_id={APPLICATION_ID}")
             if version == 0:
                 _trust.sign(self, place)
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
         return ":memory:" if self.path is None else str(self.path)
 
     def rows(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
@@ -231,8 +255,8 @@ class Store:
         """Run one statement and return its first row, None when there is none; raises as `rows` does."""
         with self._lock:
             try:
-                found: tuple[Any, ...] | None = self._connection.execute(sql, parameters).fetchone()
-                return found
+                row: tuple[Any, ...] | None = self._connection.execute(sql, parameters).fetchone()
+                return row
             except _FAILURES as exc:
                 raise self._translated(exc) from exc
 
@@ -252,8 +276,15 @@ class Store:
             except _FAILURES as exc:
                 raise self._translated(exc) from exc
 
+    @staticmethod
+    def json_each(array: str) -> str:
+        return f"json_each({array})"
+
+    def attempt(self, work: Callable[[bool], T]) -> T:
+        return work(False)
+
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, *, alone: bool = True) -> Iterator[None]:
         """Keep all statements of the block, or none of them; a block inside a block belongs to the outer one.
 
         The write lock is taken at once, so what is read inside is still true when it is written.
@@ -317,17 +348,22 @@ class Store:
             return number
 
     def freeze(self, why: str = "") -> None:
-        """Refuse to write from now on; `why` is what a writer is told."""
+        """Refuse to write from now on; `why` is the message for a writer."""
         self.execute("PRAGMA query_only=ON")
         self.read_only = True
         self._frozen = why
 
     def check(self) -> None:
         """Read the whole file and raise `BrokenStore` when it is damaged anywhere; about 1 s for 500 MB."""
-        said = self.rows("PRAGMA quick_check(1)")
-        if said != [("ok",)]:
-            text = str(said[0][0]).splitlines()[-1] if said else "unreadable"
-            raise BrokenStore(f"{self._name} is damaged ({text}){self._advice}", path=self._name)
+        report = self.rows("PRAGMA quick_check(1)")
+        if report != [("ok",)]:
+            text = str(report[0][0]).splitlines()[-1] if report else "unreadable"
+            raise BrokenStore(f"{self.name} is damaged ({text}){self._advice}", path=self.name)
+
+    def copy_to(self, target: sqlite3.Connection) -> None:
+        """Copy it page for page, as it is at one moment; whoever else uses this object waits until it is done."""
+        with self._lock:
+            self._connection.backup(target)
 
     def size_bytes(self) -> int:
         """Return the size of the data, without what waits in the write-ahead log's file."""
@@ -345,17 +381,11 @@ class Store:
             self._closed = True
             self._connection.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _translated(self, exc: Exception) -> MetatreeError:
         if self._closed:
-            return UserError(f"{self._name} is closed: open it again")
+            return UserError(f"{self.name} is closed: open it again")
         if not isinstance(exc, sqlite3.Error):
-            return UserError(f"{self._name} cannot keep a value: {exc}")
+            return UserError(f"{self.name} cannot keep a value: {exc}")
         if self._frozen and getattr(exc, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY:
             return UserError(self._frozen)
         return store_error(exc, self.path, read_only=self.read_only, advice=self._advice)
@@ -371,10 +401,10 @@ def _make(file: Path, mode: int) -> None:
     part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.new")
     try:
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
-        with Store(sqlite3.connect(part, isolation_level=None), part) as made:
-            made.execute("PRAGMA synchronous=OFF")  # the disk is waited for once, at the end
-            made._use_wal()
-            made._migrate(file)
+        with Store(sqlite3.connect(part, isolation_level=None), part) as store:
+            store.execute("PRAGMA synchronous=OFF")  # the disk is waited for once, at the end
+            store._use_wal()
+            store._bring_up_to_date(file)
         _sync(part)
         try:
             os.link(part, file)
@@ -407,11 +437,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(opened)
+        os.fsync(descriptor)
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def reading_only(file: Path) -> str:
@@ -420,15 +450,3 @@ def reading_only(file: Path) -> str:
     # Without a log there is nothing to share with a writer; SQLite would want to make one nevertheless.
     quiet = not wal.exists() or wal.stat().st_size == 0
     return file.absolute().as_uri() + ("?mode=ro&immutable=1" if quiet else "?mode=ro")
-
-
-def _statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script one by one, so that they run inside the transaction of the caller."""
-    pending = ""
-    for line in script.splitlines():
-        pending += line + "\n"
-        if sqlite3.complete_statement(pending):
-            yield pending
-            pending = ""
-    if pending.strip():
-        yield pending

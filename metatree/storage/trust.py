@@ -24,17 +24,20 @@ import hashlib
 import hmac
 import json
 import logging
+import mmap
 import os
 import re
 import secrets
 import sqlite3
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from metatree._util.process import program
 from metatree.errors import UntrustedStore, UserError
 
 FACTS: Final = "trust:"
@@ -55,10 +58,11 @@ _PLAIN: Final = re.compile(
 """How all definitions of ours are: no trigger, view or virtual table, and nothing that computes a value."""
 _SUPER_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
 """How a rollback journal ends that names another file, which SQLite would delete (sqlite.org/fileformat.html, 3)."""
+_SEAL: Final = "seal"
 _GIT_S: Final = 10.0
 # What the settings of a repository could have run, fetched, or said of where it is.
 _GIT: Final = (
-    *("git", "--no-optional-locks", "--literal-pathspecs"),
+    "--no-optional-locks",
     *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "protocol.allow=never"),
     *("-c", "safe.bareRepository=explicit", "-c", "safe.directory=*"),
 )
@@ -87,8 +91,8 @@ def config_folder() -> Path | None:
         return None
     if sys.platform == "win32":
         return Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming") / "metatree"
-    given = os.environ.get("XDG_CONFIG_HOME", "")
-    return (Path(given) if given.startswith("/") else home / ".config") / "metatree"
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    return (Path(folder) if folder.startswith("/") else home / ".config") / "metatree"
 
 
 def user_key() -> bytes:
@@ -97,7 +101,7 @@ def user_key() -> bytes:
     Where it can be kept nowhere it is good for this process, so what was built before is built again.
     """
     folder = config_folder()
-    return _process_key() if folder is None else _kept_key(folder)
+    return _process_key() if folder is None else _stored_key(folder)
 
 
 @lru_cache(maxsize=1)
@@ -111,7 +115,7 @@ def _process_key() -> bytes:
 
 
 @lru_cache(maxsize=8)
-def _kept_key(folder: Path) -> bytes:
+def _stored_key(folder: Path) -> bytes:
     file = folder / "trust.key"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -163,11 +167,11 @@ def _make_key(file: Path) -> None:
 
 def is_exempt(file: Path) -> bool:
     """Whether a file lies in a folder that METATREE_TRUST names."""
-    given = [each for each in os.environ.get("METATREE_TRUST", "").split(os.pathsep) if each]
-    if not given:
+    folders = [each for each in os.environ.get("METATREE_TRUST", "").split(os.pathsep) if each]
+    if not folders:
         return False
     place = Path(os.path.realpath(file))
-    return any(place.is_relative_to(os.path.realpath(Path(each).expanduser())) for each in given)
+    return any(place.is_relative_to(os.path.realpath(Path(each).expanduser())) for each in folders)
 
 
 def check_files(file: Path) -> None:
@@ -192,18 +196,37 @@ def check_files(file: Path) -> None:
             )
         if path in names and not stat.S_ISREG(state.st_mode) and not stat.S_ISLNK(state.st_mode):
             raise UserError(f"{str(path)!r} is not a regular file: remove it")
-        if path.name.endswith(("-wal", "-journal")) and state.st_size:
+        if path in names[1:] and _is_of_another(state, file) and not is_exempt(path):
+            raise UserError(
+                f"{str(path)!r} belongs to another user, who may not write {file.name} and would change what you keep"
+                " in it: delete it, and keep the tree where others cannot put files (--tree)"
+            )
+        if path in names[1:] and state.st_size:
             logs.append(path)
-    if logs and not file.exists():  # looked at after its logs: who makes it makes them later
-        raise UserError(f"{str(logs[0])!r} belongs to no file, and would change a new {file.name}: delete it")
-    for log in logs:
+    texts = [log for log in logs if not log.name.endswith("-shm")]
+    if texts and not file.exists():  # looked at after its logs: who makes it makes them later
+        raise UserError(
+            f"{str(texts[0])!r} belongs to no file, and would change a new {file.name}: delete it"
+        )
+    for log in texts:
         if log.name.endswith("-journal") and _ends_with(log, _SUPER_JOURNAL):
             raise UserError(f"{str(log)!r} names other files, and none of ours does: delete it")
-        if _is_tracked(log):
-            raise UserError(
-                f"git tracks {str(log)!r}, so it may change what you keep in {file.name}: delete it,"
-                f" and take it out of the repository (git rm --cached)"
-            )
+    if logs and (log_of_git := _tracked(logs)):
+        raise UserError(
+            f"git tracks {str(log_of_git)!r}, so it may change what you keep in {file.name}: stop what uses the tree,"
+            " delete that file, and take it out of the repository (git rm --cached)"
+        )
+
+
+def _is_of_another(log: os.stat_result, file: Path) -> bool:
+    """Whether a log is of somebody who may not write the store, but may put files beside it."""
+    try:
+        store = file.stat()
+    except OSError:
+        return False
+    if not hasattr(os, "geteuid") or log.st_uid in (os.geteuid(), 0, store.st_uid):
+        return False
+    return not store.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _ends_with(file: Path, magic: bytes) -> bool:
@@ -212,8 +235,11 @@ def _ends_with(file: Path, magic: bytes) -> bool:
         return stream.read() == magic
 
 
-def _is_tracked(file: Path) -> bool:
-    """Whether git has a file in its index; asked where a log was left behind, which git can put there.
+def _tracked(files: list[Path]) -> Path | None:
+    """Return one of these files of a folder that git has in its index; asked where there are logs.
+
+    git can put them there: a `-wal` with texts of others, or a `-shm` in the place of one that is in use, so that two
+    programs do not know of each other and what one of them writes is lost.
 
     Raises:
         UserError: git cannot say; a `.metatree` may also be made to look like a repository.
@@ -221,38 +247,62 @@ def _is_tracked(file: Path) -> bool:
     import subprocess  # 10 ms that hardly any process needs
 
     try:
-        done = subprocess.run(
-            [*_GIT, "ls-files", "--error-unmatch", "--", file.name],
-            cwd=file.parent,
+        process = subprocess.run(
+            # All of them, since a disk may have several names for one file, such as `memory.db-WAL`.
+            [program("git"), *_GIT, "ls-files", "-z", "--", ":(top)"],
+            cwd=files[0].parent,
             env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
             | _GIT_ENVIRONMENT,
             check=False,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             timeout=_GIT_S,
         )
     except subprocess.TimeoutExpired:
-        said = f"it took longer than {_GIT_S:g} s"
+        message = f"it took longer than {_GIT_S:g} s"
     except OSError:
-        return False  # without git nothing was put there by it
+        return None  # without git nothing was put there by it
     else:
-        said = done.stderr.decode("utf-8", "replace").strip()
-        if done.returncode in (0, 1):
-            return done.returncode == 0
-        if "not a git repository" in said:
-            return False
+        if process.returncode == 0:
+            return _first_match(files, process.stdout.split(b"\0")[:-1])
+        lines = process.stderr.decode("utf-8", "replace").splitlines()
+        # What follows may be a line or a value of a file of the machine that a link in `.git` leads to.
+        fatal = [re.split(": | value '", line)[1] for line in lines if line.startswith("fatal: ")]
+        message = "; ".join(fatal)[:300]
+        if message.startswith("not a git repository"):
+            return None
     raise UserError(
-        f"git cannot say whether it tracks {str(file)!r} ({said}): mend the repository,"
+        f"git cannot say whether it tracks {str(files[0])!r} ({message}): mend the repository,"
         " or delete that file and what was not yet written from it is lost"
     )
 
 
-def check(connection: sqlite3.Connection, file: Path) -> None:
+def _first_match(files: list[Path], names: list[bytes]) -> Path | None:
+    """Return the first of the files of a folder that one of the names leads to, which begin at that folder."""
+    folder = files[0].absolute().parent
+    same: dict[bytes, bool] = {}
+    for name in names:
+        above = name.rpartition(b"/")[0]
+        if above not in same:
+            same[above] = _is_same(folder / os.fsdecode(above), folder)
+        matches = (file for file in files if _is_same(folder / os.fsdecode(name), file))
+        if same[above] and (first := next(matches, None)):
+            return first
+    return None
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = None) -> None:
     """Refuse a store that somebody else made; one without any table is nobody's yet.
 
     Reads nothing but the marks, from a table whose definition is ours to the letter, and only where no definition
-    could run anything, now or later.
+    could run anything, now or later. `alone` is what `is_known_alone` said; None asks it.
 
     Raises:
         UntrustedStore: it has no mark of this user, or one for another place or other sources.
@@ -268,13 +318,47 @@ def check(connection: sqlite3.Connection, file: Path) -> None:
         if not is_excess(exc):
             raise
         facts = None
-    if facts is not None and (_fits(facts, file) or _is_accepted(file, facts)):
+    if _is_known(facts, file) and (is_known_alone(file) if alone is None else alone):
         return
     raise UntrustedStore(
         f"{str(file)!r} was not made by you on this machine, or was copied here: it is not used;"
         f" `metatree trust {file.parent}` shows what is in it, and accepts it",
         path=str(file),
     )
+
+
+def _is_known(facts: dict[str, str] | None, file: Path) -> bool:
+    return facts is not None and (_fits(facts, file) or _is_accepted(file, facts))
+
+
+def is_known_alone(file: Path) -> bool:
+    """Whether a store that has a mark of this user has it without its log, too; True where there is no log.
+
+    A log of one's own beside a file that came in the place of the one before, by git for example, has one's own mark,
+    and all that it does not hold would be believed of the other file. To be asked before the file is opened for
+    writing: whoever closes it then writes the log into it.
+
+    The file must hold the seal, anywhere. Lost: to read it as a database without its log, which it is none of when a
+    disk was full, or a process killed, while the log was written into it.
+    """
+    log = file.with_name(file.name + "-wal")
+    for wait_s in (0.0, 0.02, 0.2):  # another process may just be writing from the log into the file
+        time.sleep(wait_s)
+        try:
+            if is_exempt(file) or not log.stat().st_size:
+                return True
+            with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as both:
+                both.execute("PRAGMA trusted_schema=OFF")
+                with bounded(both):
+                    facts = None if is_strange(both) else facts_in(both)
+            if facts is None or not _fits(facts, file) or _SEAL not in facts[mark_key()]:
+                return True  # what is used of it is decided by its marks alone
+            with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+                if whole.find(_seal(user_key(), facts).encode()) >= 0:
+                    return True
+        except (sqlite3.Error, OSError, ValueError):  # and who opens it says what is wrong
+            return True
+    return False
 
 
 def is_new(connection: sqlite3.Connection) -> bool:
@@ -292,6 +376,7 @@ def is_strange(connection: sqlite3.Connection) -> bool:
 
 def is_excess(exc: sqlite3.Error) -> bool:
     """Whether reading was given up since it went beyond what is `bounded`."""
+    # Not by the code: a definition that is too long for the bound is SQLITE_CORRUPT, as a damaged one is.
     return any(word in str(exc) for word in ("interrupted", "too big", "too long"))
 
 
@@ -319,6 +404,7 @@ def sign(store: _Store, place: Path | None = None, *, seen: dict[str, str] | Non
         marks = {
             kind: _mark(key, facts, kind, where) for kind, where in _places(place or store.path, store.path)
         }
+        marks[_SEAL] = _seal(key, facts)
         store.execute(
             "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", (mark_key(), json.dumps(marks))
         )
@@ -340,8 +426,8 @@ def acceptance(file: Path, facts: dict[str, str]) -> Path | None:
 
 
 def _is_accepted(file: Path, facts: dict[str, str]) -> bool:
-    kept = acceptance(file, facts)
-    return kept is not None and kept.exists()
+    mark = acceptance(file, facts)
+    return mark is not None and mark.exists()
 
 
 @contextlib.contextmanager
@@ -389,7 +475,8 @@ def _fits(facts: dict[str, str], file: Path) -> bool:
 def _places(file: Path, now: Path | None = None) -> Iterator[tuple[str, str]]:
     """Yield what tells where a file is: its path, from the home on if it lies there, and its inode.
 
-    With `now`, it is still at that path.
+    With `now`, it is still at that path. Of a file with several names no inode: one of them may be in the folder of
+    somebody else, who would be believed what is in it, and be given what is added.
     """
     place = Path(os.path.realpath(file))
     path = str(place)
@@ -397,12 +484,19 @@ def _places(file: Path, now: Path | None = None) -> Iterator[tuple[str, str]]:
         path = f"~/{place.relative_to(os.path.realpath(Path.home())).as_posix()}"
     yield "path", path
     with contextlib.suppress(OSError):
-        yield "inode", str((now or place).stat().st_ino)
+        state = (now or place).stat()
+        if state.st_nlink <= 1:
+            yield "inode", str(state.st_ino)
 
 
 def mark_key() -> str:
     """Return the key in `meta` under which this user's marks are; other users have other keys, so all may have one."""
     return f"{FACTS}{hmac.digest(user_key(), b'name', hashlib.sha256).hex()[:16]}"
+
+
+def _seal(key: bytes, facts: dict[str, str]) -> str:
+    """Return what stays the same in a store of this user, wherever it lies and whatever it names."""
+    return _mark(key, {name: facts[name] for name in facts if name == f"{FACTS}id"}, _SEAL, "")
 
 
 def _mark(key: bytes, facts: dict[str, str], kind: str, where: str) -> str:

@@ -56,12 +56,12 @@ class ModelRequest:
     @property
     def schema(self) -> dict[str, Any] | None:
         """The schema that the answer should fit, None when only the prompt says."""
-        found: dict[str, Any] | None = None
+        schema: dict[str, Any] | None = None
         if self.mode == "tools":
-            found = self.body["tools"][0]["function"]["parameters"]
+            schema = self.body["tools"][0]["function"]["parameters"]
         elif self.mode == "json_schema":
-            found = self.body["response_format"].get("json_schema", {}).get("schema")
-        return found
+            schema = self.body["response_format"].get("json_schema", {}).get("schema")
+        return schema
 
     @property
     def options(self) -> dict[str, str]:
@@ -70,7 +70,7 @@ class ModelRequest:
 
     def label(self, text: str) -> str | None:
         """Return the label of the first option whose line begins with a text."""
-        return next((label for label, said in self.options.items() if said.startswith(text)), None)
+        return next((label for label, line in self.options.items() if line.startswith(text)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class ModelServer:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._connected, "127.0.0.1", 0))
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve_connection, "127.0.0.1", 0))
         self._port = server.sockets[0].getsockname()[1]
         self._started.set()
         try:
@@ -210,13 +210,13 @@ class ModelServer:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         self.connections += 1
         try:
-            while await self._one(reader, writer):
+            while await self._answer_request(reader, writer):
                 pass
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
@@ -226,7 +226,7 @@ class ModelServer:
             with contextlib.suppress(ConnectionError, asyncio.CancelledError):
                 await writer.wait_closed()
 
-    async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _answer_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; return whether the connection stays open."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         first, *lines = head.split("\r\n")
@@ -246,8 +246,12 @@ class ModelServer:
         if reply.drop:
             writer.transport.abort()
             return False
-        sent = {"content-type": "application/json", **reply.headers, "content-length": str(len(body))}
-        top = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
+        response_headers = {
+            "content-type": "application/json",
+            **reply.headers,
+            "content-length": str(len(body)),
+        }
+        top = "".join(f"{name}: {value}\r\n" for name, value in response_headers.items())
         writer.write(f"HTTP/1.1 {reply.status} Status\r\n{top}\r\n".encode("latin-1") + body)
         await writer.drain()
         return headers.get("connection", "").lower() != "close"
@@ -313,10 +317,10 @@ class ModelServer:
         }
 
 
-def _as_reply(said: Said) -> Reply:
-    if isinstance(said, Reply):
-        return said
-    return Reply(said if isinstance(said, str) else json.dumps(said))
+def _as_reply(answer: Said) -> Reply:
+    if isinstance(answer, Reply):
+        return answer
+    return Reply(answer if isinstance(answer, str) else json.dumps(answer))
 
 
 def emptiest(schema: Mapping[str, Any] | None) -> Any:

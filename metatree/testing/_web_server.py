@@ -62,7 +62,7 @@ class WebServer:
 
     def paths(self) -> list[str]:
         """Return the paths that were asked for, in order, `robots.txt` left out."""
-        return [asked.path for asked in self.asked if asked.path != "/robots.txt"]
+        return [request.path for request in self.asked if request.path != "/robots.txt"]
 
     def __enter__(self) -> Self:
         outer = self
@@ -71,15 +71,19 @@ class WebServer:
             def _serve(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                asked = Asked(self.command, self.path, headers, self.rfile.read(length))
-                outer.asked.append(asked)
+                request = Asked(self.command, self.path, headers, self.rfile.read(length))
+                outer.asked.append(request)
                 route = outer.routes.get(self.path.partition("?")[0], Reply("not found", 404))
-                said = route(asked) if callable(route) else route
-                reply = said if isinstance(said, Reply) else Reply(said)
+                answer = route(request) if callable(route) else route
+                reply = answer if isinstance(answer, Reply) else Reply(answer)
                 body = reply.body.encode() if isinstance(reply.body, str) else reply.body
                 self.send_response(reply.status)
-                sent = {"Content-Type": reply.kind, "Content-Length": str(len(body)), **reply.headers}
-                for name, value in sent.items():
+                response_headers = {
+                    "Content-Type": reply.kind,
+                    "Content-Length": str(len(body)),
+                    **reply.headers,
+                }
+                for name, value in response_headers.items():
                     self.send_header(name, value)
                 self.end_headers()
                 if self.command != "HEAD":

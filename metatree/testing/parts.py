@@ -12,14 +12,20 @@ from metatree.errors import BadModelAnswer
 from metatree.node import Node
 from metatree.protocols import (
     Answer,
+    Composer,
     ComposeRequest,
+    Describer,
     DescribeRequest,
     Description,
+    Reader,
     Reading,
     ReadRequest,
     RouteDecision,
+    Router,
     RouteRequest,
+    ToolCaller,
     ToolRequest,
+    Traits,
 )
 from metatree.testing._model_server import ModelRequest as ModelRequest
 from metatree.testing._model_server import ModelServer as ModelServer
@@ -29,7 +35,7 @@ from metatree.trees.tree import ROOT, Tree
 Said = str | None | RouteDecision | Exception
 
 
-class ScriptedRouter:
+class ScriptedRouter(Router):
     """Gives decisions from a list, one for each request; then it chooses nothing.
 
     An item may be the id of a choice, None for no choice, a whole decision, or an exception to raise.
@@ -39,20 +45,24 @@ class ScriptedRouter:
         'a'
     """
 
+    traits = Traits(any_loop=True)
+
     def __init__(self, script: Iterable[Said] = ()) -> None:
         self.script = list(script)
         self.requests: list[RouteRequest] = []
 
     async def route(self, request: RouteRequest) -> RouteDecision:
         self.requests.append(request)
-        said = self.script[len(self.requests) - 1] if len(self.requests) <= len(self.script) else None
-        if isinstance(said, Exception):
-            raise said
-        return said if isinstance(said, RouteDecision) else RouteDecision(said, {}, "scripted")
+        reply = self.script[len(self.requests) - 1] if len(self.requests) <= len(self.script) else None
+        if isinstance(reply, Exception):
+            raise reply
+        return reply if isinstance(reply, RouteDecision) else RouteDecision(reply, {}, "scripted")
 
 
-class FunctionRouter:
+class FunctionRouter(Router):
     """Asks a function for each decision; it may return an id, None or a whole decision."""
+
+    traits = Traits(any_loop=True)
 
     def __init__(self, function: Callable[[RouteRequest], Said]) -> None:
         self.function = function
@@ -60,17 +70,19 @@ class FunctionRouter:
 
     async def route(self, request: RouteRequest) -> RouteDecision:
         self.requests.append(request)
-        said = self.function(request)
-        if isinstance(said, Exception):
-            raise said
-        return said if isinstance(said, RouteDecision) else RouteDecision(said, {}, "by function")
+        reply = self.function(request)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply if isinstance(reply, RouteDecision) else RouteDecision(reply, {}, "by function")
 
 
-class ScriptedReader:
+class ScriptedReader(Reader):
     """Knows what nodes say: node id -> question -> answer; all else is not useful.
 
     A value may be a whole `Reading`, or a list of readings, one for each time the node is read.
     """
+
+    traits = Traits(any_loop=True)
 
     def __init__(self, knows: Mapping[str, Reading | list[Reading] | Mapping[str, str]]) -> None:
         self.knows = knows
@@ -79,17 +91,19 @@ class ScriptedReader:
     async def read(self, request: ReadRequest) -> Reading:
         times = sum(r.node.id == request.node.id for r in self.requests)
         self.requests.append(request)
-        said = self.knows.get(request.node.id, {})
-        if isinstance(said, Reading):
-            return said
-        if isinstance(said, list):
-            return said[min(times, len(said) - 1)]
-        answers = tuple(Answer(q, said[q], quote=said[q]) for q in request.questions if q in said)
+        reply = self.knows.get(request.node.id, {})
+        if isinstance(reply, Reading):
+            return reply
+        if isinstance(reply, list):
+            return reply[min(times, len(reply) - 1)]
+        answers = tuple(Answer(q, reply[q], quote=reply[q]) for q in request.questions if q in reply)
         return Reading(answers, useful=bool(answers))
 
 
-class ScriptedToolCaller:
+class ScriptedToolCaller(ToolCaller):
     """Gives arguments from a mapping of tool id to arguments, or to a list of them, one for each request."""
+
+    traits = Traits(any_loop=True)
 
     def __init__(self, arguments: Mapping[str, dict[str, Any] | list[dict[str, Any]]]) -> None:
         self.arguments = arguments
@@ -98,21 +112,25 @@ class ScriptedToolCaller:
     async def fill(self, request: ToolRequest) -> dict[str, Any]:
         times = sum(r.tool.id == request.tool.id for r in self.requests)
         self.requests.append(request)
-        said = self.arguments.get(request.tool.id)
-        if said is None:
+        reply = self.arguments.get(request.tool.id)
+        if reply is None:
             raise BadModelAnswer(f"no arguments for {request.tool.id!r}")
-        return said[min(times, len(said) - 1)] if isinstance(said, list) else said
+        return reply[min(times, len(reply) - 1)] if isinstance(reply, list) else reply
 
 
-class PlainComposer:
+class PlainComposer(Composer):
     """Puts the answers one under the other."""
+
+    traits = Traits(any_loop=True)
 
     async def compose(self, request: ComposeRequest) -> str:
         return "\n".join(answer.answer for answer in request.answers)
 
 
-class PlainDescriber:
+class PlainDescriber(Describer):
     """Takes the first line for a title and the first 200 characters for a description."""
+
+    traits = Traits(any_loop=True)
 
     async def describe(self, request: DescribeRequest) -> Description:
         text = request.content.strip() or "empty"

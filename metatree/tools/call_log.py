@@ -1,7 +1,7 @@
 """Tool calls that were made: found again by a hash of the tool and its arguments, so that none is made twice.
 
-What a call of a tool that changes something is told apart by, is besides what it is made for: a run, or an intent of
-an agent. There it is made once, whatever is restarted, resumed or killed; another run makes it again.
+A call of a tool that changes something is also distinguished by what it is made for: a run, or an intent of an
+agent. There it is made once, whatever is restarted, resumed or killed; another run makes it again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -20,9 +20,11 @@ from metatree._util.process import is_dead, this_process
 from metatree.durable import InDoubt
 from metatree.errors import ToolFailed
 from metatree.node import Node
-from metatree.storage.store import Store
+from metatree.storage.database import Database
 
 POLL_S = 0.05
+_POLL_MOST_S = 1.0
+"""How often a call that another process makes is asked for, at first, and at most seldom on a server."""
 GRACE_S = 5.0
 """What a call may take beyond its tool's own time before another process takes it over."""
 
@@ -57,7 +59,7 @@ class RecordedTool(Protocol):
 
     @property
     def on_node(self) -> bool:
-        """Whether its calls are told apart by the node that they work on, and its content."""
+        """Whether the node that they work on, and its content, distinguish its calls."""
         ...
 
 
@@ -83,14 +85,16 @@ def call_of(
 
     Args:
         within: the run or the intent that it is made for; it tells calls apart when the tool's results may be reused in
-            one run only.
+            one run only, as those of a tool that changes something. Lost for these: once for ever (three agents mail
+            the same, one mail goes out, three say `sent`), and a key of the caller's (one that everybody has to think
+            of).
     """
     if tool.lifetime == "run":
         scope = f"{scope}\0{within}"
-    told = dict(arguments)
+    identity = dict(arguments)
     if tool.on_node:
-        told["node"] = [node.id, node.digest]
-    canonical = json.dumps(told, sort_keys=True, separators=(",", ":"))
+        identity["node"] = [node.id, node.digest]
+    canonical = json.dumps(identity, sort_keys=True, separators=(",", ":"))
     text = json.dumps([scope, tool.id, tool.version, canonical], ensure_ascii=False)
     return Call(
         hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), tool.id, tool.version, canonical
@@ -98,7 +102,7 @@ def call_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CallResult:
     """What a call gave, and whether it was somebody else's."""
 
     result: Any
@@ -108,47 +112,21 @@ class Made:
     run_id: str = ""
     """The run that made a call that is reused."""
 
-    def said(self) -> dict[str, Any]:
-        """Return what is told of a call that is reused, as JSON."""
+    def origin(self) -> dict[str, Any]:
+        """Return what is reported of a call that is reused, as JSON."""
         when = "" if self.at is None else datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
         return {"at": when, "from_run": self.run_id}
 
 
-def made_before(said: Mapping[str, Any]) -> str:
-    """Return in words what `Made.said` tells; journals of earlier versions may lack any of it."""
-    by = f", by run {said['from_run']}" if said.get("from_run") else ""
-    on = f" on {said['at']}" if said.get("at") else ""
+def made_before(origin: Mapping[str, Any]) -> str:
+    """Return in words what `CallResult.origin` tells; journals of earlier versions may lack any of it."""
+    by = f", by run {origin['from_run']}" if origin.get("from_run") else ""
+    on = f" on {origin['at']}" if origin.get("at") else ""
     return f"this call was made before{by}{on}"
 
 
-class Calls(Protocol):
-    """Where calls are recorded; `CallRecords` is one."""
-
-    async def claim(
-        self, call: Call, *, key: str, run_id: str, tool: RecordedTool, again: bool = False
-    ) -> Made | None:
-        """Return what a call gave when it was made before, or None: then make it; see `CallRecords.claim`."""
-        ...
-
-    def result_of(self, call: Call, *, key: str) -> Made | None:
-        """Return what this very effect's call gave, None when that is not known."""
-        ...
-
-    def keep(self, call: Call, result: Any, *, key: str, tool: RecordedTool) -> None:
-        """Record a call that succeeded. Raises ToolFailed: JSON cannot hold the result."""
-        ...
-
-    def doubt(self, call: Call, *, key: str) -> None:
-        """Note that a call was given up and may have happened."""
-        ...
-
-    def drop(self, call: Call, *, key: str) -> None:
-        """Forget a call that failed, so that it can be made again."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Known:
+class CallRecord:
     """What is recorded of a call."""
 
     result: str | None
@@ -165,54 +143,52 @@ class Known:
     """The run that made it."""
 
 
-def judged(found: Known, *, key: str, tool: RecordedTool, again: bool) -> Made | Literal["take", "wait"]:
+def resolve_claim(
+    record: CallRecord, *, key: str, tool: RecordedTool, again: bool
+) -> CallResult | Literal["take", "wait"]:
     """Say what becomes of a call that is recorded: its result, or whether to make it or to wait.
 
     Raises:
         InDoubt: it was interrupted, and the tool is not repeatable.
     """
-    if found.result is not None:
-        if found.valid or found.key == key:
-            return Made(json.loads(found.result), found.key != key, found.at, found.run_id)
+    if record.result is not None:
+        if record.valid or record.key == key:
+            return CallResult(json.loads(record.result), record.key != key, record.at, record.run_id)
         return "take"
-    if found.at_work:
+    if record.at_work:
         return "wait"
     if not (tool.is_repeatable or again):
         raise InDoubt("it was interrupted and may have happened")
     return "take"
 
 
-def result_json(result: Any, tool: RecordedTool) -> str:
-    """Return the result of a call as it is kept.
+class CallLog:
+    """The calls of one memory; processes that ask for the same call at the same moment make one.
 
-    Raises:
-        ToolFailed: JSON cannot hold it.
+    Leases run by the clock of the database.
+
+    Args:
+        database: where they are recorded.
+        owner: a name for this process; None for host, pid and when it started.
     """
-    try:
-        return json.dumps(result)
-    except (TypeError, ValueError, RecursionError) as exc:
-        raise ToolFailed(f"{tool.id!r} returned what JSON cannot hold: {exc}") from exc
 
+    def __init__(self, database: Database, *, owner: str | None = None) -> None:
+        self._database = database
+        self._given_owner = owner
 
-def too_long(call: Call) -> ToolFailed:
-    """Return the error of a call that somebody else makes and does not end."""
-    return ToolFailed(f"somebody else has been making this call of {call.tool!r} for too long")
-
-
-class CallRecords:
-    """The calls of one memory, in its store; processes that ask for the same call at the same moment make one."""
-
-    def __init__(self, store: Store, *, now: Callable[[], float] = time.time) -> None:
-        self._store = store
-        self._now = now
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
 
     @cached_property
     def _owner(self) -> str:
-        return this_process()  # three files to read, which no search needs that calls no tool
+        return (
+            self._given_owner or this_process()
+        )  # three files to read, which no search needs without a tool
 
     async def claim(
         self, call: Call, *, key: str, run_id: str, tool: RecordedTool, again: bool = False
-    ) -> Made | None:
+    ) -> CallResult | None:
         """Return what the call gave when it was made before, or None: then make it, and `keep` or `drop` it.
 
         Waits while somebody else makes the same call, for at most the tool's own time and a little.
@@ -225,53 +201,61 @@ class CallRecords:
             ToolFailed: somebody else took too long.
             InDoubt: the call was interrupted, and the tool is not repeatable.
         """
-        deadline = self._now() + tool.timeout_s + 2 * GRACE_S
+        deadline = time.monotonic() + tool.timeout_s + 2 * GRACE_S
+        pause, most = POLL_S, _POLL_MOST_S if self._database.shared else POLL_S
         while True:
-            with self._store.transaction():
-                found = self._store.row(
-                    "SELECT result, key, until, owner, expires_at, at, run_id FROM call WHERE hash = ?",
+            outcome = self._claimed(call, key, run_id, tool, again)
+            if outcome != "wait":
+                return outcome if isinstance(outcome, CallResult) else None
+            if time.monotonic() > deadline:
+                raise ToolFailed(f"somebody else has been making this call of {call.tool!r} for too long")
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.2, most)
+
+    def _claimed(
+        self, call: Call, key: str, run_id: str, tool: RecordedTool, again: bool
+    ) -> CallResult | Literal["take", "wait"]:
+        database = self._database
+        columns = (call.hash, call.tool, call.version, call.arguments, key, run_id, self._owner)
+        insert = (
+            "INSERT INTO call(hash, tool, version, arguments, key, run_id, owner, expires_at, at)"
+            f" VALUES (?, ?, ?, ?, ?, ?, ?, {database.now} + ?, {database.now}) ON CONFLICT(hash) DO"
+        )
+        row = (*columns, tool.timeout_s + GRACE_S)
+
+        def work(repeated: bool) -> CallResult | Literal["take", "wait"]:
+            if database.rows(f"{insert} NOTHING RETURNING 1", row):
+                return "take"
+            with database.transaction(alone=False):
+                stored = database.row(
+                    f"SELECT result, key, until IS NULL OR until > {database.now}, owner,"
+                    f" expires_at > {database.now}, at, run_id FROM call WHERE hash = ?{database.for_update}",
                     (call.hash,),
                 )
-                if found is None:
-                    self._take(call, key, run_id, tool)
-                    return None
-                result, made_by, until, owner, expires_at, at, by = found
-                now = self._now()
+                if stored is None:
+                    return "wait"  # it was dropped between the two statements
+                result, made_by, valid, owner, leased, at, by = stored
+                if repeated and made_by == key and owner == self._owner and result is None:
+                    return "take"  # by the attempt whose answer was lost
                 # Whoever asks for the same effect again holds its run now, so nobody else is at work on it.
-                at_work = made_by != key and expires_at > now and owner is not None and not is_dead(owner)
-                known = Known(result, made_by, until is None or until > now, at_work, at, by)
-                verdict = judged(known, key=key, tool=tool, again=again)
-                if isinstance(verdict, Made):
-                    return verdict
+                at_work = made_by != key and leased and owner is not None
+                at_work = at_work and not is_dead(owner, shared=database.shared)
+                record = CallRecord(result, made_by, bool(valid), at_work, at, by)
+                verdict = resolve_claim(record, key=key, tool=tool, again=again)
                 if verdict == "take":
-                    self._take(call, key, run_id, tool)
-                    return None
-            if self._now() > deadline:
-                raise too_long(call)
-            await asyncio.sleep(POLL_S)
+                    database.rows(
+                        f"{insert} UPDATE SET key = excluded.key, run_id = excluded.run_id, owner = excluded.owner,"
+                        " expires_at = excluded.expires_at, at = excluded.at, until = NULL, result = NULL",
+                        row,
+                    )
+                return verdict
 
-    def result_of(self, call: Call, *, key: str) -> Made | None:
+        return database.attempt(work)
+
+    def result_of(self, call: Call, *, key: str) -> CallResult | None:
         """Return what this very effect's call gave, None when that is not known."""
-        found = self._store.row("SELECT result FROM call WHERE hash = ? AND key = ?", (call.hash, key))
-        return None if found is None or found[0] is None else Made(json.loads(found[0]), False)
-
-    def _take(self, call: Call, key: str, run_id: str, tool: RecordedTool) -> None:
-        now = self._now()
-        self._store.execute(
-            "INSERT OR REPLACE INTO call(hash, tool, version, arguments, key, run_id, owner, expires_at, at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                call.hash,
-                call.tool,
-                call.version,
-                call.arguments,
-                key,
-                run_id,
-                self._owner,
-                now + tool.timeout_s + GRACE_S,
-                now,
-            ),
-        )
+        row = self._database.row("SELECT result FROM call WHERE hash = ? AND key = ?", (call.hash, key))
+        return None if row is None or row[0] is None else CallResult(json.loads(row[0]), False)
 
     def keep(self, call: Call, result: Any, *, key: str, tool: RecordedTool) -> None:
         """Record a call that succeeded; one that somebody else has taken over meanwhile stays theirs.
@@ -279,23 +263,30 @@ class CallRecords:
         Raises:
             ToolFailed: JSON cannot hold the result.
         """
-        text = result_json(result, tool)
-        until = None if isinstance(tool.lifetime, str) else self._now() + tool.lifetime
-        self._store.execute(
-            "UPDATE call SET result = ?, owner = NULL, until = ? WHERE hash = ? AND key = ? AND owner = ?",
-            (text, until, call.hash, key, self._owner),
+        try:
+            text = json.dumps(result)
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise ToolFailed(f"{tool.id!r} returned what JSON cannot hold: {exc}") from exc
+        lasts_s = None if isinstance(tool.lifetime, str) else float(tool.lifetime)
+        self._write(
+            f"UPDATE call SET result = ?, until = {self._database.now} + ?, owner = NULL",
+            call,
+            key,
+            text,
+            lasts_s,
         )
 
-    def doubt(self, call: Call, *, key: str) -> None:
+    def unconfirmed(self, call: Call, *, key: str) -> None:
         """Note that a call was given up and may have happened: nobody is at work on it."""
-        self._store.execute(
-            "UPDATE call SET owner = NULL, expires_at = 0 WHERE hash = ? AND key = ? AND owner = ? AND result IS NULL",
-            (call.hash, key, self._owner),
-        )
+        self._write("UPDATE call SET owner = NULL, expires_at = 0", call, key)
 
     def drop(self, call: Call, *, key: str) -> None:
         """Forget a call that failed, so that it can be made again."""
-        self._store.execute(
-            "DELETE FROM call WHERE hash = ? AND key = ? AND owner = ? AND result IS NULL",
-            (call.hash, key, self._owner),
+        self._write("DELETE FROM call", call, key)
+
+    def _write(self, sql: str, call: Call, key: str, *values: Any) -> None:
+        """Change the record of a call that this process makes; one that somebody else has taken over stays theirs."""
+        whose = f"{sql} WHERE hash = ? AND key = ? AND owner = ? AND result IS NULL"
+        self._database.attempt(
+            lambda _: self._database.execute(whose, (*values, call.hash, key, self._owner))
         )

@@ -32,7 +32,7 @@ class Closable(Protocol):
 C = TypeVar("C", bound=Closable)
 
 
-class _Held:
+class _Pool:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: dict[Hashable, Any] = {}
@@ -40,11 +40,11 @@ class _Held:
 
     def get(self, key: Hashable, make: Callable[[], C]) -> C:
         with self._lock:
-            found: C | None = self._open.get(key)
-            if found is not None and found.usable:
-                return found
-            if found is not None:
-                found.close()
+            resource: C | None = self._open.get(key)
+            if resource is not None and resource.usable:
+                return resource
+            if resource is not None:
+                resource.close()
             made = self._open[key] = make()
             if self._closed:  # a thread that the search gave up came late
                 made.close()
@@ -61,7 +61,7 @@ class _Held:
                 _log.warning("%r could not be closed", thing, exc_info=True)
 
 
-_current: ContextVar[_Held | None] = ContextVar("metatree_held", default=None)
+_current: ContextVar[_Pool | None] = ContextVar("metatree_resource_pool", default=None)
 
 
 @contextmanager
@@ -70,27 +70,27 @@ def holding() -> Iterator[None]:
     if _current.get() is not None:
         yield
         return
-    held = _Held()
-    token = _current.set(held)
+    pool = _Pool()
+    token = _current.set(pool)
     try:
         yield
     finally:
         _current.reset(token)
-        held.close()
+        pool.close()
 
 
 @contextmanager
 def held(key: Hashable, make: Callable[[], C]) -> Iterator[C]:
     """Give what is open under a key, opened by `make` if it is not.
 
-    It stays open for the search that is under way, and for this block when there is none.
+    It stays open for the search that is in progress, and for this block when there is none.
     """
     current = _current.get()
     if current is not None:
         yield current.get(key, make)
         return
-    made = make()
+    resource = make()
     try:
-        yield made
+        yield resource
     finally:
-        made.close()
+        resource.close()

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from metatree.errors import BadModelAnswer, UserError
 from metatree.node import Node
-from metatree.protocols import ToolSpec
+from metatree.protocols import GivenToTools, ToolSpec
 
 Kind = Literal["exploratory", "interactive"]
 Reuse = Literal["forever", "run"] | float
@@ -55,7 +55,7 @@ class Tool:
     """Says in a few words what the tool has to offer on a node for some questions (which links a page has); it is shown
     behind the description where the tool is offered. Quick, must not raise."""
 
-    beyond: bool = False
+    answers_outside_tree: bool = False
     """Whether it may answer what no text of the tree says, as a call of a server does: its nodes are then offered by
     what they say, also where a word that a question turns on is nowhere in the tree."""
 
@@ -82,15 +82,15 @@ class Tool:
 
     @cached_property
     def spec(self) -> ToolSpec:
-        """What a tool caller is told."""
+        """What a tool caller gets."""
         return ToolSpec(
             self.id, self.title, self.description, self.kind, self._model.model_json_schema(), self.version
         )
 
     def described(self, node: Node, questions: Sequence[str]) -> str:
         """Return the description for a node, with what the tool has to offer there."""
-        said = "" if self.about is None else self.about(node, questions)
-        return f"{self.description} {said}" if said else self.description
+        extra = "" if self.about is None else self.about(node, questions)
+        return f"{self.description} {extra}" if extra else self.description
 
     def works_on(self, node: Node) -> bool:
         """Say whether this tool can be offered for a node."""
@@ -120,30 +120,28 @@ class Tool:
         """Return keyword arguments for the function: validated values, and what the search gives by type."""
         model = self._model.model_validate(dict(arguments))
         values = {name: getattr(model, name) for name in type(model).model_fields}
-        return values | {name: given[kind] for name, kind in self._given.items() if kind in given}
+        return values | {name: given[kind] for name, kind in self._injected.items() if kind in given}
 
     @cached_property
     def on_node(self) -> bool:
-        """Whether a node is among its parameters, so that its calls are told apart by node and content."""
-        return Node in self._given.values()
+        """Whether a node is among its parameters, so that node and content distinguish its calls."""
+        return Node in self._injected.values()
 
     @cached_property
     def on_board(self) -> bool:
         """Whether a blackboard is among its parameters."""
-        from metatree.blackboard import Blackboard
-
-        return Blackboard in self._given.values()
+        return any(issubclass(kind, GivenToTools) for kind in self._injected.values())
 
     @cached_property
-    def _given(self) -> dict[str, type]:
-        from metatree.blackboard import Blackboard
+    def _injected(self) -> dict[str, type]:
         from metatree.trees.tree import Tree
 
         hints = typing.get_type_hints(self.function)
         return {
-            name: hints[name]
+            name: hint
             for name in inspect.signature(self.function).parameters
-            if hints.get(name) in (Node, Tree, Blackboard)
+            if (hint := hints.get(name)) in (Node, Tree)
+            or (isinstance(hint, type) and issubclass(hint, GivenToTools))
         }
 
     @cached_property
@@ -153,7 +151,7 @@ class Tool:
         hints = typing.get_type_hints(self.function, include_extras=True)
         fields: dict[str, Any] = {}
         for name, parameter in inspect.signature(self.function).parameters.items():
-            if name in self._given:
+            if name in self._injected:
                 continue
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise UserError(
@@ -189,7 +187,7 @@ def tool(
     repeatable: bool | None = None,
     when: Callable[[Node], bool] | None = None,
     about: Callable[[Node, Sequence[str]], str] | None = None,
-    beyond: bool = False,
+    answers_outside_tree: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function with a typed signature; see `Tool` for the arguments.
 
@@ -209,12 +207,12 @@ def tool(
 
     def make(function: Callable[..., Any]) -> Tool:
         doc = inspect.getdoc(function) or ""
-        used = name or function.__name__
+        tool_id = name or function.__name__
         return Tool(
             function,
-            used,
-            title or used.replace("_", " "),
-            description or doc.partition("\n\n")[0].replace("\n", " ") or used.replace("_", " "),
+            tool_id,
+            title or tool_id.replace("_", " "),
+            description or doc.partition("\n\n")[0].replace("\n", " ") or tool_id.replace("_", " "),
             kind,
             version,
             None if kinds is None else frozenset(kinds),
@@ -225,7 +223,7 @@ def tool(
             repeatable,
             when,
             about,
-            beyond,
+            answers_outside_tree,
         )
 
     return make
@@ -240,19 +238,19 @@ class ToolTree:
 
     def __init__(self, tools: Sequence[Tool | ToolGroup | Callable[..., Any]]) -> None:
         self._entries: dict[str, Tool | ToolGroup] = {}
-        self._under: dict[str, list[str]] = {"": []}
+        self._children: dict[str, list[str]] = {"": []}
         for entry in tools:
             if not isinstance(entry, Tool | ToolGroup):
                 raise UserError(f"{entry!r} is not a tool: decorate it with @tool(kind=…)")
             self._add(entry, "")
 
-    def _add(self, entry: Tool | ToolGroup, under: str) -> None:
+    def _add(self, entry: Tool | ToolGroup, group_id: str) -> None:
         if entry.id in self._entries or not entry.id:
             raise UserError(f"two tools are called {entry.id!r}: give one another name")
         self._entries[entry.id] = entry
-        self._under[under].append(entry.id)
+        self._children[group_id].append(entry.id)
         if isinstance(entry, ToolGroup):
-            self._under[entry.id] = []
+            self._children[entry.id] = []
             for inner in entry.tools:
                 self._add(inner, entry.id)
 
@@ -280,12 +278,12 @@ class ToolTree:
 
     def viable(self, at: str, node: Node, *, may_create: bool = True) -> list[Tool | ToolGroup]:
         """Return what can be offered for a node at one place of the tree: tools that work on it, groups with such."""
-        found: list[Tool | ToolGroup] = []
-        for entry_id in self._under.get(at, ()):
+        entries: list[Tool | ToolGroup] = []
+        for entry_id in self._children.get(at, ()):
             entry = self._entries[entry_id]
             if isinstance(entry, ToolGroup):
                 if self.viable(entry_id, node, may_create=may_create):
-                    found.append(entry)
+                    entries.append(entry)
             elif entry.works_on(node) and (may_create or entry.kind == "exploratory"):
-                found.append(entry)
-        return found
+                entries.append(entry)
+        return entries

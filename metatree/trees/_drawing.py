@@ -47,12 +47,12 @@ def to_networkx(tree: Walkable, node: str | Node = ROOT, *, depth: int | None = 
     import networkx
 
     graph = networkx.DiGraph()
-    for level, above, found in _walk(tree, node, depth):
+    for level, above, current in _walk(tree, node, depth):
         graph.add_node(
-            found.id, title=found.title, description=found.description, kind=found.kind, depth=level
+            current.id, title=current.title, description=current.description, kind=current.kind, depth=level
         )
         if above is not None:
-            graph.add_edge(above, found.id)
+            graph.add_edge(above, current.id)
     return graph
 
 
@@ -108,10 +108,10 @@ def to_graphviz(
 def _walk(tree: Walkable, node: str | Node, depth: int | None) -> Iterator[tuple[int, str | None, Node]]:
     """Yield depth, parent (None for the start) and node, each parent before its children."""
     trail: list[str] = []
-    for level, found in tree.walk(node, depth=depth):
+    for level, current in tree.walk(node, depth=depth):
         del trail[level:]
-        yield level, trail[-1] if trail else None, found
-        trail.append(found.id)
+        yield level, trail[-1] if trail else None, current
+        trail.append(current.id)
 
 
 def _boxes(
@@ -119,18 +119,18 @@ def _boxes(
 ) -> Iterator[tuple[str, str | None, str, bool]]:
     """Yield name, name of the box above, label, and whether it stands for what is left out."""
     names: dict[str, str] = {}
-    drawn: dict[str, int] = {}
+    child_counts: dict[str, int] = {}
     parents: list[str] = []
-    for _, above, found in _walk(tree, node, depth):
+    for _, above, current in _walk(tree, node, depth):
         if len(names) >= most:
             break
-        names[found.id] = name = f"n{len(names)}"
-        parents.append(found.id)
+        names[current.id] = name = f"n{len(names)}"
+        parents.append(current.id)
         if above is not None:
-            drawn[above] = drawn.get(above, 0) + 1
-        yield name, None if above is None else names[above], found.title or found.id, False
+            child_counts[above] = child_counts.get(above, 0) + 1
+        yield name, None if above is None else names[above], current.title or current.id, False
     for number, parent in enumerate(parents):
-        left_out = tree.child_count(parent) - drawn.get(parent, 0)
+        left_out = tree.child_count(parent) - child_counts.get(parent, 0)
         if left_out > 0:
             yield f"m{number}", names[parent], f"{left_out} more", True
 

@@ -33,12 +33,12 @@ def suggest(
         above, _, _ = wrong.rstrip("/").rpartition("/")
         candidates.update((node_id, None) for _, node_id in layer.child_places(above or ".")[:_LIKELY])
     candidates.pop(wrong, None)
-    ranked = sorted(candidates, key=lambda found: -_likeness(wrong, base, found))
-    good = (found for found in ranked if _likeness(wrong, base, found) > 0.5 and there(found))
-    return tuple(found for _, found in zip(range(count), good, strict=False))
+    ranked = sorted(candidates, key=lambda candidate: -_likeness(wrong, base, candidate))
+    good = (candidate for candidate in ranked if _likeness(wrong, base, candidate) > 0.5 and there(candidate))
+    return tuple(candidate for _, candidate in zip(range(count), good, strict=False))
 
 
-def _likeness(wrong: str, base: str, found: str) -> float:
-    whole = difflib.SequenceMatcher(None, wrong.lower(), found.lower()).ratio()
-    last = difflib.SequenceMatcher(None, base.lower(), found.rpartition("/")[2].lower()).ratio()
+def _likeness(wrong: str, base: str, candidate: str) -> float:
+    whole = difflib.SequenceMatcher(None, wrong.lower(), candidate.lower()).ratio()
+    last = difflib.SequenceMatcher(None, base.lower(), candidate.rpartition("/")[2].lower()).ratio()
     return max(whole, last)

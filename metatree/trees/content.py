@@ -16,7 +16,7 @@ from metatree.trees.history_text import SOURCE_TYPE as HISTORY
 from metatree.trees.history_text import history_content
 from metatree.trees.masking import masked_file
 from metatree.trees.source_files import FileState, read_source, stamp
-from metatree.trees.source_types import SourceFile, SourceRef, load_memory_type, load_source_type
+from metatree.trees.source_types import SourceFile, SourceRef, load_memory_type, load_source_type, traits_of
 from metatree.trees.sources import FILES, check_place, disk_root, inner_path, source_of
 from metatree.trees.text import as_text, cut_lines, decode, lines_of
 
@@ -93,17 +93,19 @@ class Contents:
         if source.type not in FILES:
             inner = replace(node.source, path=inner_path(source, node.source.path))
             check_place(source)
-            text = _asked(source.type, node.id, load_source_type(source.type).content, source, inner)
+            text = _content_of_type(
+                source.type, node.id, load_source_type(source.type).content, source, inner
+            )
             return text if shows_secrets(source) else masked(text)[0]
         if node.source.type == HISTORY:
             return history_content(self._index, inner_path(source, node.source.path), source.mount)
         file = self._open(source, node.id, node.source)
         if node.source.type != "text":
-            seen = replace(node.source, path=file.inner)
+            reference = replace(node.source, path=file.inner)
             kind = load_memory_type(node.source.type)
-            given = SourceFile(file.inner, file.data, shows_secrets(source))
-            said = _asked(node.source.type, node.id, kind.content, given, seen)
-            return said if given.secrets else masked(said)[0]
+            source_file = SourceFile(file.inner, file.data, shows_secrets(source))
+            result = _content_of_type(node.source.type, node.id, kind.content, source_file, reference)
+            return result if source_file.secrets else masked(result)[0]
         if node.source.start_line is None or node.source.end_line is None:
             return file.text
         if file.lines is None:
@@ -111,17 +113,19 @@ class Contents:
         return cut_lines(file.lines, node.source)
 
     def _open(self, source: SourceRef, node_id: str, ref: Source) -> _File:
-        kept = self._file
-        if kept is not None and kept.path == ref.path and self._steady:
-            return kept
+        cached = self._file
+        if cached is not None and cached.path == ref.path and self._steady:
+            return cached
         if self._files is not None:
-            if kept is None or kept.path != ref.path:
-                kept = self._file = self._given(self._files, source, node_id, ref)
-            return kept
+            if cached is None or cached.path != ref.path:
+                cached = self._file = self._recorded_file(self._files, source, node_id, ref)
+            return cached
         root = self._root(source)
-        if kept is None or kept.path != ref.path or not self._is_same(root, kept):
+        if cached is None or cached.path != ref.path or not self._is_same(root, cached):
             inner = inner_path(source, ref.path)
             known = self._states.get(ref.path) or file_state(self._index, ref.path)
+            if known is None and source.type:  # such as `.env`, which a node that was imported names
+                raise UserError(f"{inner!r} is no file that the tree was built from: it is not read")
             raw = inner if known is None or known.raw is None else known.raw
             before = None if self._steady else stamp(root, raw)
             data = read_source(root, node_id, inner, known)
@@ -130,8 +134,8 @@ class Contents:
             text = ""
             if ref.type == "text":
                 text = decode(data)[0] if known is None else as_text(data, known.encoding)
-            kept = self._file = _File(ref.path, inner, data, text, raw, before)
-        return kept
+            cached = self._file = _File(ref.path, inner, data, text, raw, before)
+        return cached
 
     def _root(self, source: SourceRef) -> Path:
         """Return the folder of a source; a path costs more to make than a small file to read."""
@@ -142,7 +146,7 @@ class Contents:
             self._roots[source.mount] = root
         return root
 
-    def _given(self, files: Files, source: SourceRef, node_id: str, ref: Source) -> _File:
+    def _recorded_file(self, files: Files, source: SourceRef, node_id: str, ref: Source) -> _File:
         """Return a file as it was when its nodes were built: what is asked for by its digest cannot have changed."""
         known = file_state(self._index, ref.path)
         if known is None:
@@ -153,9 +157,9 @@ class Contents:
         text = as_text(data, known.encoding) if ref.type == "text" else ""
         return _File(ref.path, inner, data, text, inner if known.raw is None else known.raw, None)
 
-    def _is_same(self, root: Path, kept: _File) -> bool:
+    def _is_same(self, root: Path, cached: _File) -> bool:
         """Whether a file is as it was read."""
-        return self._steady or (kept.stamp is not None and kept.stamp == stamp(root, kept.raw))
+        return self._steady or (cached.stamp is not None and cached.stamp == stamp(root, cached.raw))
 
 
 def shows_secrets(source: SourceRef) -> bool:
@@ -163,10 +167,10 @@ def shows_secrets(source: SourceRef) -> bool:
     return bool(source.options.get("include_secrets") or source.options.get("secrets"))
 
 
-def _asked(name: str, node_id: str, content: Callable[..., str], *given: Any) -> str:
+def _content_of_type(name: str, node_id: str, content: Callable[..., str], *arguments: Any) -> str:
     """Return what a type says is the text of a node; whatever else it raises becomes an error that callers know."""
     try:
-        text = content(*given)
+        text = content(*arguments)
     except (MetatreeError, OSError):
         raise
     except Exception as exc:
@@ -194,8 +198,8 @@ def file_states(index: Store, paths: Collection[str]) -> dict[str, FileState]:
 def _state(
     size: int, mtime_ns: int, digest: str, encoding: str, facts: str | None, ctime_ns: int
 ) -> FileState:
-    said = json.loads(facts) if facts else {}
-    raw, masked = said.get("raw"), bool(said.get("masked"))
+    values = json.loads(facts) if facts else {}
+    raw, masked = values.get("raw"), bool(values.get("masked"))
     return FileState(size, mtime_ns, digest, encoding, bytes.fromhex(raw) if raw else None, ctime_ns, masked)
 
 
@@ -206,10 +210,9 @@ def file_of(index: Store, source: SourceRef, node: Node) -> Path | None:
     except UserError:
         return None
     if root is None:
-        find = getattr(load_source_type(source.type), "file_of", None)
+        find = traits_of(load_source_type(source.type)).file_of
         if find is not None:
-            found: Path | None = None if path is None else find(source, inner_path(source, path))
-            return found
+            return None if path is None else find(source, inner_path(source, path))
         place = Path(source.location)
         return place if place.is_absolute() and place.exists() else None
     if path is None or path == ".":

@@ -1,4 +1,8 @@
-"""Changing a tree: what is written to the memory layer when nodes are added, described, moved and deleted."""
+"""Changing a tree: what is written to the memory layer when nodes are added, described, moved and deleted.
+
+A deleted node is detached, not erased, so deleting costs the depth; `purge` reclaims rows later, and what an index must
+forget below the node is found when the index asks (`Tree.changes`).
+"""
 
 from __future__ import annotations
 
@@ -66,10 +70,10 @@ class Editor:
         return total
 
     def _add_batch(self, batch: dict[str, tuple[Node, str]]) -> int:
-        taken = self._memory.which(batch)
+        used_ids = self._memory.which(batch)
         if self._built is not None:
-            taken |= self._built.which(batch)
-        for node_id in taken:
+            used_ids |= self._built.which(batch)
+        for node_id in used_ids:
             self._free(node_id)
         first = self._memory.next_seq()
         self._memory.insert(
@@ -116,7 +120,7 @@ class Editor:
             raise UserError("the root cannot be moved")
         with self._store.transaction():
             self._require(node_id)
-            if node_id in self._above(parent_id):
+            if node_id in self._chain_of(parent_id):
                 raise UserError(f"{node_id!r} cannot be moved below itself ({parent_id!r})")
             if before == node_id:
                 raise UserError(f"{node_id!r} cannot be moved before itself")
@@ -144,24 +148,24 @@ class Editor:
 
     def purge(self, rows: int) -> int:
         """Reclaim at most so many rows of what was deleted; return how many it were."""
-        done = 0
+        count = 0
         with self._store.transaction():
-            while done < rows:
-                found = self._store.rows(
+            while count < rows:
+                deleted_rows = self._store.rows(
                     "SELECT id FROM node WHERE parent IS NULL AND id <> ? LIMIT ?",
-                    (ROOT, min(1000, rows - done)),
+                    (ROOT, min(1000, rows - count)),
                 )
-                if not found:
+                if not deleted_rows:
                     break
-                ids = [row[0] for row in found]
+                ids = [row[0] for row in deleted_rows]
                 for node_id in ids:
-                    self._disown(node_id)
+                    self._detach_children(node_id)
                 self._memory.erase(self._memory.next_seq(), ids)
-                done += len(ids)
+                count += len(ids)
             self._overlay.wrote()
-        return done
+        return count
 
-    def _disown(self, node_id: str) -> None:
+    def _detach_children(self, node_id: str) -> None:
         """Detach the children that the memory layer put under a node that is not in the tree."""
         first = self._memory.next_seq()
         rows = self._store.rows("SELECT id FROM node WHERE parent = ?", (node_id,))
@@ -176,7 +180,7 @@ class Editor:
         """Make room for a node with this id; raises `UserError` when it is in use."""
         if self._overlay.contains(node_id):
             raise UserError(f"node {node_id!r} exists: choose another id, or change it with `update`")
-        self._disown(node_id)
+        self._detach_children(node_id)
         if self._memory.has(node_id):
             self._memory.erase(self._memory.next_seq(), [node_id])
         if self._built is not None and self._built.has(node_id):
@@ -214,17 +218,17 @@ class Editor:
 
     def _get(self, node_id: str) -> Node:
         self._overlay.sync()
-        found = self._overlay.node(node_id)
-        if found is None:
+        match = self._overlay.node(node_id)
+        if match is None:
             raise unknown(self._overlay, node_id)
-        return found
+        return match
 
     def _require(self, node_id: str) -> None:
         self._overlay.sync()
         if not self._overlay.contains(node_id):
             raise unknown(self._overlay, node_id)
 
-    def _above(self, node_id: str) -> list[str]:
+    def _chain_of(self, node_id: str) -> list[str]:
         self._overlay.sync()
         chain = self._overlay.chain(node_id)
         if chain is None:
@@ -238,7 +242,7 @@ def unknown(overlay: Overlay, node_id: str) -> UnknownNode:
     return UnknownNode(node_id, suggestions=suggest(node_id, layers, overlay.contains))
 
 
-def plant(layer: Layer, root: Node) -> None:
+def create_root(layer: Layer, root: Node) -> None:
     """Give a layer its root and an identity; a layer that has a root keeps it."""
     with layer.store.transaction():
         if not layer.has(ROOT):

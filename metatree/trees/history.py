@@ -75,8 +75,8 @@ def history_state(store: Store, source: str = "") -> HistoryState | None:
     row = store.row("SELECT value FROM meta WHERE key = ?", (state_key(source),))
     if row is None:
         return None
-    said = json.loads(row[0])
-    return HistoryState(said["head"], said["commits"], said["note"], said["epoch"])
+    state = json.loads(row[0])
+    return HistoryState(state["head"], state["commits"], state["note"], state["epoch"])
 
 
 def history_sources(store: Store) -> list[str]:
@@ -193,7 +193,7 @@ def find_commits(store: Store, prefix: str, source: str | None = None) -> list[C
 
 def touches(store: Store, numbers: Iterable[int]) -> dict[int, list[Touch]]:
     """Return what commits did to files, by the number of the commit, in order of paths."""
-    found: dict[int, list[Touch]] = {}
+    by_commit: dict[int, list[Touch]] = {}
     rows = store.rows(
         "SELECT history_touch.number, status, history_touch.path, history_file.path, old FROM history_touch"
         " JOIN history_file ON history_file.number = file"
@@ -201,8 +201,8 @@ def touches(store: Store, numbers: Iterable[int]) -> dict[int, list[Touch]]:
         (json.dumps(list(numbers)),),
     )
     for row in rows:
-        found.setdefault(row[0], []).append(Touch(*row))
-    return found
+        by_commit.setdefault(row[0], []).append(Touch(*row))
+    return by_commit
 
 
 def all_touches(store: Store, source: str = "", *, since: int = 0) -> Iterator[tuple[int, str]]:

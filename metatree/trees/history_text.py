@@ -42,15 +42,15 @@ def _line(name: str, at: int, author: str, subject: str) -> str:
 def history_content(store: Store, path: str, source: str = "", *, limit: int = MAX_LISTED) -> str:
     """Return the commits of a file, or of a folder, newest first, a line for each."""
     # An index asks this of every file: the rest of a commit, its message above all, is left where it is.
-    found = said_of(store, path, source, limit=limit + 1)
-    if not found:
+    rows = said_of(store, path, source, limit=limit + 1)
+    if not rows:
         below = commits_below(store, path, source, limit=limit + 1)
-        found = [(commit.hash, commit.at, commit.author, commit.subject) for commit in below]
-    lines = [_line(*said) for said in found[:limit]]
+        rows = [(commit.hash, commit.at, commit.author, commit.subject) for commit in below]
+    lines = [_line(*row) for row in rows[:limit]]
     names = names_of(store, path, source)
     if len(names) > 1:
         lines.append(f"Earlier names: {', '.join(name for name in names if name != path)}")
-    if len(found) > limit:
+    if len(rows) > limit:
         lines.append("… and older commits")
     return "\n".join(lines)
 

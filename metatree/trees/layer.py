@@ -102,7 +102,8 @@ class Layer:
         # Parsed together: the attributes of a node are short, and a call for each costs more than what is in it.
         attributes = json.loads(f"[{','.join(row[10] or '{}' for row in rows)}]")
         return {
-            row[0]: (_node(row, row[14], said), row[15]) for row, said in zip(rows, attributes, strict=True)
+            row[0]: (_node(row, row[14], values), row[15])
+            for row, values in zip(rows, attributes, strict=True)
         }
 
     def has(self, node_id: str) -> bool:
@@ -187,12 +188,12 @@ class Layer:
 
     def insert(self, rows: Iterable[tuple[int, Node, str | None, int]]) -> None:
         """Add rows of (seq, node, parent, position); their ids must be free."""
-        kept: list[tuple[str, str]] = []
+        contents: list[tuple[str, str]] = []
 
         def values() -> Iterator[tuple[Any, ...]]:
             for seq, node, parent, position in rows:
                 if node.content is not None:
-                    kept.append((node.id, node.content))
+                    contents.append((node.id, node.content))
                 yield (seq, node.id, parent, position, *_values(node))
 
         self.store.execute_many(
@@ -201,8 +202,8 @@ class Layer:
             " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             values(),
         )
-        if kept:
-            self.store.execute_many("INSERT OR REPLACE INTO content(id, text) VALUES (?, ?)", kept)
+        if contents:
+            self.store.execute_many("INSERT OR REPLACE INTO content(id, text) VALUES (?, ?)", contents)
 
     def rewrite(self, seq: int | None, node: Node) -> None:
         """Replace what a row says; with `seq` None it is no change that an index must see."""

@@ -51,9 +51,9 @@ def masked_file(path: str, data: bytes) -> tuple[bytes, int, str]:
         The bytes, the number of secrets, and what the file is when it is little else, in words; else empty.
     """
     text, encoding = decode(data, python=path.endswith((".py", ".pyi", ".pyw")))
-    hidden, number = masked(text, code=is_code(path))
-    stars = sum(one != other for one, other in zip(text, hidden, strict=True)) if number else 0
+    masked_text, number = masked(text, code=is_code(path))
+    stars = sum(one != other for one, other in zip(text, masked_text, strict=True)) if number else 0
     what = whole_secret(text, stars)
     if not number:
         return data, 0, what
-    return hidden.encode(encoding, "surrogateescape"), number, what
+    return masked_text.encode(encoding, "surrogateescape"), number, what

@@ -4,6 +4,11 @@ The built layer can be made again from its sources at any time; the memory layer
 moved, hid or described otherwise, and refers to built nodes by id. Whatever such a reference points to may vanish
 and come back with the sources: then its node hangs under the nearest folder or file that is left, and its *home*
 is kept, so that it returns.
+
+A file that is gone and one that appeared with the same bytes are a rename, and what hung on it goes along.
+
+Lost: attaching one file to the other in SQL (one lock for both, so a build would stop those who write notes), and
+copying built nodes into the memory layer (edits of the source would never show).
 """
 
 from __future__ import annotations
@@ -61,8 +66,8 @@ class Overlay:
         self.built = built
         self._memory_version = -1
         self._built_version = -1
-        self._laid: bool | None = None
-        self._loose: bool | None = None
+        self._has_edits: bool | None = None
+        self._has_hidden: bool | None = None
 
     # freshness
 
@@ -81,65 +86,65 @@ class Overlay:
 
     def wrote(self) -> None:
         """Forget what was concluded from the memory layer: it is being changed."""
-        self._laid = self._loose = None
+        self._has_edits = self._has_hidden = None
 
     @property
-    def laid(self) -> bool:
+    def has_edits(self) -> bool:
         """Whether the memory layer says anything about nodes, so that the built layer alone is not the tree."""
-        if self._laid is None:
+        if self._has_edits is None:
             sql = "SELECT EXISTS(SELECT 1 FROM node) OR EXISTS(SELECT 1 FROM override)"
-            self._laid = bool(self.memory.store.rows(sql)[0][0])
-        return self._laid
+            self._has_edits = bool(self.memory.store.rows(sql)[0][0])
+        return self._has_edits
 
     @property
-    def loose(self) -> bool:
+    def has_hidden(self) -> bool:
         """Whether there are rows that are not in the tree; while there are none, a row is proof enough."""
-        if self._loose is None:
+        if self._has_hidden is None:
             hidden = "SELECT 1 FROM override WHERE hidden LIMIT 1"
-            self._loose = self.memory.has_detached() or self.memory.store.row(hidden) is not None
-        return self._loose
+            self._has_hidden = self.memory.has_detached() or self.memory.store.row(hidden) is not None
+        return self._has_hidden
 
     # looking up
 
     def chain(self, node_id: str) -> list[str] | None:
         """Return the ids from a node up to the root, None when the node is not in the tree."""
-        if self.built is None or not self.laid:
+        if self.built is None or not self.has_edits:
             ids = (self.memory if self.built is None else self.built).chain(node_id)
             return ids if ids and ids[-1] == ROOT else None
-        found: list[str] = []
+        path: list[str] = []
         current: str | None = node_id
-        while current is not None and current not in found:
+        while current is not None and current not in path:
             place = self.memory.place(current)
             if place is not None:
-                found.append(current)
+                path.append(current)
                 current = place[0]
                 continue
-            current = self._climb_built(current, found)
-            if current == ROOT and found[-1] == ROOT:
-                return found
+            current = self._climb_built(current, path)
+            if current == ROOT and path[-1] == ROOT:
+                return path
         return None
 
-    def _climb_built(self, node_id: str, found: list[str]) -> str | None:
+    def _climb_built(self, node_id: str, path: list[str]) -> str | None:
         """Climb in the built layer while the memory layer says nothing else; return where to go on."""
         assert self.built is not None
         ids = self.built.chain(node_id)
-        rows = self._said(ids)
+        rows = self._memory_rows(ids)
         covered = {row[0] for row in rows if row[1] == "node"}
-        said = {row[0]: row[2:] for row in rows if row[1] == "override"}
+        overrides = {row[0]: row[2:] for row in rows if row[1] == "override"}
         for current in ids:
-            hidden, parent = said.get(current, (0, None))
+            hidden, parent = overrides.get(current, (0, None))
             if hidden:
                 return None
             if current in covered and current != node_id:
                 return current
-            found.append(current)
+            path.append(current)
             if current == ROOT:
                 return ROOT
             if parent is not None:
                 return str(parent)
         return None
 
-    def _said(self, ids: list[str]) -> list[tuple[Any, ...]]:
+    def _memory_rows(self, ids: list[str]) -> list[tuple[Any, ...]]:
         return self.memory.store.rows(
             "SELECT id, 'node', 0, parent FROM node WHERE id IN (SELECT value FROM json_each(:ids)) UNION ALL"
             " SELECT id, 'override', hidden, parent FROM override WHERE id IN (SELECT value FROM json_each(:ids))",
@@ -148,32 +153,32 @@ class Overlay:
 
     def contains(self, node_id: str, *, row: bool = False) -> bool:
         """Whether a node is in the tree; `row` tells that one of the layers is known to have a row for it."""
-        if not self.loose:
+        if not self.has_hidden:
             return row or self.memory.has(node_id) or (self.built is not None and self.built.has(node_id))
         return self.chain(node_id) is not None
 
     def node(self, node_id: str) -> Node | None:
         """Return a node with the content that is kept, None when it is not in the tree."""
-        if self.loose and self.chain(node_id) is None:
+        if self.has_hidden and self.chain(node_id) is None:
             return None
-        node = self.memory.node(node_id) if self.built is None or self.laid else None
+        node = self.memory.node(node_id) if self.built is None or self.has_edits else None
         if node is not None or self.built is None:
             return node
         node = self.built.node(node_id)
-        if node is None or not self.laid:
+        if node is None or not self.has_edits:
             return node
-        return _described(node, self.override(node_id))
+        return _with_override(node, self.override(node_id))
 
     def nodes(self, ids: list[str]) -> dict[str, tuple[Node, str | None]]:
         """Return those of the nodes that are in the tree, with the content that is kept, each with its parent."""
-        if not self.loose and (self.built is None or not self.laid):
+        if not self.has_hidden and (self.built is None or not self.has_edits):
             return (self.memory if self.built is None else self.built).nodes(ids)
-        found = {}
+        nodes = {}
         for node_id in ids:
             node, chain = self.node(node_id), self.chain(node_id)
             if node is not None and chain is not None:
-                found[node_id] = (node, chain[1] if len(chain) > 1 else None)
-        return found
+                nodes[node_id] = (node, chain[1] if len(chain) > 1 else None)
+        return nodes
 
     def override(self, node_id: str) -> Override | None:
         """Return what the memory layer says about a built node."""
@@ -185,7 +190,7 @@ class Overlay:
         if self.built is None:
             return self.memory.children(parent)
         placed = self.built.children(parent)
-        if not self.laid:
+        if not self.has_edits:
             return placed
         ids = [node.id for _, node in placed]
         overrides = self._overrides("id IN (SELECT value FROM json_each(?))", json.dumps(ids))
@@ -195,13 +200,15 @@ class Overlay:
             placed = []  # what was added under the id of a hidden node does not take over its children
         result: list[Placed] = []
         for position, node in placed:
-            said = overrides.get(node.id)
-            if node.id not in covered and (said is None or not (said.hidden or said.parent)):
-                result.append((position, _described(node, said)))
-        for said in self._overrides("parent = ? AND NOT hidden", parent).values():
-            moved = None if self.memory.has(said.id) else self.built.node(said.id)
+            override = overrides.get(node.id)
+            if node.id not in covered and (override is None or not (override.hidden or override.parent)):
+                result.append((position, _with_override(node, override)))
+        for override in self._overrides("parent = ? AND NOT hidden", parent).values():
+            moved = None if self.memory.has(override.id) else self.built.node(override.id)
             if moved is not None:
-                result.append((said.position or 0, _described(replace(moved, content=None), said)))
+                result.append(
+                    (override.position or 0, _with_override(replace(moved, content=None), override))
+                )
         result.extend(self.memory.children(parent))
         result.sort(key=lambda pair: (pair[0], pair[1].id))
         return result
@@ -210,24 +217,24 @@ class Overlay:
         """Return the number of children of a node."""
         if self.built is None:
             return self.memory.child_count(parent)
-        return len(self._child_ids(parent)) if self.laid else self.built.child_count(parent)
+        return len(self._child_ids(parent)) if self.has_edits else self.built.child_count(parent)
 
     def child_total(self, parents: Sequence[str]) -> int:
         """Return the number of children of these nodes together."""
-        if self.built is not None and self.laid:
+        if self.built is not None and self.has_edits:
             return sum(map(self.child_count, parents))
         return (self.memory if self.built is None else self.built).child_total(parents)
 
     def child_page(self, parent: str, start: int, count: int) -> list[str]:
         """Return the ids of `count` children of a node from number `start` on, in the order of `children`."""
-        if self.built is None or not self.laid:
+        if self.built is None or not self.has_edits:
             layer = self.memory if self.built is None else self.built
             return [node_id for _, node_id in layer.child_places(parent, start=start, count=count)]
         return self._child_ids(parent)[start : start + count]
 
     def child_number(self, parent: str, node_id: str) -> int:
         """Return how many children of a node come before this one."""
-        if self.built is None or not self.laid:
+        if self.built is None or not self.has_edits:
             layer = self.memory if self.built is None else self.built
             return [child for _, child in layer.child_places(parent)].index(node_id)
         return self._child_ids(parent).index(node_id)
@@ -242,14 +249,14 @@ class Overlay:
         if placed:
             ids = json.dumps([node_id for _, node_id in placed])
             away = "(hidden OR parent IS NOT NULL) AND id IN (SELECT value FROM json_each(?))"
-            gone = set(self._overrides(away, ids))
-            gone |= self.memory.which(node_id for _, node_id in placed)
-            if gone:
-                placed = [place for place in placed if place[1] not in gone]
+            moved_ids = set(self._overrides(away, ids))
+            moved_ids |= self.memory.which(node_id for _, node_id in placed)
+            if moved_ids:
+                placed = [place for place in placed if place[1] not in moved_ids]
         moved = [
-            (said.position or 0, said.id)
-            for said in self._overrides("parent = ? AND NOT hidden", parent).values()
-            if not self.memory.has(said.id) and self.built.has(said.id)
+            (override.position or 0, override.id)
+            for override in self._overrides("parent = ? AND NOT hidden", parent).values()
+            if not self.memory.has(override.id) and self.built.has(override.id)
         ]
         return [node_id for _, node_id in sorted([*placed, *moved, *self.memory.child_places(parent)])]
 
@@ -278,30 +285,30 @@ class Overlay:
     def count(self) -> int:
         """Return the number of nodes in the tree; all that is deleted and not purged yet is looked through."""
         rows = sum(layer.count() for layer in self._layers())
-        return rows - sum(1 for _ in self._covered()) - len(self._away())
+        return rows - sum(1 for _ in self._covered()) - len(self._hidden_ids())
 
     def kinds(self) -> dict[str, int]:
         """Return how many nodes of each kind are in the tree; costs as `count` does."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for layer in self._layers():
-            found.update(dict(layer.store.rows("SELECT kind, count(*) FROM node GROUP BY kind")))
+            counts.update(dict(layer.store.rows("SELECT kind, count(*) FROM node GROUP BY kind")))
         for node_id in self._covered():
             assert self.built is not None
-            found[_kind(self.built, node_id)] -= 1
-        for node_id in self._away():
+            counts[_kind(self.built, node_id)] -= 1
+        for node_id in self._hidden_ids():
             layer = self.memory if self.built is None or self.memory.has(node_id) else self.built
-            found[_kind(layer, node_id)] -= 1
-        return {kind: number for kind, number in sorted(found.items()) if number}
+            counts[_kind(layer, node_id)] -= 1
+        return {kind: number for kind, number in sorted(counts.items()) if number}
 
     def _layers(self) -> list[Layer]:
         if self.built is None:
             return [self.memory]
-        return [self.built, self.memory] if self.laid else [self.built]
+        return [self.built, self.memory] if self.has_edits else [self.built]
 
     def _covered(self) -> Iterator[str]:
         """Yield the ids that both layers have a row for."""
         last = ""
-        while self.built is not None and self.laid:
+        while self.built is not None and self.has_edits:
             sql = "SELECT id FROM node WHERE id > ? ORDER BY id LIMIT 1000"
             ids = [row[0] for row in self.memory.store.rows(sql, (last,))]
             if not ids:
@@ -309,17 +316,17 @@ class Overlay:
             yield from self.built.which(ids)
             last = ids[-1]
 
-    def _away(self) -> set[str]:
+    def _hidden_ids(self) -> set[str]:
         """Return the ids that have a row and are not in the tree."""
         away: set[str] = set()
-        for top in self._tops() if self.loose else ():
+        for top in self._detached_roots() if self.has_hidden else ():
             if self.chain(top) is None:
                 away.update(self.below(top))
                 if any(layer.has(top) for layer in self._layers()):
                     away.add(top)
         return away
 
-    def _tops(self) -> Iterator[str]:
+    def _detached_roots(self) -> Iterator[str]:
         """Yield the ids under which everything lies that is not in the tree."""
         sql = "SELECT id FROM node WHERE parent IS NULL AND id <> ?"
         yield from (row[0] for row in self.memory.store.rows(sql, (ROOT,)))
@@ -355,17 +362,17 @@ class Overlay:
             "seq": self.built.last_seq(),
             "rename": self._last_rename(),
         }
-        done = self.memory.fact("anchored") or {}
-        if done == state or self.memory.store.read_only:
+        anchored = self.memory.fact("anchored") or {}
+        if anchored == state or self.memory.store.read_only:
             return
         with self.memory.store.transaction():
             self.wrote()
-            if self.laid:
-                done = self.memory.fact("anchored") or {}
-                same = done.get("store") == state["store"]
+            if self.has_edits:
+                anchored = self.memory.fact("anchored") or {}
+                same = anchored.get("store") == state["store"]
                 if same:
-                    self._follow_renames(done["rename"])
-                self._hang(done["seq"] if same else None)
+                    self._follow_renames(anchored["rename"])
+                self._reattach(anchored["seq"] if same else None)
             self.memory.set_fact("anchored", state)
             self.wrote()
 
@@ -387,7 +394,7 @@ class Overlay:
                         f"{change} >= ? AND {column} < ?", (new, len(old) + 1, old + begin, old + end)
                     )
 
-    def _hang(self, since: int | None) -> None:
+    def _reattach(self, since: int | None) -> None:
         """Look at every reference that may have changed; with `since` None at every reference there is."""
         assert self.built is not None
         store = self.memory.store
@@ -401,9 +408,9 @@ class Overlay:
                     rows += store.rows(f"{own} parent = ? AND home IS NULL", (parent,))
             for node_id, home in rows:
                 place = self._nearest(home)
-                away = None if place == home else home
+                missed_home = None if place == home else home
                 sql = f"UPDATE {table} SET seq = ?, parent = ?, home = ? WHERE id = ? AND (parent, home) IS NOT (?, ?)"
-                store.execute(sql, (self.memory.next_seq(), place, away, node_id, place, away))
+                store.execute(sql, (self.memory.next_seq(), place, missed_home, node_id, place, missed_home))
 
     def _vanished(self, since: int) -> Iterable[str]:
         assert self.built is not None
@@ -413,8 +420,8 @@ class Overlay:
         """Return the home itself, if it is there or was deleted on purpose, or the nearest such one above it."""
         assert self.built is not None
         for path in (home, *above(home)):
-            said = self.override(path)
-            if self.memory.has(path) or self.built.has(path) or (said is not None and said.hidden):
+            override = self.override(path)
+            if self.memory.has(path) or self.built.has(path) or (override is not None and override.hidden):
                 return path
         return ROOT
 
@@ -454,11 +461,11 @@ def _override(row: tuple[Any, ...]) -> Override:
     return Override(row[0], row[1], row[2], row[3], bool(row[4]), row[5], row[6], row[7])
 
 
-def _described(node: Node, said: Override | None) -> Node:
-    if said is None or (said.title is None and said.description is None):
+def _with_override(node: Node, override: Override | None) -> Node:
+    if override is None or (override.title is None and override.description is None):
         return node
-    title = node.title if said.title is None else said.title
-    description = node.description if said.description is None else said.description
+    title = node.title if override.title is None else override.title
+    description = node.description if override.description is None else override.description
     digest = blake2b(f"{node.digest}\0{title}\0{description}".encode(), digest_size=16).hexdigest()
-    provenance = json.loads(said.provenance) if said.provenance else node.provenance
+    provenance = json.loads(override.provenance) if override.provenance else node.provenance
     return replace(node, title=title, description=description, digest=digest, provenance=provenance)

@@ -51,7 +51,7 @@ def open_inside(root: Path, path: str | bytes) -> int:
     """
     inner = os.fsencode(path)
     parts = inner.replace(b"\\", b"/").split(b"/") if os.name == "nt" else inner.split(b"/")
-    descriptor = _opened_straight(root, parts)
+    descriptor = _open_without_links(root, parts)
     if descriptor is None:
         base = os.path.realpath(os.fsencode(root))
         where = os.path.realpath(os.path.join(base, inner))
@@ -65,7 +65,7 @@ def open_inside(root: Path, path: str | bytes) -> int:
     return descriptor
 
 
-def _opened_straight(root: Path, parts: Sequence[bytes]) -> int | None:
+def _open_without_links(root: Path, parts: Sequence[bytes]) -> int | None:
     """Open a file folder by folder without following a link; None where that cannot be done.
 
     A third of the time that it takes to resolve the path first, and no link can be put in the way meanwhile.

@@ -8,10 +8,10 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from metatree import plugins
 from metatree.errors import UserError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from metatree.storage.store import Store
 
+T = TypeVar("T")
 Progress = Callable[[int, int, str], None]
 """Called with the number of things done, the number to do (0 when it is not known), and what is at work."""
 
@@ -34,7 +35,7 @@ class SourceRef:
     location: str
     """A path (absolute once it belongs to a tree), a URL, a data source name, a command line."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What its type is told besides; JSON values."""
+    """Options of its type; JSON values."""
     mount: str = ""
     """Id of its top node in a tree of several sources; empty for the folder that a tree is of as a whole."""
     type: str = ""
@@ -78,7 +79,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class OutlinePart:
     """One node below a file. A part with parts below it has no content of its own."""
 
     id: str
@@ -92,7 +93,7 @@ class Part:
     """Last line, included."""
     ranges: tuple[tuple[int, int], ...] = ()
     """The ranges of lines that belong to it, when these are not all from first to last."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[OutlinePart, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
     digest: str = ""
     """Hash of its text, from a type whose content is not those lines of the file."""
@@ -103,7 +104,7 @@ class Outline:
     """What a file says of itself. A file without parts is one node with all of the content."""
 
     description: str = ""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[OutlinePart, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict)
     summary: str = ""
     """One sentence that may stand for its folder too (a README, an `__init__.py`)."""
@@ -122,9 +123,7 @@ class Outline:
 class MemoryType(Protocol):
     """Says which files it knows, what lies in them, and what their nodes hold.
 
-    Optional attributes: `binary = True` for files that are no text; `max_file_bytes`, when files above the usual
-    limit of a build are read too; `tools`, as those of a `SourceType`; `tells_more = True` when these know what no node
-    holds, so that a search offers them without a model too.
+    Optional are the attributes and methods of `FileTraits` and `TypeTraits`.
     """
 
     name: str
@@ -150,14 +149,8 @@ class MemoryType(Protocol):
 class SourceType(Protocol):
     """Turns a whole source that is no folder of files into nodes: a database, a server, a page, a history.
 
-    One object serves all sources of its type, from any thread. Optional attributes and methods:
-
-    - `tools`: a sequence of `Tool` and `ToolGroup`, the type's own tool tree, which a search offers on the nodes of its
-      sources that the tools say they work on.
-    - `tools_of(tree, source)`: such a sequence for one source, where every source has tools of its own.
-    - `links(source)`: yields (id, kind, id) for links between nodes of the source; called after `nodes`.
-    - `file_of(source, key)`: the file on this machine that a node came from, by the path of its `source`.
-    - `kept_location(location)`: a location as it may be written down, without a password.
+    One object serves all sources of its type, from any thread. Optional are the attributes and methods of
+    `SourceTraits` and `TypeTraits`.
     """
 
     name: str
@@ -233,8 +226,8 @@ def load_builder() -> Builder:
     Raises:
         UserError: there is none.
     """
-    found: Builder = plugins.load("metatree.builders", "sources")
-    return found
+    builder: Builder = plugins.load("metatree.builders", "sources")
+    return builder
 
 
 def load_memory_type(name: str) -> MemoryType:
@@ -243,8 +236,8 @@ def load_memory_type(name: str) -> MemoryType:
     Raises:
         UserError: there is none.
     """
-    found: MemoryType = _type(plugins.MEMORY_TYPES, name)
-    return found
+    memory_type: MemoryType = _type(plugins.MEMORY_TYPES, name)
+    return memory_type
 
 
 def load_source_type(name: str) -> SourceType:
@@ -253,8 +246,66 @@ def load_source_type(name: str) -> SourceType:
     Raises:
         UserError: there is none.
     """
-    found: SourceType = _type(plugins.SOURCES, name)
-    return found
+    source_type: SourceType = _type(plugins.SOURCES, name)
+    return source_type
+
+
+@dataclass(frozen=True, slots=True)
+class TypeTraits:
+    """What a type of files or of sources may have besides its protocol, with what holds where it has not."""
+
+    tools: Sequence[Any] = ()
+    """`Tool`s and `ToolGroup`s, the type's own tool tree, which a search offers on the nodes of its sources that the
+    tools say they work on."""
+    tools_of: Callable[[Any, SourceRef], Iterable[Any]] = lambda tree, source: ()
+    """Such a sequence for one source of a tree, where every source has tools of its own."""
+    answers_outside_tree: bool = False
+    """Whether the tools of a type of files know what no node holds; a search then offers them without a model too."""
+    file_of: Callable[[SourceRef, str], Path | None] | None = None
+    """The file on this machine that a node came from, by the path of its `source`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileTraits:
+    """How a type of files reads them, with what holds where it does not say."""
+
+    binary: bool = False
+    """Whether it reads files that are no text."""
+    max_file_bytes: int = 0
+    """Up to which size it reads files, where that is above the usual limit of a build."""
+    text: Callable[[SourceFile], Any] | None = None
+    """The `lines` and `pages` of a file whose nodes do not name lines of the file itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTraits:
+    """What a build asks of a type of sources besides its nodes."""
+
+    links: Callable[[SourceRef], Iterable[tuple[str, str, str]]] = lambda source: ()
+    """(id, kind, id) for links between nodes of the source; called after `nodes`."""
+    kept_location: Callable[[str], str] = str
+    """A location as it may be written down, without a password."""
+
+
+# Three classes and not one, since asking for the tools of a type imports them, which a build has no use for.
+def traits_of(kind: MemoryType | SourceType) -> TypeTraits:
+    """Return what a type offers to a search besides its protocol; no other place asks a type for it by name."""
+    return _declared(kind, TypeTraits)
+
+
+def file_traits_of(kind: MemoryType) -> FileTraits:
+    """Return how a type reads files; no other place asks a type for it by name."""
+    return _declared(kind, FileTraits)
+
+
+def source_traits_of(kind: SourceType) -> SourceTraits:
+    """Return what a build may ask of a type; no other place asks a type for it by name."""
+    return _declared(kind, SourceTraits)
+
+
+def _declared(kind: object, traits: type[T]) -> T:
+    names = [each.name for each in fields(traits)]  # type: ignore[arg-type]  # T is one of the three
+    return traits(**{name: getattr(kind, name) for name in names if hasattr(kind, name)})
 
 
 def register_type(kind: MemoryType | SourceType) -> None:
@@ -270,7 +321,7 @@ def register_type(kind: MemoryType | SourceType) -> None:
 
 def _type(group: str, name: str) -> Any:
     try:
-        return plugins.made(group, name)
+        return plugins.instance(group, name)
     except UserError as exc:
         if name in plugins.names(group):
             raise

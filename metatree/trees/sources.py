@@ -35,13 +35,13 @@ def source_record(source: SourceRef, folder: Path | None) -> dict[str, Any]:
     if not is_path(source):
         return {"type": source.type, "location": source.location, "options": options, **mount}
     place = Path(source.location).absolute()  # not to follow what was put there since it was named
-    kept = str(place)
+    kept_path = str(place)
     if folder is not None:
         folder = folder.resolve()
         beside = folder.name == FOLDER and place.is_relative_to(folder.parent)
         if beside or folder.is_relative_to(place):
-            kept = os.path.relpath(place, folder)
-    return {"type": source.type, "place": kept, "options": options, **mount}
+            kept_path = os.path.relpath(place, folder)
+    return {"type": source.type, "place": kept_path, "options": options, **mount}
 
 
 def sources_of(layer: Layer, folder: Path) -> list[SourceRef]:
@@ -65,8 +65,8 @@ def public_location(location: str) -> str:
     """
     if "://" not in location:
         return location
-    hidden = re.sub(r"(://[^/?#@:]*):[^/?#]*@", r"\1:***@", location)
-    return re.sub(r"(?i)([?&](?:\w*password|passwd|pwd|token|secret|api_?key)=)[^&#]*", r"\1***", hidden)
+    masked = re.sub(r"(://[^/?#@:]*):[^/?#]*@", r"\1:***@", location)
+    return re.sub(r"(?i)([?&](?:\w*password|passwd|pwd|token|secret|api_?key)=)[^&#]*", r"\1***", masked)
 
 
 def is_path(source: SourceRef) -> bool:
@@ -143,8 +143,8 @@ def check_source(sources: Sequence[SourceRef], given: Sequence[SourceRef]) -> No
     Raises:
         UserError: it is the tree of other sources, and one of these is still there.
     """
-    there = [source for source in sources if not is_path(source) or Path(source.location).exists()]
-    if there and not any(_is_same(source, other) for source in there for other in given):
+    existing = [source for source in sources if not is_path(source) or Path(source.location).exists()]
+    if existing and not any(_is_same(source, other) for source in existing for other in given):
         raise UserError(
             f"this tree is of {_listed(sources)}, not of {_listed(given)}: put them into one tree with"
             " `metatree build --add …`, or choose another --tree (`out` of build_tree)"
@@ -158,10 +158,10 @@ def _is_same(source: SourceRef, other: SourceRef) -> bool:
 
 
 def _listed(sources: Sequence[SourceRef]) -> str:
-    return ", ".join(repr(_called(source)) for source in sources)
+    return ", ".join(repr(_source_text(source)) for source in sources)
 
 
-def _called(source: SourceRef) -> str:
+def _source_text(source: SourceRef) -> str:
     """Return a source as it is given: with its type where its location does not say it."""
     plain = is_path(source) or "://" in source.location
     return public_location(source.location) if plain else f"{source.type}:{source.location}"

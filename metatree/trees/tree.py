@@ -17,7 +17,7 @@ from metatree.node import Node
 from metatree.storage.store import Store, sync_folder, writable
 from metatree.storage.trust import sign
 from metatree.trees.content import Contents, file_of
-from metatree.trees.edits import Editor, plant, unknown
+from metatree.trees.edits import Editor, create_root, unknown
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.overlay import Overlay
 from metatree.trees.source_types import SourceRef, load_builder
@@ -104,7 +104,7 @@ class Tree:
             raise UserError(f"{str(file)!r} exists: open it with Tree.open, or choose another path")
         store = Store.open(":memory:" if file is None else file)
         layer = Layer(store)
-        plant(layer, Node(ROOT, title, description, kind="folder"))
+        create_root(layer, Node(ROOT, title, description, kind="folder"))
         if source_root is not None:
             source = SourceRef(str(Path(source_root).expanduser().resolve()))
             with store.transaction():
@@ -211,10 +211,10 @@ class Tree:
         Raises:
             UnknownNode: it is not in the tree; has up to three suggestions.
         """
-        found = self.find(node)
-        if found is None:
+        match = self.find(node)
+        if match is None:
             raise unknown(self._overlay, _id(node))
-        return found
+        return match
 
     def find(self, node: str | Node) -> Node | None:
         """Return a node with the content that the tree keeps, None when it is not in the tree."""
@@ -254,8 +254,8 @@ class Tree:
         """
         self._require(node)
         ids = self._overlay.child_page(_id(node), max(0, start), max(0, count))
-        found = self._overlay.nodes(ids)
-        return [_listed(found[node_id][0]) for node_id in ids if node_id in found]
+        nodes = self._overlay.nodes(ids)
+        return [_listed(nodes[node_id][0]) for node_id in ids if node_id in nodes]
 
     def child_number(self, node: str | Node) -> int:
         """Return how many siblings come before a node, 0 for the root; raises `UnknownNode`."""
@@ -295,10 +295,10 @@ class Tree:
     def ids(self, kinds: Collection[str]) -> list[str]:
         """Return the ids of all nodes of these kinds, in no order."""
         self._overlay.sync()
-        found: set[str] = set(self._memory.ids(kinds))
+        candidates: set[str] = set(self._memory.ids(kinds))
         if self._built is not None:
-            found.update(self._built.ids(kinds))
-        return [node_id for node_id in found if self._overlay.contains(node_id)]
+            candidates.update(self._built.ids(kinds))
+        return [node_id for node_id in candidates if self._overlay.contains(node_id)]
 
     def content(self, node: str | Node) -> str:
         """Return the text of a node, read from its source when the tree does not keep it.
@@ -321,23 +321,27 @@ class Tree:
     def all_links(self) -> Iterator[tuple[str, str, str]]:
         """Yield (source id, kind, target id) of all links between nodes that are there, in no order."""
         self._overlay.sync()
-        seen: set[tuple[str, str, str]] = set()
+        yielded: set[tuple[str, str, str]] = set()
         for layer in (self._built, self._memory):
             for link in (
                 layer.store.rows("SELECT source, kind, target FROM link") if layer is not None else ()
             ):
-                if link not in seen and self._overlay.contains(link[0]) and self._overlay.contains(link[2]):
-                    seen.add((link[0], link[1], link[2]))
+                if (
+                    link not in yielded
+                    and self._overlay.contains(link[0])
+                    and self._overlay.contains(link[2])
+                ):
+                    yielded.add((link[0], link[1], link[2]))
                     yield link[0], link[1], link[2]
 
     def _links(self, node: str | Node, kind: str | None, wanted: str, given: str) -> list[tuple[str, str]]:
         self._require(node)
         sql = f"SELECT kind, {wanted} FROM link WHERE {given} = :node AND (:kind IS NULL OR kind = :kind)"
-        found: dict[tuple[str, str], None] = {}
+        links: dict[tuple[str, str], None] = {}
         for layer in (self._built, self._memory):
             if layer is not None:
-                found.update(dict.fromkeys(layer.store.rows(sql, {"node": _id(node), "kind": kind})))
-        return sorted(pair for pair in found if self._overlay.contains(pair[1]))
+                links.update(dict.fromkeys(layer.store.rows(sql, {"node": _id(node), "kind": kind})))
+        return sorted(pair for pair in links if self._overlay.contains(pair[1]))
 
     def __len__(self) -> int:
         self._overlay.sync()
@@ -355,14 +359,14 @@ class Tree:
             text,
             text.strip(),
             posixpath.normpath(path) if path else "",
-            *self._inside(text.strip()),
+            *self._tree_paths(text.strip()),
         ]
         for candidate in candidates:
             if candidate and self._overlay.contains(candidate):
                 return candidate
         raise unknown(self._overlay, text)
 
-    def _inside(self, text: str) -> Iterator[str]:
+    def _tree_paths(self, text: str) -> Iterator[str]:
         """Yield what a path of the system is called in the tree, when it lies in the source."""
         if "\0" in text:
             return
@@ -401,14 +405,14 @@ class Tree:
 
         Never a path outside of the source; None when it is not there. Of a database in a file it is that file.
         """
-        source, found = self.source_of(node), self.get(node)
+        source, current = self.source_of(node), self.get(node)
         if source is None:
             return None
-        for node_id in reversed(self.ancestors(node)) if found.path is None else ():
-            found = self.get(node_id)
-            if found.path is not None:
+        for node_id in reversed(self.ancestors(node)) if current.path is None else ():
+            current = self.get(node_id)
+            if current.path is not None:
                 break
-        return file_of(self.index, source, found)
+        return file_of(self.index, source, current)
 
     def refresh(self, *, progress: Progress | None = None) -> None:
         """Bring the tree up to date with what it was built from; only what changed is read again.
@@ -537,6 +541,7 @@ class Tree:
     def _numbers(self) -> tuple[int, int, int]:
         memory = self._memory.last_seq()
         built = 0 if self._built is None else self._built.last_seq()
+        # Lost: one counter by the clock, under which a change of one file can be committed behind a token of the other.
         return built, memory, built << 32 | memory
 
     def changes(self, since: int = 0) -> Iterator[tuple[int, str, bool]]:
@@ -550,15 +555,15 @@ class Tree:
         since_built, since_memory = since >> 32, since & 0xFFFFFFFF
         if self._built is not None:
             for seq, node_id, row in self._built.changes(since_built, built):
-                there = self._overlay.contains(node_id, row=bool(row))
-                yield seq << 32 | since_memory, node_id, there
+                exists = self._overlay.contains(node_id, row=bool(row))
+                yield seq << 32 | since_memory, node_id, exists
         for seq, node_id, row in self._memory.changes(since_memory, memory):
             number = built << 32 | seq
-            there = self._overlay.contains(node_id, row=bool(row))
-            for below in self._overlay.covered(node_id) if there else self._overlay.below(node_id):
+            exists = self._overlay.contains(node_id, row=bool(row))
+            for below in self._overlay.covered(node_id) if exists else self._overlay.below(node_id):
                 if not self._overlay.contains(below):
                     yield number, below, False
-            yield number, node_id, there
+            yield number, node_id, exists
 
     def to_networkx(self, node: str | Node = ROOT, *, depth: int | None = None) -> networkx.DiGraph:
         """Return a node and what lies under it as a directed graph; see `metatree.trees._drawing.to_networkx`."""
@@ -576,11 +581,11 @@ class Tree:
         pending = iter(ids)
         while page := list(islice(pending, _TEXTS_PAGE)):
             self._overlay.sync()
-            found = self._overlay.nodes(page)
-            contents.expect(node for node, _ in found.values())
+            nodes = self._overlay.nodes(page)
+            contents.expect(node for node, _ in nodes.values())
             for node_id in page:
-                if node_id in found:
-                    node, parent = found[node_id]
+                if node_id in nodes:
+                    node, parent = nodes[node_id]
                     yield node, parent, contents.of(node)
 
     # helpers

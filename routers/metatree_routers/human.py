@@ -8,17 +8,18 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TextIO
 
 from metatree.errors import BadModelAnswer, UserError
-from metatree.protocols import RouteDecision, RouteRequest, Suite
+from metatree.parts import embedded_parts
+from metatree.protocols import Evidence, RouteDecision, Router, RouteRequest, Suite
 from metatree_routers.llm.labels import labels, offered
-from metatree_routers.wrappers.wrapper import parts_of
 
 HELP = "A letter chooses; - A C rules out; n: none of these; q: stop."
 
 
-class HumanRouter:
+class HumanRouter(Router):
     """Shows each menu to a person and reads the choice: a letter, `- A C` to rule out, `n` for none, `q` to stop.
 
     Args:
@@ -36,26 +37,25 @@ class HumanRouter:
     def __init__(self, *, read: Callable[[], str] | None = None, out: TextIO | None = None) -> None:
         self._read = read or _line_from_terminal
         self._out = out
-        self._asked = False
+        self._has_shown_help = False
         self._waiting: queue.SimpleQueue[str | BaseException] | None = None
 
-    def suite(self) -> Suite:
+    def suite(self, evidence: Evidence | None = None) -> Suite:
         """Return this router with the embedded reader and the other embedded parts."""
-        others = parts_of(_Bare(self))
-        return Suite(self, others.reader, others.tool_caller, others.composer, others.describer)
+        return replace(embedded_parts(evidence), router=self)
 
     async def route(self, request: RouteRequest) -> RouteDecision:
         """Ask until an answer fits; raises UserError when the person stops, so that the run can be resumed."""
         self._show(request)
         while True:
             try:
-                said = (await self._next_line()).strip()
+                reply = (await self._next_line()).strip()
             except EOFError:
                 raise UserError("there is nobody at the terminal: input has ended") from None
-            if said.casefold() in ("q", "quit"):
+            if reply.casefold() in ("q", "quit"):
                 raise UserError("stopped at the terminal")
             try:
-                return _decision(said, request)
+                return _decision(reply, request)
             except BadModelAnswer as exc:
                 self._write(f"{exc}. {HELP}\n> ")
 
@@ -67,9 +67,9 @@ class HumanRouter:
                 f"  {label}  {_plain(option.title)}{_plain(under)}  {_plain(option.description)}".rstrip()
             )
             lines += [f"       > {_plain(hint)}" for hint in option.hints[:2]]
-        if not self._asked:
+        if not self._has_shown_help:
             lines.append(HELP)
-        self._asked = True
+        self._has_shown_help = True
         self._write("\n".join(lines) + "\n> ")
 
     def _write(self, text: str) -> None:
@@ -90,11 +90,11 @@ class HumanRouter:
         waiting = self._waiting
         while True:
             with contextlib.suppress(queue.Empty):
-                said = waiting.get_nowait()
+                line = waiting.get_nowait()
                 self._waiting = None
-                if isinstance(said, BaseException):
-                    raise said
-                return said
+                if isinstance(line, BaseException):
+                    raise line
+                return line
             await asyncio.sleep(0.02)
 
     def _fetch(self, answer: queue.SimpleQueue[str | BaseException]) -> None:
@@ -104,22 +104,15 @@ class HumanRouter:
             answer.put(exc)
 
 
-class _Bare:
-    """A router without a suite of its own, so that the embedded parts come with it."""
-
-    def __init__(self, router: HumanRouter) -> None:
-        self.route = router.route
-
-
-def _decision(said: str, request: RouteRequest) -> RouteDecision:
-    if said.casefold() in ("n", "none"):
+def _decision(reply: str, request: RouteRequest) -> RouteDecision:
+    if reply.casefold() in ("n", "none"):
         return RouteDecision(None, {}, "a person chose none")
-    ruling_out = said.startswith("-")
-    words = said.lstrip("- ").replace(",", " ").split() if ruling_out else [said]
-    found = [offered(word, request.options) for word in words]
-    if not words or None in found:
-        raise BadModelAnswer(f"{said!r} is none of the options")
-    ids = [option.id for option in found if option is not None]
+    ruling_out = reply.startswith("-")
+    words = reply.lstrip("- ").replace(",", " ").split() if ruling_out else [reply]
+    choices = [offered(word, request.options) for word in words]
+    if not words or None in choices:
+        raise BadModelAnswer(f"{reply!r} is none of the options")
+    ids = [option.id for option in choices if option is not None]
     if ruling_out:
         return RouteDecision(None, dict.fromkeys(ids, "ruled out by a person"), "ruled out by a person")
     return RouteDecision(ids[0], {}, "chosen by a person")

@@ -20,12 +20,12 @@ from metatree_agents.cli._main import run
 from metatree_agents.cli.schemas import memory as memory_shapes
 from metatree_memory_tools import build_tree
 
-from metatree import Blackboard, Node, Tree, ask_person, load_run, memories, remember, resume, search
-from metatree.durable.sqlite_journal import SqliteJournal
+from metatree import Blackboard, Node, Source, Tree, ask_person, load_run, memories, remember, resume, search
+from metatree.durable.sql_journal import SqlJournal
 from metatree.errors import BrokenStore, UserError
 from metatree.notes.archive import export_memory, import_memory
 from metatree.notes.archive.format import EXPORTED_TABLES, LEFT_OUT_TABLES, MEMBERS
-from metatree.notes.notes import sayings
+from metatree.notes.notes import mentions
 from metatree.rules import open_memory
 from metatree.storage.store import Store
 from metatree.trees.layer import Layer
@@ -91,7 +91,7 @@ def _filled(source: Path) -> Tree:
         "INSERT INTO call(hash, tool, version, arguments, key, run_id, expires_at, at, result)"
         " VALUES ('h', 't', '1', '{\"a\": 1}', 'k', 'r1', 0, 5.5, '{\"text\": \"x\"}')"
     )
-    SqliteJournal(tree.memory).post("r2", "hurry", {"how": "much"})
+    SqlJournal(tree.memory).post("r2", "hurry", {"how": "much"})
     open_memory(tree.memory).add("ann", "likes", "tea")
     Layer(tree.memory).set_fact("files:r9", {"k": 5, "own": None})
     Layer(tree.memory).set_fact("permission:abc", {"tool": "send", "at": "2026-01-01"})
@@ -174,7 +174,7 @@ def test_a_waiting_run_goes_on_elsewhere(filled: Tree, elsewhere: Tree, tmp_path
 def test_a_signal_is_delivered_once(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None:
     export_memory(filled, tmp_path / "a.metatree")
     import_memory(elsewhere, tmp_path / "a.metatree")
-    journal = SqliteJournal(elsewhere.memory)
+    journal = SqlJournal(elsewhere.memory)
     token = journal.acquire("r2")
     assert len(journal.take("r2", token, len(journal.read("r2")))) == 1
     journal.release("r2", token, "waiting")
@@ -198,7 +198,7 @@ def test_what_both_have_is_merged(filled: Tree, elsewhere: Tree, tmp_path: Path)
         ("run", "r1"),
     ]
     (kettle,) = [m for m in memories(elsewhere) if "kettle" in (m.content or "")]
-    assert {saying["who"] for saying in sayings(kettle)} == {"ann", "eve"}
+    assert {mention["who"] for mention in mentions(kettle)} == {"ann", "eve"}
     assert elsewhere.content("n1") == "another note"
     (other,) = [c.kept.rpartition(" ")[2] for c in report.conflicts if c.id == "n1"]
     assert (elsewhere.content(other), elsewhere.parent(other)) == ("note one", "src/cart.py")
@@ -233,6 +233,33 @@ def test_into_a_tree_made_by_hand(filled: Tree, tmp_path: Path) -> None:
         with Tree.create(":memory:") as other:
             import_memory(other, tmp_path / "b.metatree")
             assert sorted(n.id for _, n in other.walk()) == sorted(n.id for _, n in tree.walk())
+
+
+def test_a_run_that_is_imported_writes_on_no_other_board(tmp_path: Path) -> None:
+    board = tmp_path / "board.db"
+    with Tree.create(tmp_path / "a.db") as tree:
+        with Blackboard(board) as used:
+            asked = search("Where?", tree=tree, run_id="r1", blackboard=used, fallbacks=[ask_person])
+            assert asked.ended == "waiting"
+        export_memory(tree, tmp_path / "a.metatree")
+    before = board.read_bytes()
+    with Tree.create(tmp_path / "b.db") as other:
+        import_memory(other, tmp_path / "a.metatree")
+        assert str(board) not in str(other.memory.rows("SELECT body FROM journal"))
+        assert resume("r1", tree=other, fallbacks=[ask_person]).ended == "waiting"
+    assert board.read_bytes() == before
+
+
+def test_a_node_that_is_imported_reads_no_file_that_was_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Harbour\n")
+    (tmp_path / ".env").write_text("PASSWORD=hunter2hunter2\n")
+    with Tree.create(tmp_path / "other.db", source_root=tmp_path) as other:
+        other.add(Node("env", "Settings", source=Source(path=".env")))
+        export_memory(other, tmp_path / "prepared.metatree")
+    with build_tree(tmp_path) as tree:
+        import_memory(tree, tmp_path / "prepared.metatree")
+        with pytest.raises(UserError, match="not read"):
+            tree.content("env")
 
 
 def test_permissions_come_only_when_asked_for(filled: Tree, elsewhere: Tree, tmp_path: Path) -> None:
@@ -356,7 +383,9 @@ def test_a_changed_file_is_refused_whole(
     assert _told(elsewhere) == before
 
 
-def test_cut_off_and_foreign_files_are_told_apart(exported: bytes, elsewhere: Tree, tmp_path: Path) -> None:
+def test_cut_off_and_foreign_files_are_distinguished(
+    exported: bytes, elsewhere: Tree, tmp_path: Path
+) -> None:
     file = tmp_path / "a.metatree"
     file.write_bytes(exported)
     whole = exported
@@ -472,17 +501,18 @@ def test_on_the_command_line(
     here, there = str(filled.source_root), str(elsewhere.source_root)
     assert run(["export", file, "--source", here]) == 0
     assert (
-        "wrote" in (said := capsys.readouterr().err) and "5 nodes, 2 changes of built nodes, 1 link" in said
+        "wrote" in (output := capsys.readouterr().err)
+        and "5 nodes, 2 changes of built nodes, 1 link" in output
     )
     assert run(["import", file, "--source", there]) == 0
-    said = capsys.readouterr().err
-    assert "added 5 nodes" in said and "1 permissions were left out" in said
+    output = capsys.readouterr().err
+    assert "added 5 nodes" in output and "1 permissions were left out" in output
     assert run(["import", file, "--source", there, "--json", "--permissions"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    conforms(told, memory_shapes.ImportShape)
-    assert told["added"] == {"permissions": 1} and told["conflicts"] == []
+    data = json.loads(capsys.readouterr().out)
+    conforms(data, memory_shapes.ImportOutput)
+    assert data["added"] == {"permissions": 1} and data["conflicts"] == []
     assert run(["export", file, "--source", there, "--json"]) == 0
-    conforms(json.loads(capsys.readouterr().out), memory_shapes.ExportShape)
+    conforms(json.loads(capsys.readouterr().out), memory_shapes.ExportOutput)
     assert run(["ask", "Where is the kettle?", "--source", there]) == 0
     assert "cellar" in capsys.readouterr().out
     for arguments, message in (

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.build import scan as scanning
+from metatree_memory_tools.build import _scan as scanning
 
 from metatree import search
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build import _files as files_build
+from metatree_memory_tools.build import _read_file as reading
 from metatree_memory_tools.build import build
-from metatree_memory_tools.build import read_file as reading
-from metatree_memory_tools.build.scan import Found
+from metatree_memory_tools.build._scan import ScannedFile
 
 from metatree.errors import StaleSource, TransientError, UserError
 from metatree.node import Node
@@ -109,7 +109,7 @@ def test_a_touched_file_is_no_change(source: Path, monkeypatch: pytest.MonkeyPat
         os.utime(source / "pkg" / "a.py", ns=(1, 1))
         since, read = tree.sequence, list[str]()
 
-        def read_file(root: Path, found: Found, *args: Any, **given: Any) -> Any:
+        def read_file(root: Path, found: ScannedFile, *args: Any, **given: Any) -> Any:
             read.append(found.path)
             return reading.read_file(root, found, *args, **given)
 

@@ -83,7 +83,7 @@ def test_an_index_of_a_newer_version_is_built_anew(source: Path) -> None:
 @pytest.mark.parametrize(
     "spoiled", [lambda p: spoil(p, 0.0, 0.99), lambda p: p.write_bytes(b"noise " * 9000)]
 )
-def test_a_damaged_memory_is_left_alone_and_told(source: Path, spoiled: Callable[[Path], object]) -> None:
+def test_a_damaged_memory_is_left_alone_and_reported(source: Path, spoiled: Callable[[Path], object]) -> None:
     memory = source / ".metatree" / "memory.db"
     spoiled(memory)
     noise = memory.read_bytes()
@@ -129,9 +129,9 @@ def test_a_memory_that_is_something_else_is_never_taken_for_one_without_memories
     before = memory.read_bytes()
     for command in (["memories"], ["ask", "what is there?"], ["remember", "hello there"], ["find", "f1"]):
         code = run([*command, "--source", str(source)])
-        said = capsys.readouterr().err
-        assert code == 2, said
-        assert what in said and str(memory) in said and "away" in said, said
+        output = capsys.readouterr().err
+        assert code == 2, output
+        assert what in output and str(memory) in output and "away" in output, output
     assert memory.read_bytes() == before
 
 
@@ -142,7 +142,7 @@ def test_an_empty_file_is_no_tree_and_stays_empty(tmp_path: Path) -> None:
     assert (tmp_path / "tree.db").read_bytes() == b""
 
 
-def test_an_index_that_is_thrown_away_is_told(source: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_index_that_is_thrown_away_is_reported(source: Path, caplog: pytest.LogCaptureFixture) -> None:
     (source / ".metatree" / "index.db").write_bytes(b"")
     with build_tree(source) as tree:
         assert tree.content("note") == "mind this"

@@ -75,7 +75,7 @@ def fill(place: Path, *, but: int = 0) -> Path:
     return filler
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+def run_command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     code = run(arguments)
     output = capsys.readouterr()
     return code, output.out + output.err
@@ -96,12 +96,12 @@ def test_a_full_disk_is_called_full_before_there_is_a_tree(
     place = mount("4m")
     monkeypatch.chdir(place)
     filler = fill(place)
-    code, text = said(capsys, *command)
+    code, text = run_command(capsys, *command)
     assert code == 5
     assert "is full (0 bytes free); make room there" in text and str(place) in text
     assert "damaged" not in text and "under way" not in text
     filler.unlink()
-    assert said(capsys, *command)[0] == 0
+    assert run_command(capsys, *command)[0] == 0
     assert (place / ".metatree" / ".gitignore").read_text() == "*\n"
 
 
@@ -111,15 +111,15 @@ def test_nothing_is_lost_when_a_disk_fills_up(
 ) -> None:
     place = mount("4m")
     monkeypatch.chdir(place)
-    assert said(capsys, "ask", "When are refunds paid?", "--run", "first")[0] == 0
-    assert said(capsys, "find", "refunds", "--run", "cut", "--max-calls", "1")[0] in (0, 3)
-    assert said(capsys, "remember", "We are closed on Sundays")[0] == 0
+    assert run_command(capsys, "ask", "When are refunds paid?", "--run", "first")[0] == 0
+    assert run_command(capsys, "find", "refunds", "--run", "cut", "--max-calls", "1")[0] in (0, 3)
+    assert run_command(capsys, "remember", "We are closed on Sundays")[0] == 0
     (place / "cart.py").write_text(TEXTS["cart.py"] * 20)
     filler = fill(place, but=but)
     commands = [*WRITES[:3], ["remember", "The shop has a cat"], ["resume", "cut"]]
     failed = []
     for command in commands:
-        code, text = said(capsys, *command)
+        code, text = run_command(capsys, *command)
         if code not in (0, 1, 3):
             failed.append(command)
             assert code == 5 and "is full (" in text, text
@@ -127,8 +127,8 @@ def test_nothing_is_lost_when_a_disk_fills_up(
     assert but or len(failed) == len(commands)
     filler.unlink()
     for command in failed:
-        assert said(capsys, *command)[0] in (0, 3), command
-    assert said(capsys, "trace", "first")[0] == 0
+        assert run_command(capsys, *command)[0] in (0, 3), command
+    assert run_command(capsys, "trace", "first")[0] == 0
     with Tree.open(place) as tree:
         assert [node.title for node in memories(tree)] == ["The shop has a cat", "We are closed on Sundays"]
         assert len(tree) > 8
@@ -156,20 +156,20 @@ def test_a_tree_on_a_read_only_mount_is_searched(
 ) -> None:
     place = mount("8m")
     monkeypatch.chdir(place)
-    assert said(capsys, "ask", "When are refunds paid?")[0] == 0
-    assert said(capsys, "remember", "Parcels are sent once a week")[0] == 0
-    assert said(capsys, "find", "refunds")[0] == 0
+    assert run_command(capsys, "ask", "When are refunds paid?")[0] == 0
+    assert run_command(capsys, "remember", "Parcels are sent once a week")[0] == 0
+    assert run_command(capsys, "find", "refunds")[0] == 0
     make_read_only(place)
     for command in READS:
-        code, text = said(capsys, *command)
+        code, text = run_command(capsys, *command)
         assert code in ((0,) if command[-1] != "--omitted" else (0, 1)), text
         alone = command[0] in ("ask", "find", "files")
         assert text.count("this run is kept in memory, and cannot be resumed later") == alone, text
-    assert said(capsys, "questions")[0] == 1
-    code, text = said(capsys, "find", "refunds", "items", "--max-calls", "1")
+    assert run_command(capsys, "questions")[0] == 1
+    code, text = run_command(capsys, "find", "refunds", "items", "--max-calls", "1")
     assert code == 3 and "metatree resume" not in text
     for command in (["build", "."], ["remember", "Nobody reads this"], ["forget", "memories:"]):
-        code, text = said(capsys, *command)
+        code, text = run_command(capsys, *command)
         assert code == 2 and "mounted read-only" in text and "--tree" in text, text
 
 
@@ -181,7 +181,7 @@ def test_a_tree_that_is_behind_on_a_read_only_mount_is_searched_as_it_is(
     build_tree(place).close()  # without an index of its words, and without a memory that was ever written
     (place / "more.md").write_text("# More\n\nGifts are wrapped.\n")
     make_read_only(place)
-    code, text = said(capsys, "ask", "When are refunds paid?")
+    code, text = run_command(capsys, "ask", "When are refunds paid?")
     assert code == 0 and "within 14 days" in text
     assert "the source has changed since the tree was built, and the tree can only be read" in text
     with Tree.open(place) as tree:
@@ -196,9 +196,9 @@ def test_a_read_only_source_without_a_tree_names_another_place(
     place = mount("1m")
     monkeypatch.chdir(place)
     make_read_only(place)
-    code, text = said(capsys, "ask", "When are refunds paid?")
+    code, text = run_command(capsys, "ask", "When are refunds paid?")
     assert code == 2 and "mounted read-only" in text and "--tree" in text
-    code, text = said(
+    code, text = run_command(
         capsys, "ask", "When are refunds paid?", "--source", ".", "--tree", str(tmp_path / "tree")
     )
     assert code == 0 and "within 14 days" in text
@@ -237,7 +237,7 @@ def test_a_tree_deleted_while_it_is_refreshed_is_called_deleted(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(project)
-    assert said(capsys, "build", ".")[0] == 0
+    assert run_command(capsys, "build", ".")[0] == 0
     (project / "more.md").write_text("# More\n\nGifts are wrapped.\n")
     stale = Tree.stale
 
@@ -247,9 +247,9 @@ def test_a_tree_deleted_while_it_is_refreshed_is_called_deleted(
         return changed
 
     monkeypatch.setattr(Tree, "stale", deleted_meanwhile)
-    code, text = said(capsys, "ask", "Are gifts wrapped?")
+    code, text = run_command(capsys, "ask", "Are gifts wrapped?")
     assert (
         code == 5 and ".metatree was deleted or moved while it was in use" in text and "one file" not in text
     )
     monkeypatch.setattr(Tree, "stale", stale)
-    assert said(capsys, "find", "gifts")[0] == 0
+    assert run_command(capsys, "find", "gifts")[0] == 0

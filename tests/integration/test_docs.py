@@ -18,8 +18,8 @@ def test_the_page_on_the_command_line_has_both_names_of_a_switch() -> None:
 
 def test_the_page_on_json_has_the_users() -> None:
     page = (DOCS / "json.md").read_text(encoding="utf-8")
-    assert "## `metatree users add --json`" in page
-    assert "## `metatree users list --json`" in page
+    assert "## `metatree service users add --json`" in page
+    assert "## `metatree service users list --json`" in page
 
 
 def test_the_page_on_the_service_has_every_type_of_recommendation() -> None:

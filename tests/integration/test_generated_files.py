@@ -8,7 +8,7 @@ import pytest
 from metatree_agents import files_to_edit
 from metatree_memory_tools import build_tree
 from metatree_routers import TextEvidence
-from metatree_routers.index.index import Reader
+from metatree_routers.index.index import IndexSnapshot
 from metatree_routers.index.roles import Role
 
 from metatree import search
@@ -70,8 +70,8 @@ def test_what_lies_in_a_generated_file_is_generated(shop: Path, tmp_path: Path) 
         evidence = TextEvidence(tree)
         evidence.refresh()
 
-        def role(reader: Reader, id_: str) -> int:
-            return int(reader.records.role[reader.numbers([id_])[id_]])
+        def role(reader: IndexSnapshot, id_: str) -> int:
+            return int(reader.table.role[reader.numbers([id_])[id_]])
 
         assert evidence.query(lambda reader: role(reader, "lib/all.js::payRefunds")) == Role.GENERATED
         assert evidence.query(lambda reader: role(reader, "lib/refunds.js::payRefund")) == Role.SOURCE

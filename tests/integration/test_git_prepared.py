@@ -123,6 +123,19 @@ def test_links_of_the_git_folder_are_not_quoted(repository: Repository, private:
     assert PRIVATE not in "".join(said(repository.root))
 
 
+@pytest.mark.parametrize("key", ["core.compression", "core.bigFileThreshold"])
+def test_a_value_of_settings_that_are_a_link_is_not_quoted(
+    repository: Repository, private: Path, key: str
+) -> None:
+    section, name = key.split(".")
+    private.write_text(f"[{section}]\n\t{name} = {PRIVATE}\n")
+    (repository.root / ".git" / "config").unlink()
+    (repository.root / ".git" / "config").symlink_to(private)
+    now = said(repository.root)
+    assert any("git: bad numeric config" in text for text in now)
+    assert PRIVATE not in "".join(now)
+
+
 def test_a_file_that_became_a_link_out_of_the_folder_is_not_blamed(
     repository: Repository, private: Path
 ) -> None:

@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.build._gitignore import Patterns
-from metatree_memory_tools.build.ignore import MOST_RULES_BYTES
+from metatree_memory_tools.build._ignore import MOST_RULES_BYTES
+
+from tests.profiles import examples
 
 pytestmark = [
     pytest.mark.integration,
@@ -69,7 +71,7 @@ def by_us(rules: bytes, paths: list[tuple[str, bool]]) -> set[str]:
     ignored: set[str] = set()
     for path, is_folder in paths:
         above = path.rpartition("/")[0]
-        if above in ignored or patterns.said(path, folder=is_folder):
+        if above in ignored or patterns.verdict(path, folder=is_folder):
             ignored.add(path)
     return ignored
 
@@ -94,7 +96,7 @@ PIECES = st.sampled_from(
 LINES = st.lists(PIECES, max_size=9).map("".join)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(400), suppress_health_check=list(HealthCheck))
 @given(st.lists(LINES, max_size=4).map("\n".join))
 @example("*\n!a\n!a/\n/a/b/*\n!/a/b/a")
 @example("a**/b\n")
@@ -131,7 +133,7 @@ def test_no_pattern_takes_long(rules: str) -> None:
     """Each of these took hours or for ever; now it takes what its length takes, and the suite waits for a fault."""
     patterns = Patterns(rules.encode())
     for path in ("a" * 60, "a" * 255, "/".join(["a"] * 2_000), "/".join(["a" * 60] * 60)):
-        assert patterns.said(path, folder=False) is None
+        assert patterns.verdict(path, folder=False) is None
 
 
 def test_rules_in_every_place_build_in_time(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_each_broken_plugin_says_what_is_wrong_with_it(
     done = plugged("plugins", "--json")
     assert done.returncode == 5, done.stderr
     told = json.loads(done.stdout)
-    conforms(told, search.PluginsShape)
+    conforms(told, search.PluginsOutput)
     found = {(p["group"].partition(".")[2], p["name"]): p for p in told["plugins"]}
     assert all(found[key]["package"] == "broken-bits" for key in found if key[1] in MODULES)
     for key, message in {

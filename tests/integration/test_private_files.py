@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from metatree_agents.service.replication.publisher import write_snapshot
 from metatree_memory_tools import build_tree
 
 from metatree import Blackboard, Node, Tree, search
-from metatree.notes.replication.blocks import snapshot
 from metatree.testing.parts import ScriptedReader, ScriptedRouter
 
 pytestmark = [
@@ -36,7 +36,7 @@ def test_a_tree_beside_its_source_is_for_its_owner_alone(tmp_path: Path) -> None
     with build_tree(tmp_path) as tree:
         tree.add(Node(id="note", title="A note", content="private"), parent=tree.root)
         found = {file.name: rights(file) for file in (tmp_path / ".metatree").iterdir()}
-        snapshot(tree.index, tmp_path / "copy.db")
+        write_snapshot(tree.index, tmp_path / "copy.db")
     assert rights(tmp_path / ".metatree") == 0o700
     assert {"index.db", "index.db-wal", "index.db-shm", "memory.db", "memory.db-wal"} <= found.keys()
     assert {name: oct(mode) for name, mode in found.items() if name.startswith(("index", "memory"))} == {

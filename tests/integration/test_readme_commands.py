@@ -122,7 +122,9 @@ def test_the_commands_of_the_readme_run_in_their_order(home: Path) -> None:
 def test_the_commands_of_the_page_on_sources_run_in_their_order(home: Path) -> None:
     lines = commands("docs/sources.md", "one folder: its tree")
     known = [words for words in lines if not any("://" in word or word.startswith("tree:") for word in words)]
-    run_all(known[:4], home, home / "src" / "shop")
+    said = run_all(known[:4], home, home / "src" / "shop")
+    assert len(said) == 4
+    assert "nodes" in said[0], said[0]
 
 
 def test_the_commands_of_the_page_on_remembering_run_in_their_order(home: Path) -> None:

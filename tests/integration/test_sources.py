@@ -296,8 +296,8 @@ def test_tools_of_a_type_are_offered_on_its_nodes_alone(folders: Path, shelf: Sh
 
     shelf.tools = [shelf_mark]  # type: ignore[attr-defined]
     with build_tree("shelf://x", "docs") as tree:
-        found = search("In which row does the book Dune stand?", tree=tree)
-        assert found.answer is not None and found.answer.endswith("stands in row seven.")
+        result = search("In which row does the book Dune stand?", tree=tree)
+        assert result.answer is not None and result.answer.endswith("stands in row seven.")
         assert asked and all(node_id.startswith("x") for node_id in asked)
         del asked[:]
         assert search("In which row does the book Dune stand?", tree=tree, own_tools=False).answer == ""
@@ -308,7 +308,7 @@ def test_tools_of_a_type_are_offered_on_its_nodes_alone(folders: Path, shelf: Sh
             "Tell where a book stands."
             return "nowhere"
 
-        found = search("In which row does the book Dune stand?", tree=tree, tools=[other])
+        result = search("In which row does the book Dune stand?", tree=tree, tools=[other])
         assert asked == []  # the caller's tool of this name goes before that of the type
 
 

@@ -3,12 +3,14 @@
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from metatree.errors import BrokenStore, MetatreeError, TransientError, UserError
-from metatree.storage import schema, store
+from metatree.storage import store
+from metatree.storage.schema import FILES
 from metatree.storage.store import Store
 
 pytestmark = pytest.mark.integration
@@ -22,7 +24,7 @@ def test_a_file_is_in_wal_mode_and_keeps_what_was_written(tmp_path: Path) -> Non
         assert second.rows("SELECT * FROM meta WHERE key = 'a'") == [("a", "1")]
 
 
-def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="folder exists"):
         Store.open(tmp_path / "no" / "a.db")
     with pytest.raises(UserError, match="no file"):
@@ -56,7 +58,7 @@ def test_a_newer_schema_asks_for_an_upgrade(tmp_path: Path) -> None:
     assert caught.value.reason == "newer"
 
 
-def test_damage_in_the_middle_is_told_when_it_is_met(tmp_path: Path) -> None:
+def test_damage_in_the_middle_is_reported_when_it_is_met(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Store.open(path) as opened, opened.transaction():
         opened.execute_many("INSERT INTO meta VALUES (?, ?)", ((f"k{n}", "x" * 500) for n in range(500)))
@@ -71,8 +73,8 @@ def test_damage_in_the_middle_is_told_when_it_is_met(tmp_path: Path) -> None:
 def test_an_older_file_is_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.open(tmp_path / "a.db") as opened:
         opened.execute("INSERT INTO meta VALUES ('a', '1')")
-    longer = (*schema.MIGRATIONS, "CREATE TABLE extra(x);\nINSERT INTO extra VALUES (7);")
-    monkeypatch.setattr(store, "MIGRATIONS", longer)
+    more = "CREATE TABLE extra(x);\nINSERT INTO extra VALUES (7);"
+    monkeypatch.setattr(store, "FILES", replace(FILES, changes=(*FILES.changes, more)))
     with Store.open(tmp_path / "a.db") as opened:
         assert opened.rows("SELECT x FROM extra") == [(7,)]
         assert opened.rows("SELECT value FROM meta WHERE key = 'a'") == [("1",)]
@@ -84,13 +86,11 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Store.open(tmp_path / "a.db").close()
-    good = schema.MIGRATIONS
-    monkeypatch.setattr(
-        store, "MIGRATIONS", (*good, "CREATE TABLE extra(x);\nINSERT INTO nowhere VALUES (7);")
-    )
+    wrong = "CREATE TABLE extra(x);\nINSERT INTO nowhere VALUES (7);"
+    monkeypatch.setattr(store, "FILES", replace(FILES, changes=(*FILES.changes, wrong)))
     with pytest.raises(MetatreeError, match="no such table: nowhere"):
         Store.open(tmp_path / "a.db")
-    monkeypatch.setattr(store, "MIGRATIONS", good)
+    monkeypatch.setattr(store, "FILES", FILES)
     with Store.open(tmp_path / "a.db") as opened:
         assert opened.rows("SELECT name FROM sqlite_master WHERE name = 'extra'") == []
 
@@ -116,3 +116,24 @@ def test_many_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     assert [process.wait(60) for process in running] == [0] * 6
     with Store.open(path) as opened:
         assert opened.rows("SELECT count(*) FROM meta WHERE key < 'trust:'") == [(6,)]
+
+
+def test_a_second_look_at_a_file_leaves_the_locks_of_the_first_alone(tmp_path: Path) -> None:
+    """What is opened and closed besides SQLite takes its locks away, and another process deletes the log in use."""
+    path = str(tmp_path / "a.db")
+    code = (
+        "import sys; from metatree.storage.store import Store\n"
+        "with Store.open(sys.argv[1]) as s: print(s.rows('SELECT key FROM meta WHERE key < ?', ('b',)))\n"
+    )
+
+    def another() -> str:
+        return subprocess.run(
+            [sys.executable, "-c", code, path], check=True, capture_output=True, text=True, timeout=60
+        ).stdout.strip()
+
+    with Store.open(path) as first:
+        first.execute("INSERT INTO meta VALUES ('a1', '1')")
+        Store.open(path).close()
+        assert another() == "[('a1',)]"
+        first.execute("INSERT INTO meta VALUES ('a2', '1')")
+        assert another() == "[('a1',), ('a2',)]"

@@ -24,7 +24,7 @@ CHAT = """8 May 2023
 """
 
 
-def told(result: SearchResult) -> list[tuple[str, str]]:
+def tool_reasons(result: SearchResult) -> list[tuple[str, str]]:
     """Return which tools were called on which nodes."""
     return [
         (entry.data["tool"], entry.node or "")
@@ -33,7 +33,7 @@ def told(result: SearchResult) -> list[tuple[str, str]]:
     ]
 
 
-def asked(tree: Tree, question: str) -> SearchResult:
+def run_search(tree: Tree, question: str) -> SearchResult:
     """Ask without the tools of the tree, which must find nothing, and then with them."""
     assert search([question], tree=tree, own_tools=False).ended == "exhausted"
     result = search([question], tree=tree)
@@ -60,9 +60,11 @@ def test_a_row_that_is_no_sample_is_found_by_the_database(tmp_path: Path, among_
     customers(tmp_path / "data" / "shop.db")
     source = tmp_path / "data" if among_files else tmp_path / "data" / "shop.db"
     with build_tree(source, out=tmp_path / "tree") as tree:
-        result = asked(tree, 'In which city does the customer "Jan Suter" live?')
+        result = run_search(tree, 'In which city does the customer "Jan Suter" live?')
         assert result.answer == "id | name | city\n16 | Jan Suter | Lugano"
-        assert told(result) == [("find_rows", "shop.db#customer" if among_files else "shop.db/customer")]
+        assert tool_reasons(result) == [
+            ("find_rows", "shop.db#customer" if among_files else "shop.db/customer")
+        ]
 
 
 def test_a_text_that_is_gone_is_found_in_the_history(tmp_path: Path) -> None:
@@ -76,16 +78,16 @@ def test_a_text_that_is_gone_is_found_in_the_history(tmp_path: Path) -> None:
         {"wait.py": code.format(30)},
     )
     with build_tree(repository.root, history=True) as tree:
-        result = asked(tree, 'Which commit added "timeout = 5"?')
+        result = run_search(tree, 'Which commit added "timeout = 5"?')
         assert result.answer.splitlines()[-2:] == [
             f"{repository.git('rev-parse', '--short', 'HEAD~1')} 2020-09-13 Ann: Add waiting for servers",
             "  wait.py: +    timeout = 5",
         ]
-        assert told(result)[-1] == ("find_change", "wait.py::@history")
-        result = asked(tree, "Which disks made the author of the commit change wait_for_server?")
+        assert tool_reasons(result)[-1] == ("find_change", "wait.py::@history")
+        result = run_search(tree, "Which disks made the author of the commit change wait_for_server?")
         assert f"commit {commit}" in result.answer
         assert "Servers with spinning disks need half a minute to start." in result.answer
-        assert told(result)[-1][0] == "show_commit"
+        assert tool_reasons(result)[-1][0] == "show_commit"
 
 
 def test_what_two_turns_say_together_is_read_around_one(tmp_path: Path) -> None:
@@ -93,9 +95,9 @@ def test_what_two_turns_say_together_is_read_around_one(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "home.txt").write_text(CHAT)
     with build_tree(folder) as tree:
-        result = asked(tree, "What did Bob reply when asked for the key of the shed: under which pot?")
+        result = run_search(tree, "What did Bob reply when asked for the key of the shed: under which pot?")
         assert result.answer == (
             "[8 May 2023 09:17] Ann: Where did you leave the key of the garden shed?\n"
             "[8 May 2023 09:18] Bob: Under the red pot, as always."
         )
-        assert told(result)[-1] in [("turns_around", "home.txt#3"), ("turns_around", "home.txt#4")]
+        assert tool_reasons(result)[-1] in [("turns_around", "home.txt#3"), ("turns_around", "home.txt#4")]

@@ -12,7 +12,7 @@ from metatree_memory_tools.build import _outline_check as outline_check
 
 from metatree import plugins
 from metatree.node import Source
-from metatree.trees.source_types import Outline, Part, SourceFile, register_type
+from metatree.trees.source_types import Outline, OutlinePart, SourceFile, register_type
 
 pytestmark = pytest.mark.integration
 
@@ -37,27 +37,27 @@ class Wrong:
         return "content"
 
 
-def part(part_id: Any = "#a", **given: Any) -> Part:
-    return Part(**{"id": part_id, "title": "A", "start_line": 1, "end_line": 1, **given})
+def part(part_id: Any = "#a", **given: Any) -> OutlinePart:
+    return OutlinePart(**{"id": part_id, "title": "A", "start_line": 1, "end_line": 1, **given})
 
 
 def outline(*parts: Any, **given: Any) -> Outline:
     return Outline(**{"description": "said", "parts": parts, **given})
 
 
-def raising() -> Iterator[Part]:
+def raising() -> Iterator[OutlinePart]:
     yield part()
     raise ValueError("half way")
 
 
-def endless() -> Iterator[Part]:
+def endless() -> Iterator[OutlinePart]:
     number = 0
     while True:
         number += 1
         yield part(f"#{number}")
 
 
-def deep() -> Part:
+def deep() -> OutlinePart:
     found = part("#0")
     for number in range(1, 5_000):
         found = part(f"#{number}", parts=(found,))

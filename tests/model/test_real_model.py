@@ -69,8 +69,8 @@ def test_the_router_chooses_among_what_is_offered() -> None:
     assert decision.choice in {None, *ids}
     assert set(decision.unviable) <= ids
     assert decision.reason
-    assert asked.connection.dialects.proven
-    assert asked.connection.dialects.current.mode is Mode.SCHEMA
+    assert asked.connection.discovery.proven
+    assert asked.connection.discovery.current.mode is Mode.SCHEMA
 
 
 def test_the_reader_reads() -> None:
@@ -118,9 +118,9 @@ def test_a_tree_is_described_and_not_again(tree: Tree) -> None:
 def test_the_modes_that_the_schema_stands_before_work_too() -> None:
     """Plain JSON by the prompt alone is found out by a server that rejects the rest; here it is chosen."""
     asked = router()
-    asked.connection.dialects._next_mode()
-    asked.connection.dialects._next_mode()
-    assert asked.connection.dialects.current.mode is Mode.PLAIN
+    asked.connection.discovery._next_mode()
+    asked.connection.discovery._next_mode()
+    assert asked.connection.discovery.current.mode is Mode.PLAIN
     try:
         decision = tried(lambda: asked.route(MENU))
     except BadModelAnswer as error:

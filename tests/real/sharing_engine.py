@@ -30,7 +30,7 @@ async def work(database: str, server: str, user: str, ledger: Path, folder: Path
             TreeCopy(client, folder, shared=shared, say=lambda said: print(said, flush=True)) as copy,
         ):
             print(f"at work as {this_process()};", flush=True)
-            await Engine(client, copy, parts=lambda _: thinking, several=2).run()
+            await Engine(client, copy, parts=lambda _: thinking, concurrency=2).run()
 
 
 if __name__ == "__main__":

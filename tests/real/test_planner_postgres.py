@@ -19,8 +19,10 @@ from metatree_agents.planner.agents._machine import MACHINE
 
 from metatree import Blackboard, Tree, tool
 from metatree.durable import Record
-from metatree.durable.postgres_journal import PostgresJournal
+from metatree.durable.sql_journal import SqlJournal
 from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
+from metatree.storage.postgres_address import RUNS
+from metatree.storage.postgres_store import PostgresStore
 from tests.real.planner_blocking import make_domain as make_blocking
 from tests.real.planner_worker import make_domain
 from tests.real.postgres import serving
@@ -42,12 +44,17 @@ def address() -> Iterator[str]:
         yield running.address()
 
 
+def journal_at(address: str, owner: str, lease_s: float) -> SqlJournal:
+    """Return the journal of the agents, as one of several processes opens it."""
+    return SqlJournal(PostgresStore(address, schema=RUNS, lock_s=lease_s), owner=owner, lease_s=lease_s)
+
+
 def test_the_journal_on_postgresql_keeps_the_promises_of_a_journal(address: str) -> None:
-    mine = PostgresJournal(address, owner="elsewhere:1", lease_s=60.0)
+    mine = journal_at(address, "elsewhere:1", 60.0)
     token = mine.create(
         "r", "m", Record("begin", 1.0, body={"machine": "m", "version": 1, "given": {"a": "\0"}})
     )
-    other = PostgresJournal(address, owner="elsewhere:2", lease_s=60.0)
+    other = journal_at(address, "elsewhere:2", 60.0)
     with pytest.raises(RunExists):
         other.create("r", "m", Record("begin", 1.0))
     with pytest.raises(LeaseLost):
@@ -82,11 +89,12 @@ def test_the_journal_on_postgresql_keeps_the_promises_of_a_journal(address: str)
 
 
 def test_a_process_that_is_stopped_inside_a_transaction_keeps_nobody_out(address: str) -> None:
-    stopped = PostgresJournal(address, owner="elsewhere:1", lease_s=0.3)
+    stopped = journal_at(address, "elsewhere:1", 0.3)
     stopped.create("locked", "m", Record("begin", 1.0))
-    stopped._connection.execute("BEGIN")
-    stopped._connection.execute("SELECT 1 FROM metatree_run WHERE id = 'locked' FOR UPDATE")
-    other = PostgresJournal(address, owner="elsewhere:2", lease_s=0.3)
+    store: Any = stopped._database
+    store._connection.execute("BEGIN")
+    store._connection.execute("SELECT 1 FROM run WHERE id = 'locked' FOR UPDATE")
+    other = journal_at(address, "elsewhere:2", 0.3)
     tried: list[str] = []
 
     def taken_over() -> bool:
@@ -315,7 +323,7 @@ def _at_work(address: str) -> set[int]:
     """Return the processes that hold an agent."""
     with psycopg.connect(address) as connection:
         found = connection.execute(
-            "SELECT DISTINCT owner FROM metatree_run WHERE owner IS NOT NULL"
+            "SELECT DISTINCT owner FROM metatree_runs.run WHERE owner IS NOT NULL"
         ).fetchall()
     return {int(owner.rsplit("/", 2)[1]) for (owner,) in found if owner.count("/") >= 2}
 

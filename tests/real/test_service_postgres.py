@@ -69,7 +69,7 @@ def clients(place: str, capfd: pytest.CaptureFixture[str]) -> Callable[[str], tu
     """Return a function that returns a frontend and an engine of a server."""
     made: dict[str, str] = {}
     for name, role in (("Asks", "frontend"), ("Answers", "engine")):
-        assert run(["users", "add", name, "--role", role, "--database", place]) == 0
+        assert run(["service", "users", "add", name, "--role", role, "--database", place]) == 0
         made[name] = capfd.readouterr().out.strip().splitlines()[-1]
     return lambda url: (Client(url, "Asks", made["Asks"]), Client(url, "Answers", made["Answers"]))
 
@@ -208,7 +208,7 @@ def test_the_command_line_shows_no_secret(
     finally:
         assert ended(process) == 0
     assert "s3cret" not in said
-    hint = re.search(r"`metatree users add NAME --database '([^']+)'`", said)
+    hint = re.search(r"`metatree service users add NAME --database '([^']+)'`", said)
     assert hint and hint[1] == place
-    assert run(["users", "list", "--database", hint[1]]) == 0
+    assert run(["service", "users", "list", "--database", hint[1]]) == 0
     assert "Frontend_1  frontend" in capfd.readouterr().out

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 from hypothesis import settings
 from metatree_agents.service.accounts.users import Users, proof
-from metatree_agents.service.database.database import Change, Database, Transaction
+from metatree_agents.service.database.database import QueueChange, ServiceDatabase, Transaction
 from metatree_agents.service.database.postgres import PostgresDatabase, _Statements
-from metatree_agents.service.database.postgres_address import address_of
+from metatree_agents.service.database.schema import SERVICE
 from metatree_agents.service.openai.conversations import Conversation, Conversations
 from metatree_agents.service.queue import _postgres_statements as postgres_statements
 from metatree_agents.service.queue._postgres_statements import ANSWER
@@ -27,8 +27,9 @@ from metatree_agents.service.queue.queue import Claim, Queue
 from metatree_agents.service.queue.recommendations import Recommendations
 
 from metatree.errors import BrokenStore, TransientError, UserError
+from tests.profiles import examples
 from tests.real.postgres import Server, serving
-from tests.unit.service.test_queue import QueueMachine
+from tests.unit.agents.service.queue.test_queue import QueueMachine
 
 pytestmark = pytest.mark.real
 T = TypeVar("T")
@@ -52,19 +53,19 @@ def place(server: Server) -> str:
 class PostgresMachine(QueueMachine):
     """Random callers and engines on PostgreSQL, in a schema that is emptied for each run."""
 
-    def open_database(self) -> Database:
+    def open_database(self) -> ServiceDatabase:
         with psycopg.connect(SERVER[0].address(), autocommit=True) as connection:
             connection.execute("DROP SCHEMA IF EXISTS machine CASCADE")
-        return PostgresDatabase(address_of(SERVER[0].address() + "&schema=machine"))
+        return PostgresDatabase(SERVER[0].address() + "&schema=machine")
 
 
-PostgresMachine.TestCase.settings = settings(max_examples=15, stateful_step_count=40, deadline=None)
+PostgresMachine.TestCase.settings = settings(max_examples=examples(15), stateful_step_count=40)
 TestQueueOnPostgres = PostgresMachine.TestCase
 
 
 @asynccontextmanager
 async def opened(place: str, **given: Any) -> AsyncIterator[PostgresDatabase]:
-    database = PostgresDatabase(address_of(place), **given)
+    database = PostgresDatabase(place, **given)
     await database.start()
     try:
         yield database
@@ -75,7 +76,7 @@ async def opened(place: str, **given: Any) -> AsyncIterator[PostgresDatabase]:
 @asynccontextmanager
 async def pair(place: str) -> AsyncIterator[tuple[PostgresDatabase, PostgresDatabase]]:
     """Two servers' databases, which start at the same time."""
-    one, two = PostgresDatabase(address_of(place)), PostgresDatabase(address_of(place))
+    one, two = PostgresDatabase(place), PostgresDatabase(place)
     await asyncio.gather(one.start(), two.start())
     try:
         yield one, two
@@ -139,7 +140,7 @@ def test_a_topic_that_somebody_only_looks_at_is_waited_for(place: str) -> None:
             queue = Queue(database)
             await queue.add("T", "ann", "q")
             async with other.transaction() as do:
-                await do.row("SELECT 1 FROM topic WHERE id = 'T'" + other.held)
+                await do.row("SELECT 1 FROM topic WHERE id = 'T'" + other.for_update)
                 claiming = asyncio.ensure_future(queue.claim("e"))
                 await waits_for_a_lock(database)
                 assert [await queue.claim("e") for _ in range(20)] == [None] * 20, "one alone waits"
@@ -349,7 +350,7 @@ def test_who_asks_for_what_came_after_a_number_misses_nothing(place: str, kind: 
         async with pair(place) as databases:
             await Queue(databases[0]).add("T", "ann", "q")
 
-            def adding(database: Database, said: str) -> Awaitable[Any]:
+            def adding(database: ServiceDatabase, said: str) -> Awaitable[Any]:
                 if kind == "progress":
                     return Progress(database).add("T", 1, [{"Text": said}])
                 return Recommendations(database).add(
@@ -406,33 +407,33 @@ def test_first_users_are_made_once_and_own_users_have_one_secret(place: str) -> 
 def test_what_happens_is_heard_by_others_and_only_when_it_is_kept(place: str) -> None:
     async def run() -> None:
         async with pair(place) as (one, two):
-            heard: asyncio.Queue[Change | None] = asyncio.Queue()
+            heard: asyncio.Queue[QueueChange | None] = asyncio.Queue()
             watching = asyncio.ensure_future(two.watch(heard.put_nowait))
             assert await heard.get() is None, "it listens from now on"
             queue = Queue(one)
             topic = "DGQIn+5 tröxI"
             await queue.add(topic, "ann", "q")
-            assert await heard.get() == Change()
+            assert await heard.get() == QueueChange()
             await queue.add(topic, "ann", "q2")  # could be claimed before
             claim = await queue.claim("e")
             assert claim is not None
             await Progress(one).add(topic, 2, [{"Event": "read"}, {"Event": "read"}])
-            assert await heard.get() == Change((topic, 2))
+            assert await heard.get() == QueueChange((topic, 2))
             with pytest.raises(ZeroDivisionError):
                 async with one.transaction() as do:
                     await do.execute("UPDATE query SET status = 'Done' WHERE seq = ?", 1)
                     raise ZeroDivisionError
             await queue.answer(topic, "q", seq=1, answer=["a"], engine="e")
-            assert await heard.get() == Change((topic, 1))
+            assert await heard.get() == QueueChange((topic, 1))
             await queue.hand_back(topic, claim.lease)
-            assert await heard.get() == Change()
+            assert await heard.get() == QueueChange()
             await queue.add("x" * 8_000, "ann", "q")
-            assert await heard.get() == Change()
+            assert await heard.get() == QueueChange()
             await queue.answer("x" * 8_000, "q", seq=1, answer=["a"], engine="e")
             assert await heard.get() is None, "too long to be told"
             await Queue(two).add("own", "ann", "q")
             await Queue(two).answer("own", "q", seq=1, answer=["a"], engine="e")
-            assert await heard.get() == Change(("own", 1)), "own topics are known already"
+            assert await heard.get() == QueueChange(("own", 1)), "own topics are known already"
             assert heard.empty()
             watching.cancel()
 
@@ -443,7 +444,7 @@ def test_connections_that_are_lost_are_replaced_without_a_word(place: str, serve
     async def run() -> None:
         async with opened(place, connections=4) as database:
             queue = Queue(database)
-            heard: asyncio.Queue[Change | None] = asyncio.Queue()
+            heard: asyncio.Queue[QueueChange | None] = asyncio.Queue()
             watching = asyncio.ensure_future(database.watch(heard.put_nowait))
             await asyncio.gather(*(queue.add("T", "ann", "q") for _ in range(8)))
             while await heard.get() is not None:
@@ -513,8 +514,8 @@ def test_what_cannot_be_kept_is_said(place: str, server: Server) -> None:
 
 
 REFUSALS: list[tuple[Callable[[Server], str], str]] = [
-    (lambda server: "postgresql://u:s3cret@127.0.0.1:1/d", "check the address, and that the server runs"),
-    (lambda server: server.address("nothing"), 'database "nothing" does not exist; make it, or name another'),
+    (lambda server: "postgresql://u:s3cret@127.0.0.1:1/d", "check the address, that the server runs"),
+    (lambda server: server.address("nothing"), 'database "nothing" does not exist; check the address'),
     (lambda server: server.address(user="reader"), "may not make a schema"),
     (lambda server: server.address("latin"), "is in LATIN1: make one with the encoding UTF8"),
     (lambda server: server.address(user="nobody"), 'role "nobody" does not exist'),
@@ -537,16 +538,24 @@ def test_a_database_that_cannot_be_used(server: Server, address: Callable[[Serve
     assert "s3cret" not in str(caught.value)
 
 
-def test_tables_of_a_newer_version_are_left_alone(place: str) -> None:
+def test_tables_of_another_version_are_left_alone(place: str) -> None:
     async def run() -> None:
         with pytest.raises(UserError, match="there is no service in the schema"):
             async with opened(place, create=False):
                 pass
-        async with opened(place) as database:
-            await database.execute("UPDATE service_schema SET version = 99")
-        with pytest.raises(BrokenStore, match="has schema 99"):
-            async with opened(place):
-                pass
+        for version in (99, 12):
+            async with opened(place) as database:
+                await database.execute("UPDATE service_schema SET version = ?", version)
+            with pytest.raises(
+                BrokenStore, match=f"the service in .* has schema {version}, this version"
+            ) as caught:
+                async with opened(place):
+                    pass
+            assert caught.value.reason == ("newer" if version == 99 else "older")
+            with psycopg.connect(SERVER[0].address(), autocommit=True) as admin:
+                admin.execute(
+                    f'UPDATE "{place.rpartition("=")[2]}".service_schema SET version = {SERVICE.version}'
+                )
 
     asyncio.run(run())
 
@@ -555,7 +564,7 @@ class Interrupted(PostgresDatabase):
     """Lets something else happen after so many reads of its first transaction."""
 
     def __init__(self, place: str, reads: int, meanwhile: Callable[[], Awaitable[Any]]) -> None:
-        super().__init__(address_of(place))
+        super().__init__(place)
         self.reads = reads
         self.meanwhile = meanwhile
 

@@ -64,5 +64,5 @@ def test_what_an_administrator_has_to_run_is_said_before_a_build_and_is_enough(
 
 def test_commands_on_the_database_say_it_too(server: Server, capfd: pytest.CaptureFixture[str]) -> None:
     place = f"{server.address(user='ann-b')}&schema=other"
-    assert run(["users", "add", "Ann", "--database", place]) == 2
+    assert run(["service", "users", "add", "Ann", "--database", place]) == 2
     assert 'run there: CREATE SCHEMA "other" AUTHORIZATION "ann-b";' in capfd.readouterr().err

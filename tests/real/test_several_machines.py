@@ -39,8 +39,8 @@ class Lan:
 
     def add_user(self, name: str, role: str) -> None:
         """Add a user from here, on the command line."""
-        command: list[str | Path] = [Path(sys.executable).with_name("metatree"), "users", "add", name]
-        command += ["--role", role, "--database", self.database]
+        command: list[str | Path] = [Path(sys.executable).with_name("metatree"), "service", "users"]
+        command += ["add", name, "--role", role, "--database", self.database]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         self.secrets[name] = done.stdout.strip()
 
@@ -78,7 +78,7 @@ class Lan:
 
     def at_work(self, engines: list[Host]) -> Host:
         """Return an engine that has a run under way, as soon as there is one."""
-        sql = "SELECT owner FROM metatree_service_runs.metatree_run WHERE ended IS NULL AND owner IS NOT NULL"
+        sql = "SELECT owner FROM metatree_service_runs.run WHERE ended IS NULL AND owner IS NOT NULL"
         found: list[Host] = []
 
         def busy() -> bool:
@@ -210,7 +210,7 @@ def test_machines_share_a_tree_its_memory_its_runs_and_its_tool_calls(tmp_path: 
                     doubtful += 1
         assert doubtful <= 2 * killed * 2
         with psycopg.connect(lan.database) as connection:
-            sql = "SELECT count(*) FROM metatree_service_runs.metatree_journal WHERE kind = 'resume'"
+            sql = "SELECT count(*) FROM metatree_service_runs.journal WHERE kind = 'resume'"
             found = connection.execute(sql).fetchone()
         assert found is not None and found[0] > 0, "no run went on on another machine"
         assert sum(lines[f"pay w{page}.txt begin"] for page in range(PAGES)) == PAGES

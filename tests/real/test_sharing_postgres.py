@@ -23,13 +23,14 @@ from hypothesis import strategies as st
 from metatree import Blackboard, Node, load_run, tool
 from metatree._util.process import this_process
 from metatree.durable import InDoubt, Record
-from metatree.durable.postgres_journal import PostgresJournal
-from metatree.errors import LeaseLost, TransientError
+from metatree.durable.sql_journal import SqlJournal
+from metatree.errors import BrokenStore, LeaseLost, TransientError, UserError
 from metatree.shared import Shared
+from metatree.storage.postgres_store import PostgresStore
 from metatree.storage.store import Store
-from metatree.tools.call_log import Call, CallRecords, call_of
-from metatree.tools.postgres_call_log import PostgresCalls
+from metatree.tools.call_log import Call, CallLog, call_of
 from metatree.tools.tool import Tool
+from tests.profiles import examples
 from tests.real.postgres import Server, serving
 from tests.real.sharing_worker import PAGES, carry_on, make_tree, parts, until
 
@@ -168,9 +169,9 @@ def a_call(number: int) -> tuple[Call, Tool]:
 def test_a_call_whose_maker_died_follows_the_rule_of_the_local_records(address: str) -> None:
     call, once = a_call(1)
     again = replace(once, repeatable=True)
-    dead, other = PostgresCalls(address, owner="m1 x/1/1"), PostgresCalls(address, owner="m2 x/1/1")
+    dead, other = (CallLog(PostgresStore(address), owner=f"{name} x/1/1") for name in ("m1", "m2"))
 
-    async def tried(calls: PostgresCalls, what: Tool, key: str) -> Any:
+    async def tried(calls: CallLog, what: Tool, key: str) -> Any:
         return await calls.claim(call, key=key, run_id="r", tool=what)
 
     assert asyncio.run(tried(dead, once, "r:1")) is None
@@ -198,7 +199,7 @@ ASKED = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(["changes", "changes, for ever", "reads"]), st.lists(ASKED, max_size=8))
 def test_as_many_effects_as_scopes_and_calls_as_in_the_local_records(
     address: str, kind: str, asked: list[tuple[str, str, str, bool]]
@@ -216,8 +217,11 @@ def test_as_many_effects_as_scopes_and_calls_as_in_the_local_records(
     space = f"s{time.time_ns()}"
     here = this_process().rsplit("/", 2)[0]
     dead = f"{here}/{10**9}/1"  # a process of this machine that is not there any more
-    local, shared = CallRecords(Store.open(":memory:")), PostgresCalls(address, owner=dead, space=space)
-    local.__dict__["_owner"] = dead
+    local, shared = (
+        CallLog(Store.open(":memory:"), owner=dead),
+        CallLog(PostgresStore(address, schema=space), owner=dead),
+    )
+
     try:
         told = [[_done(calls, mail, one) for one in asked] for calls in (local, shared)]
     finally:
@@ -258,7 +262,7 @@ def _done(calls: Any, mail: Tool, asked: tuple[str, str, str, bool]) -> str:
     return "called"
 
 
-async def _still_waits(calls: PostgresCalls, call: Call, what: Tool) -> bool:
+async def _still_waits(calls: CallLog, call: Call, what: Tool) -> bool:
     try:
         async with asyncio.timeout(0.3):
             await calls.claim(call, key="s:1", run_id="s", tool=what)
@@ -267,12 +271,8 @@ async def _still_waits(calls: PostgresCalls, call: Call, what: Tool) -> bool:
     return False
 
 
-def _expire(calls: PostgresCalls, call: Call) -> None:
-    calls._database.run(
-        lambda _: calls._database.rows(
-            "UPDATE metatree_call SET expires_at = 0 WHERE hash = %s", (call.hash,)
-        )
-    )
+def _expire(calls: CallLog, call: Call) -> None:
+    calls._database.execute("UPDATE call SET expires_at = 0 WHERE hash = ?", (call.hash,))
 
 
 def test_a_journal_and_its_calls_outlast_a_database_that_drops_its_connections(
@@ -288,7 +288,7 @@ def test_a_journal_and_its_calls_outlast_a_database_that_drops_its_connections(
                 admin.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
                     " AND datname = %s",
-                    (address.rpartition("/")[2].partition("?")[0],),
+                    (address.partition("?")[0].rpartition("/")[2],),
                 )
             shared.journal.append("r", token, number, Record("outcome", 1.0, number, {"=": 1}))
         assert asyncio.run(shared.calls.claim(call, key="r:1", run_id="r", tool=once)) is None
@@ -298,17 +298,19 @@ def test_a_journal_and_its_calls_outlast_a_database_that_drops_its_connections(
 def test_a_write_whose_answer_was_lost_is_not_made_twice(address: str) -> None:
     """The database did it, and the connection broke before it could say so."""
 
-    class Deaf(PostgresJournal):
+    from psycopg import OperationalError
+
+    class Deaf(SqlJournal):
         broken = 0
 
-        def _insert(self, *given: Any) -> int:
+        def _insert(self, *given: Any) -> int | None:
             flags = super()._insert(*given)
             if self.broken:
                 self.broken -= 1
-                raise self._database.psycopg.OperationalError("the answer was lost")
+                raise OperationalError("the answer was lost")
             return flags
 
-    journal = Deaf(address, owner="m1 x/1/1", patience_s=10)
+    journal = Deaf(PostgresStore(address, patience_s=10), owner="m1 x/1/1")
     token = journal.create("r", "m", Record("begin", 1.0, body={"given": None}))
     journal.broken = 1
     assert journal.append("r", token, 1, Record("outcome", 2.0, 1, {"=": "ü"}, {"calls": 1.0})) == 0
@@ -319,12 +321,44 @@ def test_a_write_whose_answer_was_lost_is_not_made_twice(address: str) -> None:
 
 
 def test_a_database_that_is_away_for_too_long_is_an_error_that_says_so(address: str) -> None:
-    journal = PostgresJournal(address, owner="m1 x/1/1", patience_s=0.0)
-    journal._database.address = address.replace("host=", "host=/nowhere")
-    journal._connection.close()
+    journal = SqlJournal(PostgresStore(address), owner="m1 x/1/1")
+    store: Any = journal._database
+    store.address.arguments["host"] = "/nowhere"
+    store._connection.close()
     with pytest.raises(TransientError, match="nowhere"):
         journal.runs()
     journal.close()
+
+
+def test_tables_of_another_version_are_left_alone(address: str) -> None:
+    import psycopg
+
+    PostgresStore(address).close()
+    with psycopg.connect(address, autocommit=True) as admin:
+        admin.execute("SET search_path TO metatree_boards")
+        admin.execute("UPDATE metatree_schema SET version = 99")
+        with pytest.raises(BrokenStore, match="has schema 99, this version of metatree knows 8: upgrade it"):
+            PostgresStore(address)
+        admin.execute("UPDATE metatree_schema SET version = 7")
+        with pytest.raises(BrokenStore, match="has schema 7, this version of metatree knows 8 and later"):
+            PostgresStore(address)
+        admin.execute("DROP TABLE metatree_schema")
+        with pytest.raises(BrokenStore, match=r"the schema metatree_boards .* rename it") as caught:
+            PostgresStore(address)
+        assert caught.value.reason == "foreign"
+        admin.execute("ALTER SCHEMA metatree_boards RENAME TO before")
+        PostgresStore(address).close()
+
+
+def test_a_user_who_may_not_make_the_tables_is_told_what_to_run(server: Server, address: str) -> None:
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as admin:
+        admin.execute("CREATE ROLE reader LOGIN")
+    database = address.partition("?")[0].rpartition("/")[2]
+    with pytest.raises(UserError, match=r"permission denied.* run there: CREATE SCHEMA") as caught:
+        PostgresStore(server.address(database, user="reader"))
+    assert '"metatree_boards" AUTHORIZATION "reader"' in str(caught.value)
 
 
 def test_boards_on_postgresql_pass_the_tests_of_boards(address: str, tmp_path: Path) -> None:
@@ -353,7 +387,7 @@ from hypothesis import settings
 from metatree.blackboard import _board as board
 from metatree.storage.postgres_store import PostgresStore
 
-real, made = board._opened, []
+real, made = board._open_store, []
 
 def opened(place):
     if place is not None and str(place) != ":memory:":
@@ -365,7 +399,7 @@ def opened(place):
     made.append(PostgresStore(os.environ["ON_POSTGRES"]))
     return made[-1], True
 
-board._opened = opened
+board._open_store = opened
 
 
 def pytest_configure(config):
@@ -425,11 +459,12 @@ def test_killed_workers_are_seen_at_once_on_their_own_machine(address: str, tmp_
     """A process of the same machine that is gone loses its hold before the lease ends."""
     script = (
         "import os, sys; from metatree.durable import Record;"
-        "from metatree.durable.postgres_journal import PostgresJournal;"
-        "j = PostgresJournal(sys.argv[1], lease_s=600); j.create('r', 'm', Record('begin', 1.0)); os._exit(1)"
+        "from metatree.durable.sql_journal import SqlJournal;"
+        "from metatree.storage.postgres_store import PostgresStore;"
+        "j = SqlJournal(PostgresStore(sys.argv[1]), lease_s=600); j.create('r', 'm', Record('begin', 1.0)); os._exit(1)"
     )
     subprocess.run([sys.executable, "-c", script, address], check=False)
-    journal = PostgresJournal(address, lease_s=600)
+    journal = SqlJournal(PostgresStore(address), lease_s=600)
     until(lambda: journal.claimable("m") == ["r"])
     assert journal.acquire("r") == 2
     journal.close()

@@ -81,6 +81,7 @@ def serving(*options: str) -> Iterator[Site]:
         added = subprocess.run(
             [
                 *command,
+                "service",
                 "users",
                 "add",
                 "Engine_1",

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -85,14 +86,15 @@ def test_import_loads_nothing_heavy(package: str) -> None:
 
 PUBLIC = {
     "metatree": """
-        Answer Blackboard ComposeRequest Composer DescribeRequest Describer Description Evidence FallbackRequest
-        FallbackResult Limits MetatreeError Node NodeRef Option QuestionAnswer Quote ReadRequest Reader
-        Reading RouteDecision RouteRequest Router Scored SearchResult Settings Source Suite Tool ToolCaller ToolGroup
-        ToolRequest ToolSpec TraceEntry Tree Usage UserError aresume asearch ask_person astream cancel
+        Answer Blackboard ComposeRequest Composer DescribeRequest Describer Description Ended Evidence
+        FallbackRequest FallbackResult Forgotten Limits Merge MetatreeError Node NodeRef Option PersonQuestion
+        QuestionAnswer Quote ReadRequest Reader Reading Remembered RouteDecision RouteRequest Router RunInfo Scored
+        SearchResult Settings Source SourceRef Suite Tool ToolCaller ToolGroup
+        ToolRequest ToolSpec TraceEntry TraceEvent Traits Tree Usage UserError aresume asearch ask_person astream cancel
         forget load_run memories remember resume runs search tool
     """,
     "metatree.rules": """
-        Agenda AskRouter BoardBridge Change ControlShell Explanation Firing First KnowledgeSource
+        Agenda AskRouter BoardBridge ControlShell Explanation FactChange Firing First KnowledgeSource
         OverridingSelfTransition Priority Production Program Recency Resolver RuleSyntaxError
         RulesDoNotRest STOP Schedule ScheduleError SelfTransition ShellLimits ShellReport StopWhen
         Token Trivial WorkingMemory commit_all commit_one open_memory parse_facts parse_productions
@@ -132,6 +134,7 @@ def test_every_entry_point_of_the_project_file_can_be_loaded() -> None:
             assert EntryPoint(name, value, group).load() is not None
 
 
+@cache
 def _modules() -> dict[str, Path]:
     """Return the modules of all packages, by dotted name."""
     found = {}
@@ -144,6 +147,7 @@ def _modules() -> dict[str, Path]:
     return found
 
 
+@cache
 def _imported(file: Path) -> set[str]:
     """Return what a module imports, and what it names in texts that are dotted names, which is imported later."""
     names: set[str] = set()
@@ -201,3 +205,85 @@ def test_each_folder_says_what_lives_there() -> None:
     for name, file in _modules().items():
         if name.endswith(".__init__"):
             assert len(ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "") > 60, name
+
+
+def test_a_class_name_tells_which_class_is_meant() -> None:
+    """No name has three classes, and no two public ones: a search for it finds the one that is meant."""
+    homes: dict[str, list[str]] = {}
+    for module, file in _modules().items():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(module.removesuffix(".__init__"))
+    assert len(homes) > 500
+    for name, modules in homes.items():
+        public = [module for module in modules if "._" not in module and not name.startswith("_")]
+        assert len(modules) < 3, f"{name} is a class of {', '.join(modules)}: rename some"
+        assert len(public) < 2, f"{name} is a public class of {' and of '.join(public)}: rename one"
+
+
+PROBES = {
+    "metatree/parts.py": "the one place that looks what a given part has",
+    "memory_tools/metatree_memory_tools/build/build.py": "flags that an operating system may not have",
+    "memory_tools/metatree_memory_tools/documents/_pdf.py": "errors of pypdfium2",
+    "memory_tools/metatree_memory_tools/mcp_server/_connection.py": "parts of answers as the MCP SDK has them",
+    "memory_tools/metatree_memory_tools/openapi/_document.py": "what PyYAML was built with, and its errors",
+    "routers/metatree_routers/llm/_connection.py": "completions as servers send them",
+    "routers/metatree_routers/llm/_sdk_errors.py": "completions and errors of the SDK",
+    "routers/metatree_routers/llm/_response_models.py": "metadata of pydantic",
+}
+"""Modules that may ask an object for an attribute by a quoted name, and of what."""
+
+
+def test_what_a_part_can_do_is_asked_of_its_traits() -> None:
+    """Not by `getattr(part, "capacity", None)`: a wrapper would have to know each such name."""
+    rooms = ("metatree/searches", "routers", "memory_tools")
+    for file in sorted(each for room in rooms for each in (ROOT / room).rglob("*.py")):
+        if file.relative_to(ROOT).as_posix() in PROBES:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(
+                    func=ast.Name(id="getattr" | "hasattr"), args=[_, ast.Constant(value=name), *_]
+                ):
+                    pytest.fail(
+                        f"{file.relative_to(ROOT)}:{node.lineno} asks for {name!r} by name: see Traits"
+                    )
+                case _:
+                    pass
+
+
+def _drawn_rooms() -> dict[str, tuple[int, str]]:
+    """Return for each room in the drawing of docs/concepts.md its line and the rooms on it that it may import."""
+    text = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    drawing = re.search(r"## The house\n.*?```text\n(.*?)```", text, re.S)
+    assert drawing is not None
+    rooms: dict[str, tuple[int, str]] = {}
+    package = ""
+    for number, line in enumerate(drawing[1].splitlines()):
+        if line.startswith("metatree"):
+            package = line.split()[0]
+        elif line.strip():
+            for group in re.split(r"\s{3,}", line.strip())[0].split(" | "):
+                rooms |= {f"{package}.{room}": (number, group) for room in group.split(" + ")}
+    return rooms
+
+
+@pytest.mark.integration
+def test_the_drawing_of_the_house_has_each_room_above_those_that_it_imports() -> None:
+    drawn, found = _drawn_rooms(), set[str]()
+    graph = grimp.build_graph(
+        "metatree", "metatree_agents", "metatree_memory_tools", "metatree_routers", cache_dir=None
+    )
+    for module in graph.modules:
+        room = ".".join(module.split(".")[:2])
+        if "." not in room:
+            continue
+        found.add(room)
+        assert room in drawn, f"{room} is not in the drawing of docs/concepts.md"
+        for below in graph.find_modules_directly_imported_by(module):
+            other = ".".join(below.split(".")[:2])
+            if other == room or other.partition(".")[0] != room.partition(".")[0] or "." not in other:
+                continue
+            (line, group), (its_line, its_group) = drawn[room], drawn[other]
+            assert its_line > line or (its_line == line and group == its_group), f"{module} imports {below}"
+    assert found == set(drawn), "the drawing has rooms that are not there"

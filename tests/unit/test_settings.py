@@ -14,9 +14,9 @@ def test_arguments_win_over_the_environment_over_the_file_over_defaults(tmp_path
     file = tmp_path / "settings.toml"
     file.write_text("qa_pair_num = 1\ncontext_tokens = 1\nthumbnail_px = 1\n")
     environment = {"METATREE_QA_PAIR_NUM": "2", "METATREE_CONTEXT_TOKENS": "2"}
-    found = Settings.load(file, environment=environment, qa_pair_num=3)
-    assert (found.qa_pair_num, found.context_tokens, found.thumbnail_px) == (3, 2, 1)
-    assert found.history_keys == ("step", "subtask", "action_representation", "user_confirm")
+    settings = Settings.load(file, environment=environment, qa_pair_num=3)
+    assert (settings.qa_pair_num, settings.context_tokens, settings.thumbnail_px) == (3, 2, 1)
+    assert settings.history_keys == ("step", "subtask", "action_representation", "user_confirm")
     assert Settings.load(environment={}) == Settings()
 
 
@@ -24,8 +24,8 @@ def test_file_may_be_named_by_the_environment_be_json_and_have_a_table(tmp_path:
     toml, as_json = tmp_path / "a.toml", tmp_path / "a.json"
     toml.write_text('[metatree]\nhistory_keys = ["a", "b"]\n[metatree.prompt_shares]\nquestions = 1\n')
     as_json.write_text(json.dumps({"screenshot_to_memory": False}))
-    found = Settings.load(environment={"METATREE_SETTINGS": str(toml)})
-    assert (found.history_keys, dict(found.prompt_shares)) == (("a", "b"), {"questions": 1.0})
+    settings = Settings.load(environment={"METATREE_SETTINGS": str(toml)})
+    assert (settings.history_keys, dict(settings.prompt_shares)) == (("a", "b"), {"questions": 1.0})
     assert not Settings.load(as_json, environment={}).screenshot_to_memory
 
 

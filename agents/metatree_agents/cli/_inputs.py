@@ -1,7 +1,8 @@
-"""Text from the command line: an argument itself, `-` for standard input, `@FILE` for a file, `@@…` for `@…`."""
+"""From outside: texts (an argument, `-` for standard input, `@FILE`, `@@…` for `@…`), and the user's name."""
 
 from __future__ import annotations
 
+import getpass
 import os
 import sys
 from collections.abc import Sequence
@@ -68,6 +69,14 @@ def texts_of(arguments: Sequence[str], *, what: str) -> list[str]:
     if arguments.count("-") > 1:
         raise UserError("standard input (-) can be read only once")
     return [text_of(argument, what=what) for argument in arguments]
+
+
+def user_name() -> str:
+    """Return who runs the command."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name, as in some containers
+        return "unknown"
 
 
 def _decoded(data: bytes, where: str) -> str:

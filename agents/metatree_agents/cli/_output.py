@@ -8,9 +8,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from metatree.errors import MetatreeError, UserError
+
+if TYPE_CHECKING:
+    from metatree_agents.cli.schemas.model import Output
 
 _sinks: list[Callable[[str], None]] = []
 _STYLES = {"bold": "1", "dim": "2", "green": "32", "yellow": "33", "red": "31", "cyan": "36"}
@@ -72,9 +75,10 @@ def drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def write_json(shape: Mapping[str, Any]) -> None:
+def write_json(made: Output | Mapping[str, Any]) -> None:
     """Write one JSON object to standard output, in UTF-8 where the terminal has it."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    shape = made if isinstance(made, Mapping) else made.as_json()
     text = json.dumps(shape, indent=2, ensure_ascii=not utf8)
     # JSON leaves what turns the writing of a terminal, and more, as it is in a text.
     write(["".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)])
@@ -107,6 +111,12 @@ def notes_to(sink: Callable[[str], None] | None) -> Iterator[None]:
 def visible(text: str) -> str:
     """Return the text with control characters shown as escapes, so that a file cannot drive the terminal."""
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def one_line(text: str, width: int) -> str:
+    """Return a text in one visible line of at most so many characters."""
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def counted(number: int, what: str) -> str:

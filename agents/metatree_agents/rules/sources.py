@@ -15,24 +15,19 @@ from metatree.errors import BadModelAnswer, UserError
 from metatree.node import Node
 from metatree.protocols import ToolRequest, ToolSpec
 from metatree.rules import Firing, KnowledgeSource
-from metatree.rules.language.values import written
+from metatree.rules.language.values import value_text
 
 if TYPE_CHECKING:
     from metatree import Limits, SearchResult, Tree
     from metatree.durable import Policy
     from metatree.protocols import Suite, ToolCaller
 
-SearchOptions = Mapping[str, Any]
-"""Arguments of `asearch`, such as `reader`, `evidence` or `context`."""
-
 _SOURCES_KEPT: Final = 5
 
 
 def unanswered(name: str) -> str:
     """Return the production that matches a question without an answer that a source has not looked into."""
-    return (
-        f'((<q> question <text>) -{{(<q> answer <a>)}} -{{(<q> unanswered-by {written(name)})}} -> "{name}")'
-    )
+    return f'((<q> question <text>) -{{(<q> answer <a>)}} -{{(<q> unanswered-by {value_text(name)})}} -> "{name}")'
 
 
 class TreeSearcher(KnowledgeSource):
@@ -45,7 +40,7 @@ class TreeSearcher(KnowledgeSource):
         name: of the source and of its production.
         router, limits: as `search` takes them; with no router, the embedded one.
         production: another production than `unanswered(name)`; it must give values to `<q>` and `<text>`.
-        options: more arguments of `asearch`.
+        options: more arguments of `asearch`, such as `reader`, `evidence` or `context`.
     """
 
     def __init__(
@@ -57,7 +52,7 @@ class TreeSearcher(KnowledgeSource):
         limits: Limits | None = None,
         production: str | None = None,
         policy: Policy | None = None,
-        options: SearchOptions | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(name, production or unanswered(name))
         self._tree = tree
@@ -117,14 +112,14 @@ class ModelAnswerer(KnowledgeSource):
     async def _answer(self, firing: Firing) -> None:
         token = firing.to_add[0]
         question = str(token["text"])
-        said = await self._ask(
+        values = await self._ask(
             question,
             {"known": {"type": "boolean"}, "answer": {"type": "string"}},
             "Answer the question in a sentence, or say that the answer is not known.",
         )
         firing.commit(token)
-        answer = str(said["answer"]).strip()
-        if not said["known"] or not answer:
+        answer = str(values["answer"]).strip()
+        if not values["known"] or not answer:
             firing.add(token["q"], "unanswered-by", self.name)
             firing.note(f"The model does not know: {question!r}")
             return
@@ -158,47 +153,11 @@ class Structured:
         errors: tuple[str, ...] = ()
         for _ in range(3):
             try:
-                said = await self._tool_caller.fill(ToolRequest(spec, node, (question,), "", errors))
-                return _fitting(said, properties)
+                values = await self._tool_caller.fill(ToolRequest(spec, node, (question,), "", errors))
+                return _fitting(values, properties)
             except BadModelAnswer as error:
                 errors = (*errors, str(error))
         raise BadModelAnswer(errors[-1])
-
-
-class ModelExpert:
-    """Asks a model what animals eat and weigh: the two questions of the river crossing."""
-
-    def __init__(self, model: str | ToolCaller) -> None:
-        """Take the tool caller of a suite, or the name of a router with a model, such as `openai/gpt-…`."""
-        self._ask = Structured(suite_named(model).tool_caller if isinstance(model, str) else model)
-
-    async def food_chain(self, species: Sequence[str]) -> dict[str, list[str]]:
-        """Return what each species eats."""
-        triple = {
-            "type": "object",
-            "properties": {"eater": {"type": "string"}, "eaten": {"type": "string"}},
-            "required": ["eater", "eaten"],
-            "additionalProperties": False,
-        }
-        said = await self._ask(
-            f"Which of these species eats which: {', '.join(species)}?",
-            {"eats": {"type": "array", "items": triple}},
-            "Given a list of species, say which of them eats which. Leave out species that are not in the list.",
-        )
-        found: dict[str, list[str]] = {}
-        for one in said["eats"]:
-            if isinstance(one, dict) and one.get("eater") in species and one.get("eaten") in species:
-                found.setdefault(str(one["eater"]), []).append(str(one["eaten"]))
-        return found
-
-    async def weight(self, species: str) -> float:
-        """Return the weight of an average animal in kilograms."""
-        said = await self._ask(
-            f"What does an average {species} weigh, in kilograms?",
-            {"kilograms": {"type": "number"}},
-            "Given a species, say the average weight of an individual of the species in kilograms.",
-        )
-        return float(said["kilograms"])
 
 
 def suite_named(name: str) -> Suite:
@@ -223,15 +182,15 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
 }
 
 
-def _fitting(said: Mapping[str, Any], properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _fitting(values: Mapping[str, Any], properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     for name, schema in properties.items():
-        if name not in said:
+        if name not in values:
             raise BadModelAnswer(f"the property {name!r} is missing")
         wanted = _KINDS[str(schema["type"])]
-        value = said[name]
+        value = values[name]
         if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
             raise BadModelAnswer(f"{name!r} is {value!r}, which is no {schema['type']}")
-    return dict(said)
+    return dict(values)
 
 
 Splitter = Callable[[str], "Awaitable[Sequence[str]] | Sequence[str]"]

@@ -16,25 +16,25 @@ from starlette.exceptions import HTTPException
 from metatree import Tree
 from metatree.errors import TransientError
 from metatree_agents.service.accounts.limits import AddressLimit
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.http import admin_routes, engine_routes, events, human_input_routes, tree_routes
 from metatree_agents.service.http import routes as wire
 from metatree_agents.service.http.body_limit import BodyLimit
-from metatree_agents.service.http.error_responses import problem
-from metatree_agents.service.http.path_router import Direct
-from metatree_agents.service.http.request_logging import Observed
+from metatree_agents.service.http.error_responses import error_response
+from metatree_agents.service.http.path_router import PathRouter
+from metatree_agents.service.http.request_logging import RequestLogging
 from metatree_agents.service.openai import routes as openai_routes
 from metatree_agents.service.openai.bodies import Wrong
-from metatree_agents.service.settings import Service, Settings
+from metatree_agents.service.settings import Service, ServiceSettings
 from metatree_agents.service.web.mounting import mount_web, no_page, wants_page
 
 BUSY: Final = "the database is busy or away: try again in a moment"
-"""What callers are told; the error itself, which names files and hosts, goes into the log."""
+"""The message for callers; the error itself, which names files and hosts, goes into the log."""
 _log = logging.getLogger("metatree.service")
 
 
 def create_app(
-    database: Database, settings: Settings | None = None, *, memory: Tree | None = None
+    database: ServiceDatabase, settings: ServiceSettings | None = None, *, memory: Tree | None = None
 ) -> FastAPI:
     """Return the service over a database; closing the application closes the database.
 
@@ -47,11 +47,11 @@ def create_app(
     async def running(_: FastAPI) -> AsyncIterator[None]:
         await database.start()
         service.waiting.start()
-        service.presence.start()
+        service.revocation.start()
         try:
             yield
         finally:
-            await service.presence.stop()
+            await service.revocation.stop()
             await service.waiting.stop()
             await database.close()
 
@@ -60,7 +60,7 @@ def create_app(
     )
     app.state.service = service
     parts = (wire, engine_routes, human_input_routes, tree_routes, events, admin_routes, openai_routes)
-    app.router.routes.append(Direct(route for part in parts for route in part.router.routes))
+    app.router.routes.append(PathRouter(route for part in parts for route in part.router.routes))
     for part in parts:
         app.include_router(part.router)
     app.include_router(admin_routes.figures_router)
@@ -70,7 +70,7 @@ def create_app(
     app.add_exception_handler(Wrong, _wrong)
     app.add_middleware(BodyLimit)
     app.add_middleware(AddressLimit, limits=service.limits)
-    app.add_middleware(Observed, metrics=service.metrics)
+    app.add_middleware(RequestLogging, metrics=service.metrics)
 
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
@@ -84,7 +84,7 @@ def create_app(
 async def _busy(request: Request, error: Exception) -> Response:
     Service.of(request).metrics.database_errors.inc()
     _log.warning("answered 503: %s", error)
-    return problem(request.scope, 503, BUSY, headers={"Retry-After": "1"})
+    return error_response(request.scope, 503, BUSY, headers={"Retry-After": "1"})
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -96,7 +96,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     detail = str(error.detail)
     if error.status_code in (404, 405):
         detail = f"{request.method} {request.url.path[:80]} is not offered: there is {openai_routes.OFFERED}"
-    return problem(request.scope, error.status_code, detail, headers=error.headers)
+    return error_response(request.scope, error.status_code, detail, headers=error.headers)
 
 
 async def _wrong(request: Request, error: Exception) -> Response:
@@ -106,7 +106,7 @@ async def _wrong(request: Request, error: Exception) -> Response:
         500: {"X-Should-Retry": "false"},
         503: {"Retry-After": "2"},
     }
-    return problem(
+    return error_response(
         request.scope,
         error.status,
         str(error),

@@ -19,35 +19,35 @@ from metatree.errors import UserError
 from metatree_agents.service._app import create_app
 from metatree_agents.service.accounts.keys import Keys
 from metatree_agents.service.accounts.users import INSIDE, Role, Users
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.database.servers import announced
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.engine import Engine
 from metatree_agents.service.http.admin_routes import metrics_app
-from metatree_agents.service.http.slow_clients import ImpatientProtocol
+from metatree_agents.service.http.slow_clients import TimeoutProtocol
 from metatree_agents.service.replication.publisher import Published
-from metatree_agents.service.replication.sharing import Sharing
-from metatree_agents.service.settings import Settings
+from metatree_agents.service.replication.sharing import Publication
+from metatree_agents.service.settings import ServiceSettings
 from metatree_agents.service.web.sessions import Sessions
 
 GRACE_S = 5
 
 
 async def serve_all(
-    database: Database,
-    settings: Settings,
+    database: ServiceDatabase,
+    settings: ServiceSettings,
     *,
     memory: Tree | None,
     shown: Tree | None = None,
     parts: Mapping[str, Any] | Callable[[Tree], Mapping[str, Any]],
     limits: Limits | None,
-    several: int,
+    concurrency: int,
     host: str,
     port: int,
     stop: asyncio.Event,
     say: Callable[[str], None],
     options: str = "",
-    sharing: Sharing | None = None,
+    sharing: Publication | None = None,
     show: Callable[[str], None] | None = None,
     proxies: Sequence[str] = (),
     metrics_at: tuple[str, int] | None = None,
@@ -83,12 +83,14 @@ async def serve_all(
     roles: dict[str, Role] = {"admin": "admin", "Frontend_1": "frontend"}
     if made := await users.first(roles):
         show(
-            f"first start: these secrets are shown only now; `metatree users add NAME{options}` makes new ones"
+            f"first start: these secrets are shown only now; `metatree service users add NAME{options}` makes new ones"
         )
         for name, secret in made.items():
             show(f"  {name} ({roles[name]}): {secret}")
     elif not any(role == "admin" for _, role, _ in await users.list()):
-        say(f"nobody is an administrator here: `metatree users add admin --role admin{options}` makes one")
+        say(
+            f"nobody is an administrator here: `metatree service users add admin --role admin{options}` makes one"
+        )
     app = create_app(database, settings, memory=shown if memory is None else memory)
     server = _server(app, proxies)
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
@@ -100,14 +102,14 @@ async def serve_all(
         figures = asyncio.ensure_future(figures_server.serve(sockets=[listening_too]))
         say("metrics at http://{}:{}/metrics".format(*listening_too.getsockname()[:2]))
     await app.state.service.queue.free_dead()  # what an engine had in a process that was killed
-    address = f"http://{_named(host)}:{listening.getsockname()[1]}"
+    address = f"http://{_browser_host(host)}:{listening.getsockname()[1]}"
     announcing = AsyncExitStack()
     await announcing.enter_async_context(announced(database, address))
     say(f"listening on {address}")
     if made:
         show("log in as admin with this link, once, within 15 minutes:")
         show(f"  {login_link(address, await Sessions(database).make_code('admin'))}")
-        show(f"  (`metatree users login admin{options}` makes another)")
+        show(f"  (`metatree service users login admin{options}` makes another)")
     engine: asyncio.Future[None] | None = None
     publishing: asyncio.Future[None] | None = None
     inside: Engine | None = None
@@ -127,7 +129,7 @@ async def serve_all(
                 app.state.web.memory = published  # whichever tree it has: that of this machine or a copy
             searched = memory if published is None else published if sharing and sharing.engine else None
             if searched is not None:
-                inside = Engine(client, searched, parts=parts, limits=limits, several=several)
+                inside = Engine(client, searched, parts=parts, limits=limits, concurrency=concurrency)
                 engine = asyncio.ensure_future(inside.run())
         working = [task for task in (engine, publishing) if task is not None]
         waited: list[asyncio.Future[Any]] = [serving, stopping, *working]
@@ -169,7 +171,7 @@ def server_of(app: ASGIApp, *, proxies: Sequence[str] = ()) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http=ImpatientProtocol,
+            http=TimeoutProtocol,
             log_config=None,
             log_level="warning",
             access_log=False,
@@ -188,7 +190,7 @@ def login_link(address: str, code: str) -> str:
     return f"{address.rstrip('/')}/login#code={code}"
 
 
-def _named(host: str) -> str:
+def _browser_host(host: str) -> str:
     """Return how a browser on this machine calls the address that a server listens on."""
     if host in ("", "0.0.0.0", "::"):
         return "127.0.0.1" if host != "::" else "[::1]"

@@ -9,31 +9,31 @@ from starlette.requests import HTTPConnection
 
 from metatree_agents.service.accounts.admin import Administration
 from metatree_agents.service.accounts.keys import Keys
-from metatree_agents.service.accounts.limits import Limits, Rates
+from metatree_agents.service.accounts.limits import RateLimits, Rates
 from metatree_agents.service.accounts.users import Proofs, Users
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.http.metrics import Metrics
 from metatree_agents.service.openai.conversations import Conversations
 from metatree_agents.service.openai.models import content_of
-from metatree_agents.service.queue.human_input import Asking
+from metatree_agents.service.queue.human_input import HumanInput
 from metatree_agents.service.queue.lookups import Lookups
 from metatree_agents.service.queue.progress import Progress
 from metatree_agents.service.queue.queue import ATTEMPTS, LEASE_S, Queue
 from metatree_agents.service.queue.recommendations import Recommendations
-from metatree_agents.service.queue.revocation import Presence
+from metatree_agents.service.queue.revocation import Revocation
 from metatree_agents.service.queue.waiting import Waiting
 from metatree_agents.service.replication.trees import Trees
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ServiceSettings:
     """How the service behaves.
 
     Args:
         lease_s: how long an engine has for a topic before its queries are open again.
         attempts: how many engines may try a query before it fails.
-        engine_wait_s: how long `get-new-queries` waits; below the usual limit of proxies.
-        check_wait_s: how long `check-query` waits.
+        claim_timeout_s: how long `get-new-queries` waits; below the usual limit of proxies.
+        answer_timeout_s: how long `check-query` waits.
         shared: whether users may ask and read in topics of others.
         proofs: which hashes are accepted.
         chat_wait_s: how long a chat completion waits that is not streamed.
@@ -44,8 +44,8 @@ class Settings:
 
     lease_s: float = LEASE_S
     attempts: int = ATTEMPTS
-    engine_wait_s: float = 55.0
-    check_wait_s: float = 55.0
+    claim_timeout_s: float = 55.0
+    answer_timeout_s: float = 55.0
     shared: bool = False
     proofs: Proofs = field(default_factory=Proofs)
     chat_wait_s: float = 300.0
@@ -57,29 +57,29 @@ class Settings:
 class Service:
     """The parts of one process."""
 
-    def __init__(self, database: Database, settings: Settings | None = None) -> None:
-        self.settings = settings = settings or Settings()
+    def __init__(self, database: ServiceDatabase, settings: ServiceSettings | None = None) -> None:
+        self.settings = settings = settings or ServiceSettings()
         self.database = database
         self.users = Users(database, settings.proofs)
         self.queue = Queue(
             database, lease_s=settings.lease_s, attempts=settings.attempts, shared=settings.shared
         )
-        self.asking = Asking(database)
+        self.human_input = HumanInput(database)
         self.lookups = Lookups(database)
         self.recommendations = Recommendations(database)
         self.progress = Progress(database)
         self.trees = Trees(database)
         self.waiting = Waiting(database, self.queue)
-        self.presence = Presence(database)
+        self.revocation = Revocation(database)
         self.keys = Keys(database)
         self.conversations = Conversations(database, self.queue, content=content_of)
         self.admin = Administration(database, self.queue, self.users)
         self.metrics = Metrics()
-        self.limits = Limits(settings.rates, refused=self.metrics.limited)
+        self.limits = RateLimits(settings.rates, refused=self.metrics.limited)
         self.started_at = time.time()
 
     @staticmethod
     def of(connection: HTTPConnection) -> Service:
         """Return the service that a request came to."""
-        found: Service = connection.app.state.service
-        return found
+        service: Service = connection.app.state.service
+        return service

@@ -5,31 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ValidationError
 
 from metatree import Limits, Tree
 from metatree._util.threads import run_apart
 from metatree.errors import MetatreeError
-from metatree_agents.tools._models import (
-    Context,
-    HowMany,
-    MaxChars,
-    MemorySource,
-    MemoryText,
-    MemoryTitle,
-    MemoryUnder,
-    NodeId,
-    Offset,
-    Query,
-    Questions,
-    Under,
-    Who,
-)
+from metatree_agents.tools._registry import TOOLS, AgentTool
 from metatree_agents.tools.toolkit import Toolkit
 
-NAMES = ("search", "ask", "read", "browse", "remember", "forget")
+NAMES = tuple(tool.name for tool in TOOLS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +48,8 @@ class FunctionTool:
             arguments: what the model gave, as JSON or as an object.
         """
         try:
-            said = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments)
-            given = self._model.model_validate(said)
+            values = json.loads(arguments or "{}") if isinstance(arguments, str) else dict(arguments)
+            given = self._model.model_validate(values)
             result = await self.function(**{name: getattr(given, name) for name in self._model.model_fields})
         except ValidationError as exc:
             wrong = "; ".join(
@@ -117,67 +104,20 @@ def function_tools(
         'Tea is served at four.'
     """
     kit = Toolkit(tree, who=who, parts=parts, limits=limits)
-    functions = {each.__name__: each for each in _functions(kit)}
-    unknown = [name for name in only if name not in functions]
+    tools = {tool.name: tool for tool in TOOLS}
+    unknown = [name for name in only if name not in tools]
     if unknown:
         from metatree import UserError
 
-        raise UserError(f"there is no tool {unknown[0]!r}: choose from {', '.join(functions)}")
-    return [_tool(functions[name], prefix + name) for name in only]
+        raise UserError(f"there is no tool {unknown[0]!r}: choose from {', '.join(tools)}")
+    return [_tool(tools[name], kit, prefix) for name in only]
 
 
-def _functions(kit: Toolkit) -> tuple[Callable[..., Awaitable[BaseModel]], ...]:
-    async def search(query: Query, k: HowMany = 10, under: Under = None) -> BaseModel:
-        """Find the parts of the memory that are about something: files, definitions, sections, notes; best first."""
-        return await kit.search(query, k=k, under=under)
-
-    async def ask(questions: Questions, under: Under = None, context: Context = "") -> BaseModel:
-        """Answer questions from the memory, each answer with its sources and their exact words."""
-        return await kit.ask(questions, under=under, context=context)
-
-    async def read(node: NodeId, offset: Offset = 0, max_chars: MaxChars = 20_000) -> BaseModel:
-        """Read the text of a node: a definition, a section, a whole file, a memory."""
-        return await kit.read(node, offset=offset, max_chars=max_chars)
-
-    async def browse(node: NodeId = ".", offset: Offset = 0, limit: HowMany = 100) -> BaseModel:
-        """List what lies directly below a node of the memory; `.` is the root."""
-        return await kit.browse(node, offset=offset, limit=limit)
-
-    async def remember(
-        text: MemoryText,
-        title: MemoryTitle = None,
-        source: MemorySource = None,
-        under: MemoryUnder = None,
-        who: Who = None,
-    ) -> BaseModel:
-        """Keep a fact, decision or preference in the memory, where the next search finds it.
-
-        It is marked with who said it and when. The same text is kept once. Never remember passwords or keys.
-        """
-        return await kit.remember(text, title=title, source=source, under=under, who=who)
-
-    async def forget(node: NodeId) -> BaseModel:
-        """Take back a memory, or another node that was added; what was built from a source cannot be forgotten."""
-        return await kit.forget(node)
-
-    return search, ask, read, browse, remember, forget
-
-
-def _tool(function: Callable[..., Awaitable[BaseModel]], name: str) -> FunctionTool:
-    import inspect
-    from typing import get_type_hints
-
-    hints = get_type_hints(function, include_extras=True)
-    fields: dict[str, Any] = {
-        parameter.name: (
-            hints[parameter.name],
-            ... if parameter.default is parameter.empty else parameter.default,
-        )
-        for parameter in inspect.signature(function).parameters.values()
-    }
-    model = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
-    schema = model.model_json_schema()
+def _tool(tool: AgentTool, kit: Toolkit, prefix: str) -> FunctionTool:
+    arguments = tool.arguments()
+    schema = arguments.model_json_schema()
     schema.pop("title", None)
     for about in schema["properties"].values():
         about.pop("title", None)
-    return FunctionTool(name, inspect.getdoc(function) or "", schema, function, model)
+    function = partial(tool.method, kit)
+    return FunctionTool(prefix + tool.name, tool.description, schema, function, arguments)

@@ -91,12 +91,12 @@ def http_app(server: MCPServer, *, host: str, token: str | None = None, names: S
 
 def _guarded(app: _Asgi, token: str) -> _Asgi:
     """Let only calls with the token through."""
-    wanted = f"Bearer {token}".encode()
+    credential = f"Bearer {token}".encode()
 
     async def guarded(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             sent = [value for name, value in scope["headers"] if name == b"authorization"]
-            if len(sent) != 1 or not hmac.compare_digest(sent[0], wanted):
+            if len(sent) != 1 or not hmac.compare_digest(sent[0], credential):
                 headers = [
                     (b"www-authenticate", b"Bearer"),
                     (b"content-type", b"text/plain"),
@@ -131,8 +131,8 @@ def serve_http(app: _Asgi, host: str, port: int, *, listening: Callable[[str], N
             f"cannot listen on {host}:{port}: {exc.strerror or exc}; choose another port"
         ) from exc
     with sock:
-        shown = f"[{host}]" if ":" in host else host
-        listening(f"http://{shown}:{sock.getsockname()[1]}{PATH}")
+        url_host = f"[{host}]" if ":" in host else host
+        listening(f"http://{url_host}:{sock.getsockname()[1]}{PATH}")
         config = uvicorn.Config(
             app, http="h11", log_level="warning", access_log=False, timeout_graceful_shutdown=3
         )

@@ -5,33 +5,15 @@ Needs `metatree[mcp]`; importing this module without it raises `MissingExtra`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
-from inspect import cleandoc
-from typing import Any, TypeVar
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel
 
 from metatree.errors import MetatreeError, MissingExtra
-from metatree_agents.tools._models import (
-    Answers,
-    Context,
-    Found,
-    Gone,
-    HowMany,
-    Kept,
-    Listing,
-    MaxChars,
-    MemorySource,
-    MemoryText,
-    MemoryTitle,
-    MemoryUnder,
-    NodeId,
-    Offset,
-    Query,
-    Questions,
-    Text,
-    Under,
-    Who,
-)
-from metatree_agents.tools.toolkit import Progress, Toolkit
+from metatree_agents.tools._registry import TOOLS, AgentTool
+from metatree_agents.tools.toolkit import CallContext, Toolkit
 
 try:
     from mcp.server.mcpserver import Context as Call
@@ -41,8 +23,6 @@ try:
     from mcp_types import ToolAnnotations
 except ImportError as exc:
     raise MissingExtra("mcp", what="an MCP server") from exc
-
-T = TypeVar("T")
 
 INSTRUCTIONS = """\
 A memory of documents, code and notes, laid out as a tree of nodes with ids.
@@ -64,79 +44,17 @@ def mcp_server(kit: Toolkit) -> MCPServer:
         version=version("metatree"),
         log_level="WARNING",
     )
-    looks = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    adds = ToolAnnotations(
-        read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-    )
-    takes = ToolAnnotations(
-        read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
-    )
-
-    async def done(call: Awaitable[T]) -> T:
-        try:
-            return await call
-        except MetatreeError as exc:
-            raise ToolError(str(exc)) from exc
-
-    def telling(ctx: Any) -> Progress:
-        async def tell(steps: int, what: str) -> None:
-            await ctx.report_progress(steps, None, what)
-
-        return tell
-
-    async def search(query: Query, ctx: Call, k: HowMany = 10, under: Under = None) -> Found:
-        """Find the parts of the memory that are about something: files, definitions, sections, notes; best first."""
-        return await done(kit.search(query, k=k, under=under, progress=telling(ctx)))
-
-    async def ask(questions: Questions, ctx: Call, under: Under = None, context: Context = "") -> Answers:
-        """Answer questions from the memory, each answer with its sources and their exact words.
-
-        It says what it could not answer. For the text around an answer, `read` the node of its source.
-        """
-        return await done(kit.ask(questions, under=under, context=context, progress=telling(ctx)))
-
-    async def read(node: NodeId, offset: Offset = 0, max_chars: MaxChars = 20_000) -> Text:
-        """Read the text of a node: a definition, a section, a whole file, a memory."""
-        return await done(kit.read(node, offset=offset, max_chars=max_chars))
-
-    async def browse(node: NodeId = ".", offset: Offset = 0, limit: HowMany = 100) -> Listing:
-        """List what lies directly below a node of the memory; `.` is the root."""
-        return await done(kit.browse(node, offset=offset, limit=limit))
-
-    async def remember(
-        text: MemoryText,
-        ctx: Call,
-        title: MemoryTitle = None,
-        source: MemorySource = None,
-        under: MemoryUnder = None,
-        who: Who = None,
-    ) -> Kept:
-        """Keep a fact, decision or preference in the memory, where the next search finds it.
-
-        It is marked with who said it and when. The same text is kept once. Never remember passwords or keys.
-        """
-        return await done(
-            kit.remember(text, title=title, source=source, under=under, who=who or _client(ctx))
-        )
-
-    async def forget(node: NodeId) -> Gone:
-        """Take back a memory, or another node that was added; what was built from a source cannot be forgotten."""
-        return await done(kit.forget(node))
-
-    tools: list[tuple[Callable[..., Any], str, Any]] = [
-        (search, "Search the memory", looks),
-        (ask, "Ask the memory", looks),
-        (read, "Read a node", looks),
-        (browse, "Browse the tree", looks),
-        (remember, "Remember", adds),
-        (forget, "Forget", takes),
-    ]
-    for function, title, hints in tools:
+    for tool in TOOLS:
         server.add_tool(
-            function,
-            title=title,
-            description=cleandoc(function.__doc__ or ""),
-            annotations=hints,
+            _function(tool, kit),
+            title=tool.title,
+            description=tool.description,
+            annotations=ToolAnnotations(
+                read_only_hint=tool.read_only,
+                destructive_hint=None if tool.read_only else tool.destructive,
+                idempotent_hint=None if tool.read_only else True,
+                open_world_hint=False,
+            ),
             structured_output=True,
         )
 
@@ -157,6 +75,29 @@ def mcp_server(kit: Toolkit) -> MCPServer:
         security=ResourceSecurity(exempt_params=frozenset({"node"})),
     )(node_text)
     return server
+
+
+def _function(tool: AgentTool, kit: Toolkit) -> Callable[..., Awaitable[BaseModel]]:
+    """Return a tool as the server takes one: a function whose signature has the arguments and the call."""
+
+    async def called(ctx: Any, **arguments: Any) -> BaseModel:
+        async def tell(steps: int, what: str) -> None:
+            await ctx.report_progress(steps, None, what)
+
+        if tool.takes_caller:
+            arguments["caller"] = CallContext(_client(ctx), tell)
+        try:
+            return await tool.method(kit, **arguments)
+        except MetatreeError as exc:
+            raise ToolError(str(exc)) from exc
+
+    about = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=Call)
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in tool.parameters()]
+    returns = get_type_hints(tool.method)["return"]
+    called.__name__ = tool.name
+    called.__signature__ = inspect.Signature([*parameters, about], return_annotation=returns)  # type: ignore[attr-defined]
+    called.__annotations__ = {"ctx": Call}  # in which the server looks for the one that gets the call
+    return called
 
 
 def _client(ctx: Any) -> str | None:

@@ -1,34 +1,49 @@
 """What other agents do with a tree: search, ask, read, browse, remember, forget.
 
-The MCP server and the function tools are made of it.
+The docstrings and arguments of these six methods are what models read; `_registry` makes the tools of them.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from metatree import Limits, Node, SearchResult, Tree, astream
+from metatree import Source as NodeSource
 from metatree._util.threads import in_thread
 from metatree.notes.feedback import FLAG, take_back
 from metatree.notes.notes import forget, remember, said_by
 from metatree.notes.placement import GROUP_KIND, MEMORY_KIND
-from metatree.trees.text import decode
+from metatree.trees.content import Contents
 from metatree_agents.tools._models import (
-    Answered,
+    AnsweredQuestion,
     Answers,
-    Child,
-    Found,
-    Gone,
+    Context,
+    ForgottenNodes,
     Hit,
-    Kept,
+    Hits,
+    HowMany,
+    ListedNode,
     Listing,
+    MaxChars,
+    MemorySource,
+    MemoryText,
+    MemoryTitle,
+    MemoryUnder,
+    NodeId,
+    Offset,
+    Query,
+    Questions,
+    RememberedNode,
     Source,
     Text,
+    Under,
+    Who,
 )
+from metatree_agents.tools.locations import source_place
 
 REFRESH_EVERY_S = 3.0
 """How often a look is taken at whether the sources have changed."""
@@ -38,6 +53,18 @@ _MOST_LEAVES = 5_000
 
 Progress = Callable[[int, str], Awaitable[None]]
 """Told how many steps were made, and what the last one was."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """Who calls a tool, and how to tell of progress."""
+
+    name: str | None = None
+    """Who says what is remembered when the call does not tell; None for the toolkit's own."""
+    progress: Progress | None = None
+
+
+_NOBODY = CallContext()
 
 
 class Toolkit:
@@ -96,31 +123,34 @@ class Toolkit:
     # finding
 
     async def search(
-        self, query: str, *, k: int = 10, under: str | None = None, progress: Progress | None = None
-    ) -> Found:
-        """Return the nodes that fit a question best, without reading answers out of them."""
-        tree = await self._ready_with_evidence(progress)
-        result = await self._searched(tree, [query], under, progress, returns="nodes", k=k)
+        self, query: Query, *, k: HowMany = 10, under: Under = None, caller: CallContext = _NOBODY
+    ) -> Hits:
+        """Find the parts of the memory that are about something: files, definitions, sections, notes; best first."""
+        tree = await self._ready_with_evidence(caller.progress)
+        result = await self._searched(tree, [query], under, caller.progress, returns="nodes", k=k)
         hits = []
         for ref in result.nodes:
             node = tree.find(ref.id)
             if node is not None:
                 hits.append(_hit(node, ref.score, ref.reason))
-        return Found(nodes=hits, ended=result.ended, run=result.run_id)
+        return Hits(nodes=hits, ended=result.ended, run=result.run_id)
 
     async def ask(
         self,
-        questions: Sequence[str],
+        questions: Questions,
         *,
-        under: str | None = None,
-        context: str = "",
-        progress: Progress | None = None,
+        under: Under = None,
+        context: Context = "",
+        caller: CallContext = _NOBODY,
     ) -> Answers:
-        """Return answers with their sources, and what stays open."""
-        tree = await self._ready_with_evidence(progress)
-        result = await self._searched(tree, list(questions), under, progress, context=context)
+        """Answer questions from the memory, each answer with its sources and their exact words.
+
+        It says what it could not answer. For the text around an answer, `read` the node of its source.
+        """
+        tree = await self._ready_with_evidence(caller.progress)
+        result = await self._searched(tree, questions, under, caller.progress, context=context)
         answers = [
-            Answered(
+            AnsweredQuestion(
                 question=each.question,
                 answer=each.answer,
                 sources=[_source(tree, source) for source in each.sources],
@@ -142,7 +172,7 @@ class Toolkit:
         return await in_thread(self._with_evidence)
 
     def _with_evidence(self) -> Tree:
-        from metatree.searches.parts import find_evidence
+        from metatree.parts import find_evidence
 
         tree = self.ready()
         evidence = find_evidence(tree, required=True)
@@ -156,7 +186,7 @@ class Toolkit:
         start = None if under is None else tree.resolve(under)
         parts = dict(self._parts)
         if parts and "evidence" not in parts:
-            from metatree.searches.parts import find_evidence
+            from metatree.parts import find_evidence
 
             parts["evidence"] = find_evidence(tree, required=True)
         events = astream(questions, start, tree=tree, limits=self._limits, **options, **parts)
@@ -164,8 +194,8 @@ class Toolkit:
 
     # reading
 
-    async def read(self, node: str, *, offset: int = 0, max_chars: int = 20_000) -> Text:
-        """Return the text of a node from an offset on; of a file its parts in order, of a folder a list."""
+    async def read(self, node: NodeId, *, offset: Offset = 0, max_chars: MaxChars = 20_000) -> Text:
+        """Read the text of a node: a definition, a section, a whole file, a memory."""
         tree = await in_thread(self.ready)
         return await in_thread(self._read, tree=tree, named=node, offset=offset, max_chars=max_chars)
 
@@ -185,8 +215,8 @@ class Toolkit:
             next_offset=end if end < len(text) else None,
         )
 
-    async def browse(self, node: str = ".", *, offset: int = 0, limit: int = 100) -> Listing:
-        """Return a node and what lies directly below it, a page at a time."""
+    async def browse(self, node: NodeId = ".", *, offset: Offset = 0, limit: HowMany = 100) -> Listing:
+        """List what lies directly below a node of the memory; `.` is the root."""
         tree = await in_thread(self.ready)
         return await in_thread(self._browse, tree=tree, named=node, offset=offset, limit=limit)
 
@@ -201,7 +231,7 @@ class Toolkit:
             description=node.description,
             above=tree.ancestors(node),
             children=[
-                Child(
+                ListedNode(
                     id=child.id,
                     title=child.title,
                     kind=child.kind,
@@ -219,14 +249,18 @@ class Toolkit:
 
     async def remember(
         self,
-        text: str,
+        text: MemoryText,
         *,
-        title: str | None = None,
-        source: str | None = None,
-        under: str | None = None,
-        who: str | None = None,
-    ) -> Kept:
-        """Keep a memory, marked with who said it and when."""
+        title: MemoryTitle = None,
+        source: MemorySource = None,
+        under: MemoryUnder = None,
+        who: Who = None,
+        caller: CallContext = _NOBODY,
+    ) -> RememberedNode:
+        """Keep a fact, decision or preference in the memory, where the next search finds it.
+
+        It is marked with who said it and when. The same text is kept once. Never remember passwords or keys.
+        """
         tree = await in_thread(self.ready)
         made = await in_thread(
             remember,
@@ -234,10 +268,10 @@ class Toolkit:
             text=text,
             title=title,
             source=source,
-            who=who or self.who,
+            who=who or caller.name or self.who,
             under=None if under is None else tree.resolve(under),
         )
-        return Kept(
+        return RememberedNode(
             id=made.node.id,
             title=made.node.title,
             under=made.parent,
@@ -246,14 +280,14 @@ class Toolkit:
             warnings=list(made.warnings),
         )
 
-    async def forget(self, node: str) -> Gone:
-        """Take back a memory or another node that was added; built nodes are refused."""
+    async def forget(self, node: NodeId) -> ForgottenNodes:
+        """Take back a memory, or another node that was added; what was built from a source cannot be forgotten."""
         tree = await in_thread(self.ready)
         if node.startswith(FLAG):
             flag = await in_thread(take_back, tree=tree, flag_id=node)
-            return Gone(forgotten=[flag.id], text=str(flag))
-        gone = await in_thread(forget, tree=tree, node=node)
-        return Gone(forgotten=[each.id for each in gone.nodes], text=str(gone.undo["text"]))
+            return ForgottenNodes(forgotten=[flag.id], text=str(flag))
+        removal = await in_thread(forget, tree=tree, node=node)
+        return ForgottenNodes(forgotten=[each.id for each in removal.nodes], text=str(removal.undo["text"]))
 
 
 async def _last(events: AsyncIterator[Any], progress: Progress | None) -> SearchResult:
@@ -287,8 +321,6 @@ def _hit(node: Node, score: float, reason: str) -> Hit:
 
 
 def _source(tree: Tree, quote: Any) -> Source:
-    from metatree_agents.cli.answer_text import source_place
-
     node = tree.find(quote.node)
     return Source(
         node=quote.node,
@@ -334,13 +366,9 @@ def _text_of(tree: Tree, node: Node) -> str:
             leaves.append(each)
             if len(leaves) >= _MOST_LEAVES:
                 break
-    file = tree.file_of(node)
-    if (
-        node.kind == "file"
-        and file is not None
-        and all(leaf.source and leaf.source.type == "text" for leaf in leaves)
-    ):
-        with suppress(OSError):  # its parts are in the tree, if it cannot be read any more
-            return decode(file.read_bytes())[0]
+    if node.kind == "file" and leaves and all(leaf.source and leaf.source.type == "text" for leaf in leaves):
+        # As its parts are read: inside the source, with secrets masked, and only what the tree was built from.
+        whole = replace(node, content=None, source=NodeSource(path=node.path))
+        return Contents(tree.index, tree.sources(), tree.files).read(whole)
     leaves.sort(key=lambda leaf: (leaf.source.start_line or 0) if leaf.source else 0)
     return "\n".join(text.rstrip("\n") for _, _, text in tree.texts(leaf.id for leaf in leaves))

@@ -2,6 +2,10 @@
 
 What is compared are names, sizes and times; what differs is read, and written in batches: one transaction holds some
 files with all their nodes. A build that is killed leaves a tree that the next build completes.
+
+The status time (ctime) counts beside size and modification time; it moves when a mode or a link changes too, which
+costs one look at the bytes. Files are read on one core: 5,000 take 6 s of CPU, and a pool of processes has to be
+started, fed and paid for in memory.
 """
 
 from __future__ import annotations
@@ -21,11 +25,13 @@ from metatree.trees.sources import disk_root
 from metatree.trees.text import decode
 from metatree_memory_tools.build import _folder as folders
 from metatree_memory_tools.build._index_writer import IndexWriter, SourceState, arrange, parent_of
+from metatree_memory_tools.build._read_file import LEFT_OUT, FileNodes, read_file, reader_names
 from metatree_memory_tools.build._renames import Renames
-from metatree_memory_tools.build.read_file import LEFT_OUT, FileNodes, memory_types, read_file, reader_names
-from metatree_memory_tools.build.scan import Found, Scan, name_of
+from metatree_memory_tools.build._scan import Scan, ScannedFile
 from metatree_memory_tools.code.imports import Modules, targets
 from metatree_memory_tools.code.references import Files
+from metatree_memory_tools.file_names import name_text
+from metatree_memory_tools.memory_types import memory_types
 
 MAX_FILE_BYTES = 2_000_000
 """A larger file becomes a node without content."""
@@ -40,7 +46,7 @@ class FilesBuild:
         self,
         source: SourceRef,
         layer: Layer,
-        found: Scan,
+        scan: Scan,
         progress: Progress | None,
         *,
         position: int = 0,
@@ -59,7 +65,7 @@ class FilesBuild:
         self.prefix = f"{source.mount}/" if source.mount else ""
         self.types = memory_types()
         self.max_file_bytes = int(options.get("max_file_bytes") or MAX_FILE_BYTES)
-        self.found = found
+        self.scan = scan
         self.progress = progress
         self.known = self.writer.known_files()
         self.known_folders = self.writer.known_folders()
@@ -72,18 +78,17 @@ class FilesBuild:
         self.secrets = bool(options.get("include_secrets"))
         self.readers = reader_names(self.types, secrets=self.secrets)
         self.room = {
-            reader: int(getattr(kind, "max_file_bytes", 0))
-            for reader, kind in zip(self.readers, self.types, strict=True)
+            reader: each.traits.max_file_bytes for reader, each in zip(self.readers, self.types, strict=True)
         }
         """Up to which size a type reads files, where it says so."""
         self.other_readers = state.get("readers") != self.readers
 
     def run(self) -> None:
         """Compare, read and write."""
-        files, known = self.found.files, self.known
+        files, known = self.scan.files, self.known
         unfinished = any(map(self.state.get, ("building", "note"))) or self.state.get("built_at") is None
-        gone = [path for path in known if path not in files]
-        self.again = self._named_like_parts(gone)
+        removed = [path for path in known if path not in files]
+        self.again = self._named_like_parts(removed)
         changed = [
             file
             for path, file in files.items()
@@ -94,16 +99,16 @@ class FilesBuild:
             for path, was in known.items()
             if was.ctime_ns == -1 and path in files and was.dated(*_dates(files[path]))
         ]
-        if not (changed or gone or unfinished):
+        if not (changed or removed or unfinished):
             with self.store.transaction():
                 self.writer.status_times(undated)
-                self.writer.omissions({**self.found.omissions, **self._void()})
+                self.writer.omissions({**self.scan.omissions, **self._void()})
             return
-        renames = Renames(gone, known)
+        renames = Renames(removed, known)
         with self.store.transaction():
             self.state.set("building", True)
             self.writer.status_times(undated)
-            self._clear_way(gone)
+            self._clear_way(removed)
             self.state.set("readers", self.readers)
         touched: set[str] = set()
         for batch in self._read(changed):
@@ -121,18 +126,18 @@ class FilesBuild:
                         if file.reader == LEFT_OUT:
                             self.left_out.add(file.path)
         with self.store.transaction():
-            for path in gone:
+            for path in removed:
                 self._remove(path)
             void = self._void()
             present = self.writer.known_folders()
-            out_of_use = sorted(present - (self.found.folders.keys() - void.keys()), reverse=True)
+            out_of_use = sorted(present - (self.scan.folders.keys() - void.keys()), reverse=True)
             self.writer.erase(out_of_use)
             for old, new in renames.folders(out_of_use, present - self.known_folders):
                 self.writer.renamed(old, new)
-            self._link(touched, gone, unfinished)
+            self._link(touched, removed, unfinished)
             if self.source.type != "file":
-                self._describe(None if unfinished else {*touched, *gone, *out_of_use}, void)
-            self.writer.omissions({**self.found.omissions, **void})
+                self._describe(None if unfinished else {*touched, *removed, *out_of_use}, void)
+            self.writer.omissions({**self.scan.omissions, **void})
             self.state.set("building", False)
             self.state.set("note", None)
             self.state.set("built_at", time.time())
@@ -140,12 +145,12 @@ class FilesBuild:
     def _void(self) -> dict[str, str]:
         """Return the folders in which no file has a node, each with the reason to leave it out."""
         used: set[str] = set()
-        for path in self.found.files:
+        for path in self.scan.files:
             if path not in self.left_out:
                 while (path := path.rpartition("/")[0]) and path not in used:
                     used.add(path)
         return dict.fromkeys(
-            (path for path in self.found.folders if path not in used), "nothing in it can be read"
+            (path for path in self.scan.folders if path not in used), "nothing in it can be read"
         )
 
     def _have_folder(self, path: str) -> None:
@@ -164,13 +169,13 @@ class FilesBuild:
             self.removed.add(path)
             self.writer.remove_file(path)
 
-    def _named_like_parts(self, gone: Iterable[str]) -> set[str]:
+    def _named_like_parts(self, removed: Iterable[str]) -> set[str]:
         """Return the files whose parts get other ids because a file came or went that has the id of one."""
-        came = (path for path in self.found.files if path not in self.known)
-        odd = (path for path in (*came, *gone) if "#" in path or "::" in path)
-        return {owner for path in odd for owner in above(path) if owner in self.found.files}
+        added = (path for path in self.scan.files if path not in self.known)
+        odd = (path for path in (*added, *removed) if "#" in path or "::" in path)
+        return {owner for path in odd for owner in above(path) if owner in self.scan.files}
 
-    def _must_read(self, file: Found) -> bool:
+    def _must_read(self, file: ScannedFile) -> bool:
         known = self.known[file.id]
         reader = known.reader
         if self.other_readers or (file.alone and self.state.get("note")):
@@ -185,7 +190,7 @@ class FilesBuild:
     def _children(self) -> dict[str, list[str]]:
         """Return the paths in each folder, in the order of the tree: folders, then files, by name."""
         children: dict[str, list[str]] = {self.top: []}
-        for group in (self.found.folders, self.found.files):
+        for group in (self.scan.folders, self.scan.files):
             for path in group:
                 children.setdefault(parent_of(path), []).append(path)
         return children
@@ -201,21 +206,21 @@ class FilesBuild:
             self.positions.update(places)
         return self.positions[path]
 
-    def _clear_way(self, gone: list[str]) -> None:
+    def _clear_way(self, removed: list[str]) -> None:
         """Remove what is gone and whose id is needed: a file for a folder or a part, a folder for a file."""
-        for path in gone:
-            if path in self.found.folders or self.again:
+        for path in removed:
+            if path in self.scan.folders or self.again:
                 self._remove(path)
         for path in sorted(self.known_folders, reverse=True):
-            if path in self.found.files:
-                for below in gone:
+            if path in self.scan.files:
+                for below in removed:
                     if below.startswith(path + "/"):
                         self._remove(below)
                 below_ids = self.layer.subtree(path)
                 self.writer.erase(list(below_ids))
                 self.present -= below_ids.keys()
 
-    def _read(self, changed: list[Found]) -> Iterator[list[FileNodes]]:
+    def _read(self, changed: list[ScannedFile]) -> Iterator[list[FileNodes]]:
         batch: list[FileNodes] = []
         for number, file in enumerate(changed):
             if self.progress is not None:
@@ -239,37 +244,39 @@ class FilesBuild:
             self.progress(len(changed), len(changed), "")
         yield batch
 
-    def _link(self, touched: set[str], gone: Iterable[str], everything: bool) -> None:
+    def _link(self, touched: set[str], removed: Iterable[str], everything: bool) -> None:
         """Bring the links for imports up to date: of all files when modules came or went, else of what changed."""
         cut = len(self.prefix)
-        modules = {file.path for file in self.found.files.values() if file.path.endswith((".py", ".pyi"))}
+        modules = {file.path for file in self.scan.files.values() if file.path.endswith((".py", ".pyi"))}
         known = {path[cut:] for path in self.known if path.endswith((".py", ".pyi"))}
-        said = self._said("imports")
+        imports = self._facts("imports")
         handed_on = any(path.rpartition("/")[2].startswith("__init__.") for path in touched)
-        all_modules = everything or handed_on or modules != known or any(path[cut:] in known for path in gone)
+        all_modules = (
+            everything or handed_on or modules != known or any(path[cut:] in known for path in removed)
+        )
         index = Modules(modules)
         wanted = {path[cut:] for path in touched}
-        for path in sorted(said.keys() | (wanted & modules) if all_modules else wanted & modules):
-            if self.prefix + path in self.found.files:
-                found = targets(path, said.get(path, ()), index, said)
-                self.writer.links(self.prefix + path, "imports", [self.prefix + target for target in found])
-        self._follow_references(wanted - modules, everything or self.found.files.keys() != self.known.keys())
+        for path in sorted(imports.keys() | (wanted & modules) if all_modules else wanted & modules):
+            if self.prefix + path in self.scan.files:
+                linked = targets(path, imports.get(path, ()), index, imports)
+                self.writer.links(self.prefix + path, "imports", [self.prefix + target for target in linked])
+        self._follow_references(wanted - modules, everything or self.scan.files.keys() != self.known.keys())
 
     def _follow_references(self, wanted: set[str], everything: bool) -> None:
         """Bring the links of other files up to date: of all when files or packages came or went, else of some."""
-        said, declares = self._said("references"), self._said("declares")
-        if not (said.keys() | declares.keys()) and not everything:
+        references, declares = self._facts("references"), self._facts("declares")
+        if not (references.keys() | declares.keys()) and not everything:
             return
         everything = everything or not wanted.isdisjoint(declares)
-        paths = [file.path for file in self.found.files.values()]
+        paths = [file.path for file in self.scan.files.values()]
         files = Files(paths, declares, self._head)
-        for path in sorted(said.keys() | wanted if everything else wanted):
-            if self.prefix + path in self.found.files:
-                for kind, found in files.targets(path, said.get(path, ())).items():
-                    targets = [self.top if target == "." else self.prefix + target for target in found]
+        for path in sorted(references.keys() | wanted if everything else wanted):
+            if self.prefix + path in self.scan.files:
+                for kind, linked in files.targets(path, references.get(path, ())).items():
+                    targets = [self.top if target == "." else self.prefix + target for target in linked]
                     self.writer.links(self.prefix + path, kind, targets)
 
-    def _said(self, fact: str) -> dict[str, list[Any]]:
+    def _facts(self, fact: str) -> dict[str, list[Any]]:
         """Return one fact of every file that has it, by its path in the source."""
         rows = self.store.rows(
             f"SELECT path, json_extract(facts, '$.{fact}') FROM file"
@@ -287,7 +294,7 @@ class FilesBuild:
 
     def _describe(self, touched: set[str] | None, void: Mapping[str, str]) -> None:
         """Describe the folders above what was touched, all with None; a folder says what lies in it."""
-        used = self.found.folders.keys() - void.keys()
+        used = self.scan.folders.keys() - void.keys()
         above = {self.top, *used}
         if touched is not None:
             above = {self.top}
@@ -295,7 +302,7 @@ class FilesBuild:
                 while path := path.rpartition("/")[0]:
                     above.add(path)
         weights: dict[str, int] = {}
-        for path, file in self.found.files.items():
+        for path, file in self.scan.files.items():
             folder = path
             while folder := folder.rpartition("/")[0]:
                 weights[folder] = weights.get(folder, 0) + file.size
@@ -307,24 +314,24 @@ class FilesBuild:
         summaries = dict(rows)
         for path in sorted(above & {self.top, *used}):
             children = [
-                folders.Child(name.rpartition("/")[2], True, weights.get(name, 0))
+                folders.FolderEntry(name.rpartition("/")[2], True, weights.get(name, 0))
                 if name in used
-                else folders.Child(
-                    name.rpartition("/")[2], False, self.found.files[name].size, summaries[name] or ""
+                else folders.FolderEntry(
+                    name.rpartition("/")[2], False, self.scan.files[name].size, summaries[name] or ""
                 )
                 for name in self.children.get(path, ())
                 if name in used or name in summaries
             ]
-            title = name_of(self.root) if path == self.top else path.rpartition("/")[2]
+            title = name_text(self.root) if path == self.top else path.rpartition("/")[2]
             text = folders.describe(children)
             attributes: dict[str, Any] = {"path": path, "children": len(children)}
-            if path in self.found.notes:
-                attributes["note"] = self.found.notes[path]
+            if path in self.scan.notes:
+                attributes["note"] = self.scan.notes[path]
                 text = f"{text} It {attributes['note']}.".strip()
             digest = digest_bytes(f"folder\0{title}\0{text}".encode("utf-8", "replace"))
             node = Node(path, title, text, kind="folder", attributes=attributes, digest=digest)
             self.writer.folder(node, self._position(path))
 
 
-def _dates(file: Found) -> tuple[int, int, int]:
+def _dates(file: ScannedFile) -> tuple[int, int, int]:
     return file.size, file.mtime_ns, file.ctime_ns

@@ -20,7 +20,7 @@ _SPEAKERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class FolderEntry:
     """A file or a folder in the folder."""
 
     name: str
@@ -30,10 +30,12 @@ class Child:
     summary: str = ""
 
 
-def describe(children: Sequence[Child]) -> str:
+def describe(children: Sequence[FolderEntry]) -> str:
     """Return a description of a folder."""
-    said = {child.name.lower(): child.summary for child in children if child.summary and not child.is_folder}
-    speaker = next((said[name] for name in _SPEAKERS if name in said), "")
+    summaries = {
+        child.name.lower(): child.summary for child in children if child.summary and not child.is_folder
+    }
+    speaker = next((summaries[name] for name in _SPEAKERS if name in summaries), "")
     text = first_sentence(speaker)
     listed = sorted(
         (child for child in children if child.name.lower() not in _SPEAKERS),

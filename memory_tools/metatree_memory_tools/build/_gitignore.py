@@ -74,7 +74,7 @@ class Patterns:
             elif rule.pattern:
                 self._literal.setdefault((rule.named, rule.pattern), []).append(number)
 
-    def said(self, path: str, *, folder: bool) -> bool | None:
+    def verdict(self, path: str, *, folder: bool) -> bool | None:
         """Return whether the last rule that matches a path leaves it out; None when none matches."""
         raw = path.encode("utf-8", "surrogateescape")
         best = -1
@@ -189,13 +189,13 @@ class _Translation:
     def _end_part(self, end: bytes) -> None:
         """Write down the part of the path at hand: each piece at the first place where it fits, the last at the end."""
         first, *others = (b"".join(piece) for piece in self.pieces)
-        found = first
+        pattern = first
         if others:
-            found += b"".join(rb"(?>[^/]*?" + piece + b")" for piece in others[:-1])
-            found += rb"[^/]*" + others[-1] + (end or rb"\Z")
+            pattern += b"".join(rb"(?>[^/]*?" + piece + b")" for piece in others[:-1])
+            pattern += rb"[^/]*" + others[-1] + (end or rb"\Z")
         else:
-            found += end
-        self.done.append(b"(?>" + found + b")" if others else found)
+            pattern += end
+        self.done.append(b"(?>" + pattern + b")" if others else pattern)
         self.pieces = [[]]
 
     def _star(self, at: int, begin: int) -> int:
@@ -258,7 +258,7 @@ class _Translation:
                     known = _CLASSES.get(pattern[at + 2 : close - 1])
                     if known is None:
                         raise _NoPattern
-                    chars.update(found[0][0] for found in _members(known))
+                    chars.update(member[0][0] for member in _members(known))
                     at, before = close, -1
             else:
                 before = self._at(at)

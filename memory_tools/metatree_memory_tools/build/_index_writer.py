@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from metatree.node import Node
 from metatree.trees.layer import APPENDED, BUILT_GAP, ROOT, Layer
 from metatree.trees.overlay import PREFIX_ENDS
-from metatree_memory_tools.build.read_file import FileNodes
+from metatree_memory_tools.build._read_file import FileNodes
 
 
-class Known(NamedTuple):
+class BuiltFile(NamedTuple):
     """What was recorded of a file when it was built."""
 
     size: int
@@ -177,17 +177,17 @@ class IndexWriter:
             "INSERT INTO rename(seq, old, new) VALUES (?, ?, ?)", (self.layer.next_seq(), old, new)
         )
 
-    def omissions(self, found: Mapping[str, str]) -> None:
+    def omissions(self, current: Mapping[str, str]) -> None:
         """Replace the omissions of paths that are no files of the tree."""
         own = self.within("path")
         sql = f"SELECT path, reason FROM omission WHERE {own} AND path NOT IN (SELECT path FROM file)"
         known = dict(self.store.rows(sql))
         self.store.execute_many(
-            "DELETE FROM omission WHERE path = ?", ((path,) for path in known.keys() - found.keys())
+            "DELETE FROM omission WHERE path = ?", ((path,) for path in known.keys() - current.keys())
         )
         self.store.execute_many(
             "INSERT OR REPLACE INTO omission(path, reason) VALUES (?, ?)",
-            ((path, reason) for path, reason in found.items() if known.get(path) != reason),
+            ((path, reason) for path, reason in current.items() if known.get(path) != reason),
         )
 
     def status_times(self, times: Iterable[tuple[int, str]]) -> None:
@@ -211,16 +211,16 @@ class IndexWriter:
         """Make these (source, kind, target) the links that leave any node that this writer writes."""
         rows = self.store.rows(f"SELECT source, kind, target FROM link WHERE {self.within('source')}")
         known = {(row[0], row[1], row[2]) for row in rows}
-        gone = "DELETE FROM link WHERE source = ? AND kind = ? AND target = ?"
-        self.store.execute_many(gone, known - wanted)
+        delete = "DELETE FROM link WHERE source = ? AND kind = ? AND target = ?"
+        self.store.execute_many(delete, known - wanted)
         self.store.execute_many("INSERT INTO link(source, kind, target) VALUES (?, ?, ?)", wanted - known)
 
-    def known_files(self) -> dict[str, Known]:
+    def known_files(self) -> dict[str, BuiltFile]:
         """Return what was recorded of each file when it was built, by its path in the tree."""
         rows = self.store.rows(
             f"SELECT path, size, mtime_ns, digest, reader, ctime_ns FROM file WHERE {self.within('path')}"
         )
-        return {row[0]: Known._make(row[1:]) for row in rows}
+        return {row[0]: BuiltFile._make(row[1:]) for row in rows}
 
 
 def parent_of(path: str) -> str:

@@ -1,4 +1,10 @@
-"""Which sources lie below which nodes of a tree, and what becomes of nodes when the list of sources changes."""
+"""Which sources lie below which nodes of a tree, and what becomes of nodes when the list of sources changes.
+
+Every id and path of a source begins with its mount when a tree has several, also in the table of files, so that one
+index, one overlay and one builder serve all of them, and a source is known by the beginning of an id; one folder alone
+has no mount. Lost: a tree for each source with a view over them (every search, index and count would have to know),
+and a column for the source (an id would not say where it belongs).
+"""
 
 from __future__ import annotations
 

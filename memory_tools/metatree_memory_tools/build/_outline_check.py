@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from metatree.trees.source_types import Outline, Part
+from metatree.trees.source_types import Outline, OutlinePart
 from metatree.trees.text import encodable
 
 MOST_PARTS = 200_000
@@ -18,7 +18,7 @@ MOST_CHARS = 5_000
 """Of a title, a description or a summary, more is left out."""
 
 _MOST_DEPTH = 100
-_MOST_SAID = 10_000_000
+_MAX_OUTLINE_CHARS = 10_000_000
 """So many characters of attributes, imports and references one file may have, written as JSON."""
 
 
@@ -53,17 +53,17 @@ class _Parts:
     def __init__(self) -> None:
         self.ids: set[str] = set()
 
-    def checked(self, parts: object, depth: int) -> tuple[Part, ...]:
+    def checked(self, parts: object, depth: int) -> tuple[OutlinePart, ...]:
         if not isinstance(parts, Iterable) or isinstance(parts, str | bytes | Mapping):
-            raise NoOutline(f"parts are {type(parts).__name__}, not a sequence of Part")
+            raise NoOutline(f"parts are {type(parts).__name__}, not a sequence of OutlinePart")
         if depth > _MOST_DEPTH:
             raise NoOutline(f"it has parts more than {_MOST_DEPTH} deep")
         # One more than may come, so that parts without end are seen to be too many.
         return tuple(self._part(part, depth) for part in islice(parts, MOST_PARTS - len(self.ids) + 1))
 
-    def _part(self, part: object, depth: int) -> Part:
-        _is(part, Part, "part")
-        assert isinstance(part, Part)
+    def _part(self, part: object, depth: int) -> OutlinePart:
+        _is(part, OutlinePart, "part")
+        assert isinstance(part, OutlinePart)
         _is(part.id, str, "id of a part")
         if not part.id.startswith(("#", "::", "/")) or encodable(part.id) != part.id:
             raise NoOutline(f"the id of a part is {part.id[:80]!r}: it must begin with '#', '::' or '/'")
@@ -120,5 +120,5 @@ def _size(value: object, what: str) -> None:
         size = len(json.dumps(value))
     except (TypeError, ValueError) as exc:
         raise NoOutline(f"its {what} are no JSON values ({exc})") from exc
-    if size > _MOST_SAID:
+    if size > _MAX_OUTLINE_CHARS:
         raise NoOutline(f"its {what} take {size / 1e6:.0f} MB")

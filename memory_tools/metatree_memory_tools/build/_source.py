@@ -1,4 +1,8 @@
-"""Reading a source that is no folder of files, and writing what changed: the part that all source types share."""
+"""Reading a source that is no folder of files, and writing what changed: the part that all source types share.
+
+A source that fails is a note on its top node, never an error of the build, since a search of the others goes on. A
+source out of reach does not make a tree stale: each search would wait for it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from metatree.errors import UserError
 from metatree.node import Node, digest_of
 from metatree.trees.content import shows_secrets
 from metatree.trees.layer import GAP, ROOT, Layer
-from metatree.trees.source_types import Progress, SourceRef, SourceType
+from metatree.trees.source_types import Progress, SourceRef, SourceType, source_traits_of
 from metatree_memory_tools.build._index_writer import IndexWriter, SourceState
 
 _BATCH = 500
@@ -62,8 +66,8 @@ class SourceBuild:
         ):
             return
         self.state.set("building", True)
-        coming = self._placed(self.kind.nodes(self.source, progress=self.progress))
-        while batch := list(islice(coming, _BATCH)):
+        nodes = self._placed(self.kind.nodes(self.source, progress=self.progress))
+        while batch := list(islice(nodes, _BATCH)):
             with self.layer.store.transaction():
                 self._write(batch)
         if not self.seen:
@@ -113,14 +117,14 @@ class SourceBuild:
         placed = replace(
             node,
             id=_clean(self._id(node.id)),
-            title=self._said(node.title),
-            description=self._said(node.description),
-            content=None if node.content is None else self._said(node.content),
+            title=self._public(node.title),
+            description=self._public(node.description),
+            content=None if node.content is None else self._public(node.content),
             source=source,
         )
         return placed if placed.digest else replace(placed, digest=digest_of(placed))
 
-    def _said(self, text: str) -> str:
+    def _public(self, text: str) -> str:
         text = _clean(text)
         return text if shows_secrets(self.source) else masked(text)[0]
 
@@ -149,8 +153,7 @@ class SourceBuild:
 
     def _links(self) -> set[tuple[str, str, str]]:
         """Return the links between nodes that came, in the ids of the tree."""
-        give = getattr(self.kind, "links", None)
-        for one, kind, other in give(self.source) if give is not None else ():
+        for one, kind, other in source_traits_of(self.kind).links(self.source):
             self.links.add((self._id(one), str(kind), self._id(other)))
         return {link for link in self.links if link[0] in self.seen and link[2] in self.seen}
 

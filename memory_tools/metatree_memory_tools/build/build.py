@@ -19,7 +19,7 @@ from metatree.storage import trust
 from metatree.storage.acceptance import survey
 from metatree.storage.errors import ELSEWHERE, file_error, is_busy, replaced, store_error, unwritable
 from metatree.storage.store import Store, writable
-from metatree.trees.edits import plant
+from metatree.trees.edits import create_root
 from metatree.trees.layer import GAP, ROOT, Layer
 from metatree.trees.source_files import digest_bytes, read_inside
 from metatree.trees.source_types import BuiltTree, Progress, SourceRef, load_source_type
@@ -36,13 +36,15 @@ from metatree.trees.sources import (
 )
 from metatree.trees.tree import INDEX, Tree
 from metatree_memory_tools.build._files import MAX_FILE_BYTES, FilesBuild
-from metatree_memory_tools.build._index_writer import IndexWriter, Known, SourceState
+from metatree_memory_tools.build._index_writer import BuiltFile, IndexWriter, SourceState
 from metatree_memory_tools.build._mounts import arrange_sources, describe_root
+from metatree_memory_tools.build._read_file import LEFT_OUT, reader_names
+from metatree_memory_tools.build._scan import Scan, ScannedFile, scan, scan_file
 from metatree_memory_tools.build._source import SourceBuild
 from metatree_memory_tools.build.history import bring_history, is_history_stale, with_history
-from metatree_memory_tools.build.read_file import LEFT_OUT, memory_types, reader_names
-from metatree_memory_tools.build.scan import Found, Scan, name_of, scan, scan_file
 from metatree_memory_tools.build.source_spec import Given, located, mounted
+from metatree_memory_tools.file_names import name_text
+from metatree_memory_tools.memory_types import memory_types
 
 _LOCK_S = 120.0
 _log = logging.getLogger("metatree")
@@ -84,7 +86,7 @@ def build_tree(
     Raises:
         UserError: a source is not there, nothing reads it, or `out` holds the tree of other sources; when these are
             not there any more, they were renamed, and the tree becomes that of the source.
-        TransientError: another build of this tree is under way.
+        TransientError: another build of this tree is in progress.
         BrokenStore: `memory.db` is damaged; a damaged index is built anew.
 
     Example:
@@ -184,11 +186,11 @@ def _stale(source: SourceRef, layer: Layer, place: Path) -> bool:
         return True
     if is_history_stale(source, layer):
         return True
-    found = _scan(source, place)
+    scan_result = _scan(source, place)
     known = IndexWriter(layer, source.mount).known_files()
-    if found.files.keys() != known.keys():
+    if scan_result.files.keys() != known.keys():
         return True
-    return any(_differs(root, file, known[path]) for path, file in found.files.items())
+    return any(_differs(root, file, known[path]) for path, file in scan_result.files.items())
 
 
 def _scan(source: SourceRef, place: Path, progress: Progress | None = None) -> Scan:
@@ -198,13 +200,13 @@ def _scan(source: SourceRef, place: Path, progress: Progress | None = None) -> S
             return scan_file(root, source.mount)
         exclude = place.resolve().relative_to(root).as_posix() if place.resolve().is_relative_to(root) else ""
         secrets = bool(source.options.get("include_secrets"))
-        found = scan(root, include_secrets=secrets, exclude=exclude, progress=progress)
+        result = scan(root, include_secrets=secrets, exclude=exclude, progress=progress)
     except OSError as exc:
         raise UserError(f"cannot read the {source.type} {str(root)!r}: {exc.strerror}") from exc
-    return found.below(source.mount) if source.mount else found
+    return result.below(source.mount) if source.mount else result
 
 
-def _differs(root: Path, file: Found, known: Known) -> bool:
+def _differs(root: Path, file: ScannedFile, known: BuiltFile) -> bool:
     """Whether a file is another one than was built, by size and times; by its bytes when these say nothing."""
     if file.size != known.size:
         return True
@@ -241,8 +243,8 @@ def _bring_up_to_date(
             if Path(exc.path) != place / INDEX or (isinstance(exc, BrokenStore) and exc.reason == "foreign"):
                 raise
             if isinstance(exc, UntrustedStore):
-                found = survey(place / INDEX)
-                offered = found.offered or found.sources
+                state = survey(place / INDEX)
+                offered = state.offered or state.sources
                 _log.warning(
                     "the index in %s was not made by you: it is built again, from %s", *_named(place, sources)
                 )
@@ -279,7 +281,7 @@ def _update(given: Sequence[SourceRef], place: Path, progress: Progress | None) 
         check_source([source for source in known if not _is_unread(source, layer)], given)
         sources = [with_history(source, known) for source in mounted(given, known)]
         if not layer.has(ROOT):
-            plant(layer, Node(ROOT, name_of(Path(sources[0].location)), kind="folder"))
+            create_root(layer, Node(ROOT, name_text(Path(sources[0].location)), kind="folder"))
         arrange_sources(layer, known, sources, [source_record(source, place) for source in sources])
         for number, source in enumerate(sources, start=1):
             if source.mount:
@@ -301,8 +303,8 @@ def _read(source: SourceRef, layer: Layer, place: Path, progress: Progress | Non
     state = SourceState(layer, source.mount)
     check_place(source)
     if source.type in FILES:
-        found = _scan(source, place, progress)
-        FilesBuild(source, layer, found, progress, position=position, state=state).run()
+        scan_result = _scan(source, place, progress)
+        FilesBuild(source, layer, scan_result, progress, position=position, state=state).run()
         bring_history(source, layer, progress)
     else:
         kind = load_source_type(source.type)
@@ -331,7 +333,7 @@ def _note(source: SourceRef, layer: Layer, note: str, position: int) -> None:
     with layer.store.transaction():
         top = layer.node(source.mount)
         if top is None:
-            name = name_of(Path(source.location)) if is_path(source) else source.mount
+            name = name_text(Path(source.location)) if is_path(source) else source.mount
             top = Node(source.mount, name, note, kind="file" if source.type == "file" else "folder")
         top = replace(top, attributes={**top.attributes, "note": note}, digest="")
         writer.folder(replace(top, digest=digest_of(top)), position)

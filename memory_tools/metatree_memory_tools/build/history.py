@@ -8,7 +8,7 @@ from pathlib import Path
 
 from metatree.trees.layer import Layer
 from metatree.trees.source_types import Progress, SourceRef
-from metatree_memory_tools.build.history_nodes import lay_history
+from metatree_memory_tools.build._history_nodes import lay_history
 from metatree_memory_tools.git.log import drop_history, history_stale, read_history
 
 _OMITTED = ".git"

@@ -1,15 +1,18 @@
-"""Which tools of this package a tree is offered; what they are made of is imported only then."""
+"""Which tools of this package a tree is offered; what they are made of is imported only then.
+
+The tools of conversations are a plug-in and no part of the type of files, since turns that an agent noted come from no
+file. Those of histories take the tree: a folder has them only when it was built with its history.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from metatree_memory_tools.node_ids import NOTED_CONVERSATIONS
 
 if TYPE_CHECKING:
     from metatree.tools.tool import ToolGroup
     from metatree.trees.tree import Tree
-
-NOTED: Final = "conversations:"
-"""Id of the node that the conversations which agents note lie below."""
 
 
 def history_tools(tree: Tree) -> tuple[ToolGroup, ...]:
@@ -23,7 +26,7 @@ def history_tools(tree: Tree) -> tuple[ToolGroup, ...]:
 
 def conversation_tools(tree: Tree) -> tuple[ToolGroup, ...]:
     """Return the tool tree of conversations for a tree with conversations in files or noted ones, none for others."""
-    if NOTED not in tree:
+    if NOTED_CONVERSATIONS not in tree:
         reader = "SELECT 1 FROM file WHERE reader LIKE 'conversation %' LIMIT 1"
         if tree.index.row(reader) is None:
             return ()

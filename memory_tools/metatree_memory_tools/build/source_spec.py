@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from metatree import plugins
 from metatree.errors import UserError
-from metatree.trees.source_types import SourceRef, SourceType, load_source_type
+from metatree.trees.source_types import SourceRef, SourceType, load_source_type, source_traits_of
 from metatree.trees.sources import FILES, FOLDER, is_path, public_location
 from metatree_memory_tools.trees.source import is_tree
 
@@ -34,17 +34,17 @@ def located(given: Sequence[Given], options: dict[str, Any]) -> list[SourceRef]:
     Raises:
         UserError: there is no such path, and no type knows the location.
     """
-    found: list[SourceRef] = []
-    for source in (_kept(_typed(each)) for each in given):
+    sources: list[SourceRef] = []
+    for source in (_without_secrets(_typed(each)) for each in given):
         if source.type in FILES:
             source = replace(source, options={**options, **source.options})
-        if (source.type, source.location) not in {(known.type, known.location) for known in found}:
-            found.append(source)
-    if len(found) == 1 and found[0].type == "folder" and not found[0].mount:
-        return found
-    for source in found:
+        if (source.type, source.location) not in {(known.type, known.location) for known in sources}:
+            sources.append(source)
+    if len(sources) == 1 and sources[0].type == "folder" and not sources[0].mount:
+        return sources
+    for source in sources:
         check_mount(source.mount)
-    return found
+    return sources
 
 
 def mounted(sources: Sequence[SourceRef], known: Iterable[SourceRef]) -> list[SourceRef]:
@@ -111,10 +111,12 @@ def check_mount(mount: str) -> None:
         raise UserError(f"{mount!r} cannot be a mount: use letters, digits, '.', '_', '-'")
 
 
-def _kept(source: SourceRef) -> SourceRef:
+def _without_secrets(source: SourceRef) -> SourceRef:
     """Return a source with the location that may be written down, if its type has a say in it."""
-    kept = None if source.type in FILES else getattr(load_source_type(source.type), "kept_location", None)
-    return source if kept is None else replace(source, location=kept(source.location))
+    if source.type in FILES:
+        return source
+    without_secrets = source_traits_of(load_source_type(source.type)).kept_location
+    return replace(source, location=without_secrets(source.location))
 
 
 def _typed(given: Given) -> SourceRef:
@@ -172,8 +174,8 @@ def _read_by(source: SourceRef, kind: str, location: str) -> SourceRef:
 
 def source_types() -> list[SourceType]:
     """Return the types of whole sources that are installed or registered; trees, which are databases too, first."""
-    found = dict(plugins.each(plugins.SOURCES))
-    return sorted(found.values(), key=lambda kind: kind.name != "tree")
+    types = dict(plugins.instances(plugins.SOURCES))
+    return sorted(types.values(), key=lambda kind: kind.name != "tree")
 
 
 def _recognises(kind: SourceType, location: str) -> bool:

@@ -1,4 +1,8 @@
-"""The tools of code: looking for a pattern, who imports and who calls, reading lines, leaving a note."""
+"""The tools of code: looking for a pattern, who imports and who calls, reading lines, leaving a note.
+
+They read files when they are asked: an index of calls would be wrong as soon as a file changes, and right only for
+languages with types.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +40,11 @@ def grep(
     """Find the lines that match a regular expression, in this file or in all files of this folder."""
     path = path_of(tree, node)
     texts = {text.path: text.lines for text in _bounded(texts_of(tree, files_below(tree, path)))}
-    found = matching_lines(pattern, texts.items(), ignore_case=ignore_case, most=max_lines + 1)
-    if not found:
+    matches = matching_lines(pattern, texts.items(), ignore_case=ignore_case, most=max_lines + 1)
+    if not matches:
         return f"No line of {path} matches {pattern!r}."
-    rows = [f"{name}:{line}: {texts[name][line - 1].strip()[:_WIDTH]}" for name, line in found[:max_lines]]
-    if len(found) > max_lines:
+    rows = [f"{name}:{line}: {texts[name][line - 1].strip()[:_WIDTH]}" for name, line in matches[:max_lines]]
+    if len(matches) > max_lines:
         rows.append(f"(more than {max_lines} lines match)")
     return "\n".join(rows)
 
@@ -50,10 +54,10 @@ def outline(node: Node, tree: Tree, depth: Annotated[int, Field(ge=1, le=5)] = 2
     """List what is defined in this file or lies in this folder, with lines, to some depth."""
     rows: list[str] = []
     start = path_of(tree, node)
-    for level, found in tree.walk(start, depth=depth):
-        lines = found.attributes.get("start_line"), found.attributes.get("end_line")
+    for level, part in tree.walk(start, depth=depth):
+        lines = part.attributes.get("start_line"), part.attributes.get("end_line")
         where = f":{lines[0]}-{lines[1]}" if lines[0] else ""
-        rows.append(f"{'  ' * level}{found.title}{where}  {found.description[:120]}".rstrip())
+        rows.append(f"{'  ' * level}{part.title}{where}  {part.description[:120]}".rstrip())
         if len(rows) >= _MOST_LINES:
             rows.append(f"(only the first {_MOST_LINES})")
             break
@@ -141,12 +145,12 @@ def add_note(
     ] = "",
 ) -> Node:
     """Leave a note under this node, for those who come here later."""
-    said = " ".join(text.split())
+    note = " ".join(text.split())
     key = blake2b(text.encode("utf-8", "replace"), digest_size=6).hexdigest()
     return Node(
         id=f"{node.id}#note-{key}",
-        title=title or (said if len(said) <= 60 else said[:59] + "…"),
-        description=f"A note on {node.title}: {said[:200]}",
+        title=title or (note if len(note) <= 60 else note[:59] + "…"),
+        description=f"A note on {node.title}: {note[:200]}",
         content=text,
         kind="note",
     )

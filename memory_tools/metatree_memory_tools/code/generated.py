@@ -1,7 +1,11 @@
 """Tell files that a tool has made from those that people write, by what their first comment says.
 
-Who wants a fault mended edits what such a file was made from. The marks are those that generators leave: Go's
+Who wants a fault fixed edits what such a file was made from. The marks are those that generators leave: Go's
 `// Code generated … DO NOT EDIT.` (https://go.dev/s/generatedcode), `@generated`, and the names of well-known tools.
+
+That a tool made a file is seen when it is built and kept on its node; the rest is derived from the path when it is
+indexed. Such files come behind, and all of their text is indexed. Lost: leaving them out (which version a lock file
+names is a fair question); the path alone (parsers and bindings lie beside the source).
 """
 
 from __future__ import annotations

@@ -42,10 +42,10 @@ class Modules:
 
     def find(self, name: str, near: str) -> str | None:
         """Return the file of a module, the one nearest to `near` when several have its name."""
-        found = self._by_name.get(name)
-        if not found:
+        paths = self._by_name.get(name)
+        if not paths:
             return None
-        return max(found, key=lambda path: (_common(path, near), path.endswith(".py"), -len(path)))
+        return max(paths, key=lambda path: (_common(path, near), path.endswith(".py"), -len(path)))
 
     def relative(self, path: str, level: int, module: str) -> str | None:
         """Return the file that `from ..module` means in a file."""
@@ -72,7 +72,7 @@ class Modules:
 
 
 def targets(
-    path: str, imports: Sequence[Import], modules: Modules, said: Mapping[str, Sequence[Import]]
+    path: str, imports: Sequence[Import], modules: Modules, imports_of: Mapping[str, Sequence[Import]]
 ) -> set[str]:
     """Return the files of the source that a file imports, without itself.
 
@@ -82,23 +82,23 @@ def targets(
         path: the importing file.
         imports: what it imports.
         modules: the modules of the source.
-        said: what each file of the source imports.
+        imports_of: what each file of the source imports.
     """
-    found: set[str] = set()
+    result: set[str] = set()
     for level, module, names in imports:
         assert isinstance(level, int) and isinstance(module, str)
         pairs = list(_pairs(names))
         if not pairs and not level:
             target = modules.find(module, path)
             if target:
-                found.add(target)
+                result.add(target)
             continue
         for name, _ in pairs:
-            target = _source(path, level, module, name, modules, said, _HOPS)
+            target = _source(path, level, module, name, modules, imports_of, _HOPS)
             if target:
-                found.add(target)
-    found.discard(path)
-    return found
+                result.add(target)
+    result.discard(path)
+    return result
 
 
 def _source(
@@ -107,7 +107,7 @@ def _source(
     module: str,
     name: str,
     modules: Modules,
-    said: Mapping[str, Sequence[Import]],
+    imports_of: Mapping[str, Sequence[Import]],
     hops: int,
 ) -> str | None:
     """Return the file that `from module import name` in a file means."""
@@ -119,11 +119,11 @@ def _source(
     below = modules.beside(target, name)
     if below or name == "*" or target == path or not hops:
         return below or target
-    for inner_level, inner_module, names in said.get(target, ()):
+    for inner_level, inner_module, names in imports_of.get(target, ()):
         assert isinstance(inner_level, int) and isinstance(inner_module, str)
         for original, known_as in _pairs(names):
             if known_as == name:
-                further = _source(target, inner_level, inner_module, original, modules, said, hops - 1)
+                further = _source(target, inner_level, inner_module, original, modules, imports_of, hops - 1)
                 return further or target
     return target
 

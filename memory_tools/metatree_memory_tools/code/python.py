@@ -3,6 +3,9 @@
 Every line that is not blank lies in one leaf: a function, a class without functions, or what is left of a module
 or a class beside its definitions. What is left becomes no node when it is imports, comments and a docstring that
 the description repeats in full.
+
+What is left of a module or class becomes no leaf when it is imports, comments and a docstring that the description
+repeats in full: an option that answers nothing costs a router attention in every file.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from metatree.node import Source
-from metatree.trees.source_types import Outline, Part, SourceFile
+from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 from metatree.trees.text import cut
 from metatree_memory_tools.text.descriptions import (
     docstring_prose,
@@ -68,7 +71,7 @@ class PythonCode:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 module = ast.parse(file.text)
-            return _Reading(file).outline(module)
+            return _ModuleReader(file).outline(module)
         except SyntaxError as exc:
             problem = f"not valid Python: {exc.msg}" + (f" (line {exc.lineno})" if exc.lineno else "")
         except (ValueError, RecursionError, MemoryError, OverflowError) as exc:
@@ -85,7 +88,7 @@ class PythonCode:
 
 
 @dataclass
-class _Reading:
+class _ModuleReader:
     """One file while it is read."""
 
     file: SourceFile
@@ -120,17 +123,17 @@ class _Reading:
 
     def parts(
         self, definitions: Sequence[_Definition], prefix: str, first: int, last: int
-    ) -> tuple[Part, ...]:
+    ) -> tuple[OutlinePart, ...]:
         """Return the nodes of some definitions in order, and mark their lines as owned."""
-        found = []
+        outline_parts = []
         below = first - 1
         for node in definitions:
             start, end = self._range(node, below)
             part = self._part(node, prefix, start, end)
             self.owned[start : end + 1] = b"\1" * (end + 1 - start)
             below = end
-            found.append(part)
-        return tuple(found)
+            outline_parts.append(part)
+        return tuple(outline_parts)
 
     def _range(self, node: _Definition, below: int) -> tuple[int, int]:
         """Return the lines of a definition, with its decorators and the comment right above it."""
@@ -142,7 +145,7 @@ class _Reading:
             top -= 1
         return (start if top == 1 else top), max(start, node.end_lineno or start)
 
-    def _part(self, node: _Definition, prefix: str, start: int, end: int) -> Part:
+    def _part(self, node: _Definition, prefix: str, start: int, end: int) -> OutlinePart:
         qualified = self.names.take(f"{prefix}{node.name}")
         docstring = _docstring(node.body)
         summary = first_sentence(docstring_prose(docstring))
@@ -158,7 +161,7 @@ class _Reading:
         description = shorten(signature, SIGNATURE_CHARS)
         if summary:
             description = f"{description} — {summary}"
-        parts: tuple[Part, ...] = ()
+        parts: tuple[OutlinePart, ...] = ()
         if isinstance(node, ast.ClassDef):
             inner = list(_definitions(node.body))
             names = list(dict.fromkeys(item.name for item in inner))
@@ -169,7 +172,7 @@ class _Reading:
                 if not self._trivial(node.body, left, docstring, summary):
                     title = f"{qualified} (class level)"
                     parts = (self._remainder(qualified, title, node.body, left), *parts)
-        return Part(
+        return OutlinePart(
             id=f"::{qualified}",
             title=qualified,
             description=description,
@@ -190,12 +193,14 @@ class _Reading:
         """Whether what is left says nothing that is not said elsewhere."""
         if docstring and not is_whole(summary, docstring):
             return False
-        if any(not _says_nothing(statement) for statement in body):
+        if any(not _is_empty_statement(statement) for statement in body):
             return False
         comments = sum(self.lines[line - 1].lstrip().startswith("#") for line in left)
         return comments <= _COMMENT_LINES
 
-    def _remainder(self, qualified: str, title: str, body: Sequence[ast.stmt], left: list[int]) -> Part:
+    def _remainder(
+        self, qualified: str, title: str, body: Sequence[ast.stmt], left: list[int]
+    ) -> OutlinePart:
         name = f"::{qualified}.<class>" if qualified else "::<module>"
         names = list(_assigned(body))
         what = first_sentence(docstring_prose(_docstring(body)))
@@ -203,7 +208,7 @@ class _Reading:
         if not description:
             line = next((self.lines[n - 1] for n in left if not self._import_or_comment(n)), "")
             description = shorten(line or self.lines[left[0] - 1], 200)
-        return Part(
+        return OutlinePart(
             id=name,
             title=title,
             description=description,
@@ -270,7 +275,7 @@ def _definitions(body: Iterable[ast.stmt]) -> Iterator[_Definition]:
                     yield from _definitions(inner.body if isinstance(inner, ast.ExceptHandler) else [inner])
 
 
-def _says_nothing(statement: ast.stmt) -> bool:
+def _is_empty_statement(statement: ast.stmt) -> bool:
     """Whether a statement is an import, a docstring, a placeholder, a definition, or holds nothing else."""
     if isinstance(statement, _Definition | ast.Import | ast.ImportFrom | ast.Pass):
         return True
@@ -278,7 +283,7 @@ def _says_nothing(statement: ast.stmt) -> bool:
         return isinstance(statement.value, ast.Constant)
     if isinstance(statement, ast.If) and isinstance(statement.test, ast.Name | ast.Attribute):
         name = statement.test.id if isinstance(statement.test, ast.Name) else statement.test.attr
-        return name == "TYPE_CHECKING" and all(map(_says_nothing, (*statement.body, *statement.orelse)))
+        return name == "TYPE_CHECKING" and all(map(_is_empty_statement, (*statement.body, *statement.orelse)))
     return False
 
 

@@ -1,6 +1,6 @@
 """Which files of a source the references of its files lead to: imports of many languages, includes, links.
 
-What a name means is told from the paths of the source, from the packages that its files say they belong to, and from
+What a name means is derived from the paths of the source, from the packages that its files say they belong to, and from
 its `go.mod` files. What is not in the source leads nowhere; a name that may mean many files leads nowhere either.
 """
 
@@ -49,20 +49,20 @@ class Files:
             for language, package in declares[path]:
                 self._packages.setdefault((_family(language), package.strip()), []).append(path)
         self._go_modules = {
-            found[1]: path.rpartition("/")[0]
+            match[1]: path.rpartition("/")[0]
             for path in self._by_name.get("go.mod", ())
-            if (found := _GO_MODULE.search(read(path)))
+            if (match := _GO_MODULE.search(read(path)))
         }
 
     def targets(self, path: str, references: Iterable[Reference]) -> dict[str, set[str]]:
         """Return the files (for Go: the folders) that a file's references lead to, by kind of link, without itself."""
-        found: dict[str, set[str]] = {"imports": set(), "links": set()}
+        result: dict[str, set[str]] = {"imports": set(), "links": set()}
         for language, text in references:
             kind = "links" if language == "link" else "imports"
             hits = set(self._resolve(path, language, text)) - {path}
             if len(hits) <= _MOST_TARGETS:
-                found[kind] |= hits
-        return found
+                result[kind] |= hits
+        return result
 
     def _resolve(self, path: str, language: str, text: str) -> Iterable[str]:
         folder = path.rpartition("/")[0]
@@ -90,14 +90,14 @@ class Files:
         return ()
 
     def _first(self, candidates: Iterable[str]) -> list[str]:
-        found = next((candidate for candidate in candidates if candidate in self.paths), None)
-        return [] if found is None else [found]
+        path = next((candidate for candidate in candidates if candidate in self.paths), None)
+        return [] if path is None else [path]
 
     def _ending(self, end: str, near: str) -> list[str]:
         """Return the file whose path ends so, the one nearest to a folder when there are several."""
         name = end.rpartition("/")[2]
-        found = [path for path in self._by_name.get(name, ()) if path == end or path.endswith("/" + end)]
-        return [max(found, key=lambda path: (_common(path, near), -len(path)))] if found else []
+        paths = [path for path in self._by_name.get(name, ()) if path == end or path.endswith("/" + end)]
+        return [max(paths, key=lambda path: (_common(path, near), -len(path)))] if paths else []
 
     def _beside(self, folder: str, text: str) -> list[str]:
         inside = _joined(folder, text)
@@ -131,9 +131,9 @@ class Files:
         return [path for path in self._packages.get((family, package), ()) if _stem(path) == name]
 
     def _jvm(self, text: str) -> Iterator[str]:
-        said = re.sub(r"^import\s+(?:static\s+)?|\s+as\s+\w+|;|\s", "", text)
-        head, brace, inner = said.partition("{")
-        names = [head + item.split("=>")[0] for item in inner.rstrip("}").split(",")] if brace else [said]
+        target = re.sub(r"^import\s+(?:static\s+)?|\s+as\s+\w+|;|\s", "", text)
+        head, brace, inner = target.partition("{")
+        names = [head + item.split("=>")[0] for item in inner.rstrip("}").split(",")] if brace else [target]
         for name in names:
             parts = name.split(".")
             if parts[-1] in ("*", "_"):
@@ -148,8 +148,8 @@ class Files:
         name = text.strip('"<> ')
         if text.startswith('"'):
             return self._beside(folder, name) or self._ending(name, folder)
-        found = self._ending(name, folder)
-        return [path for path in found if "/" in name or {"include", "inc"} & set(path.split("/")[:-1])]
+        paths = self._ending(name, folder)
+        return [path for path in paths if "/" in name or {"include", "inc"} & set(path.split("/")[:-1])]
 
     def _using(self, text: str) -> Collection[str]:
         name = re.sub(r"^(?:global\s+)?using\s+(?:static\s+)?(?:\w+\s*=\s*)?|;|\s", "", text)
@@ -182,7 +182,7 @@ class Files:
 
     def _module(self, start: str, parts: Sequence[str]) -> list[str]:
         """Return the file of the deepest module that a path of names leads to."""
-        at, found = start, self._first([_plus(start, "lib.rs"), start + ".rs", _plus(start, "mod.rs")])
+        at, path = start, self._first([_plus(start, "lib.rs"), start + ".rs", _plus(start, "mod.rs")])
         for part in parts:
             if part == "super":
                 at = at.rpartition("/")[0]
@@ -191,8 +191,8 @@ class Files:
             below = self._first([at + ".rs", at + "/mod.rs"])
             if not below:
                 break
-            found = below
-        return found
+            path = below
+        return path
 
     def _crate(self, folder: str) -> str | None:
         while True:
@@ -224,9 +224,9 @@ class Files:
             if quoted is not None:
                 yield from self._beside(folder, quoted[1].lstrip("/"))
             return
-        said = re.sub(r"^use\s+(?:function\s+|const\s+)?|\s+as\s+\w+|;|\s", "", text)
-        head, brace, inner = said.partition("{")
-        for item in [head + part for part in inner.rstrip("}").split(",")] if brace else said.split(","):
+        target = re.sub(r"^use\s+(?:function\s+|const\s+)?|\s+as\s+\w+|;|\s", "", text)
+        head, brace, inner = target.partition("{")
+        for item in [head + part for part in inner.rstrip("}").split(",")] if brace else target.split(","):
             package, name = _split(item.strip("\\"), "\\")
             yield from self._in_package("php", package, name)
 

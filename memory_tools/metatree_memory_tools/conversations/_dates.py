@@ -73,24 +73,24 @@ def _of_text(text: str) -> str:
     if re.fullmatch(r"\d{10}(?:\.\d+)?|\d{13}", text):
         return iso(float(text))
     try:
-        found = datetime.fromisoformat(text.replace(" UTC", "+00:00"))
-        return text[:10] if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else _shortest(found)
+        moment = datetime.fromisoformat(text.replace(" UTC", "+00:00"))
+        return text[:10] if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else _shortest(moment)
     except ValueError:
         pass
     for form in _FORMS:
         try:
-            found = datetime.strptime(text, form)
+            moment = datetime.strptime(text, form)
         except ValueError:
             continue
-        return found.date().isoformat() if "%H" not in form and "%I" not in form else _shortest(found)
+        return moment.date().isoformat() if "%H" not in form and "%I" not in form else _shortest(moment)
     try:
         return parsedate_to_datetime(text).isoformat(timespec="seconds")
     except (ValueError, TypeError, IndexError):
         return ""
 
 
-def _shortest(found: datetime) -> str:
-    return found.isoformat(timespec="seconds" if found.second or found.tzinfo else "minutes")
+def _shortest(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds" if moment.second or moment.tzinfo else "minutes")
 
 
 def shown(at: str) -> str:
@@ -122,7 +122,7 @@ def moment(at: str) -> datetime | None:
     if not at:
         return None
     try:
-        found = datetime.fromisoformat(at)
+        result = datetime.fromisoformat(at)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return result if result.tzinfo is not None else result.replace(tzinfo=UTC)

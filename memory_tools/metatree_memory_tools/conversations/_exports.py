@@ -42,8 +42,8 @@ def of_json(data: Any) -> Conversations:
     Known are lists of messages, objects with such a list, lists of such objects, the export of ChatGPT with its trees
     of messages, and objects with `session_1`, `session_1_date_time`, ….
     """
-    found = list(_conversations(data))
-    return Conversations(tuple(each for each in found if each.sessions))
+    conversations = list(_conversations(data))
+    return Conversations(tuple(each for each in conversations if each.sessions))
 
 
 def of_json_lines(text: str) -> Conversations:
@@ -144,7 +144,7 @@ def _numbered(data: Any) -> tuple[Session, ...]:
     """Return the sessions of an object with `session_1`, `session_1_date_time`, …"""
     if not isinstance(data, Mapping):
         return ()
-    keys = sorted((int(found[1]), key) for key in data if (found := _SESSION.match(str(key))))
+    keys = sorted((int(match[1]), key) for key in data if (match := _SESSION.match(str(key))))
     sessions: list[Session] = []
     for number, key in keys:
         at = iso(data.get(f"{key}_date_time") or data.get(f"{key}_date"))
@@ -175,13 +175,13 @@ def _in_tree(mapping: Mapping[str, Any], current: Any) -> list[Turn]:
             break
         way.append(entry)
         current = entry.get("parent")
-    found = []
+    path = []
     for entry in reversed(way):
         message = entry.get("message")
         turn = _turn(message) if isinstance(message, Mapping) else None
         if turn is not None and turn.speaker != "system":
-            found.append(turn)
-    return found
+            path.append(turn)
+    return path
 
 
 def _turn(data: Mapping[str, Any]) -> Turn | None:

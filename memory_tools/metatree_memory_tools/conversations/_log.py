@@ -6,20 +6,16 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
 
 from metatree.errors import UserError
 from metatree.node import Node
 from metatree.trees.text import encodable
 from metatree.trees.tree import ROOT, Tree
-from metatree_memory_tools.build.plugins import NOTED
 from metatree_memory_tools.conversations._dates import iso, moment, shown
-from metatree_memory_tools.conversations._model import MOST_TURNS, PAUSE, Turn, said_text
+from metatree_memory_tools.conversations._model import MOST_TURNS, PAUSE, Turn, turn_text
 from metatree_memory_tools.conversations.file_type import turn_attributes
+from metatree_memory_tools.node_ids import NOTED_CONVERSATIONS
 from metatree_memory_tools.text.descriptions import shorten
-
-BRANCH: Final = NOTED
-"""Id of the node that all conversations of this kind lie below."""
 
 _MAX_CHARS = 200_000
 _DESCRIPTION_CHARS = 120
@@ -65,11 +61,11 @@ class ConversationLog:
                 f"{name!r} cannot name a conversation: use letters, digits, '.', '_', '-', '@' and blanks"
             )
         self.tree = tree
-        self.id = f"{BRANCH}/{name}"
+        self.id = f"{NOTED_CONVERSATIONS}/{name}"
         """Id of the conversation's node."""
         self._title = title or name
         self._now = now
-        self._kept: tuple[int, _Place] | None = None
+        self._cached: tuple[int, _Place] | None = None
 
     def say(self, speaker: str, text: str, *, at: str | datetime | float | None = None) -> str:
         """Add one turn and return the id of its node.
@@ -109,33 +105,33 @@ class ConversationLog:
         tree, ids = self.tree, list[str]()
         with tree.memory.transaction():
             place = self._place()
-            coming: list[tuple[Node, str]] = []
-            said: dict[int, list[Turn]] = {}
+            nodes: list[tuple[Node, str]] = []
+            turns_of: dict[int, list[Turn]] = {}
             for turn in turns:
                 now = moment(turn.at)
                 paused = now is not None and place.last is not None and abs(now - place.last) > PAUSE
                 if place.ended or paused or place.count >= MOST_TURNS:
                     place = _Place(place.number + 1)
-                    coming.append((self._session_node(place.number, turn), self.id))
+                    nodes.append((self._session_node(place.number, turn), self.id))
                 place = replace(place, count=place.count + 1, last=now or place.last)
                 inside = f"{self.id}/{place.number}"
-                said.setdefault(place.number, []).append(turn)
+                turns_of.setdefault(place.number, []).append(turn)
                 ids.append(f"{inside}/{place.count}")
-                coming.append((_turn_node(ids[-1], turn), inside))
-            tree.add_many(coming)
-            for number, inside_turns in said.items():
-                known = place.speakers if len(said) == 1 else ()
+                nodes.append((_turn_node(ids[-1], turn), inside))
+            tree.add_many(nodes)
+            for number, inside_turns in turns_of.items():
+                known = place.speakers if len(turns_of) == 1 else ()
                 speakers = self._describe(number, known, inside_turns)
                 if number == place.number:
                     place = replace(place, speakers=speakers)
-            kept = (tree.sequence, place)
-        self._kept = kept
+            cached = (tree.sequence, place)
+        self._cached = cached
         return ids
 
     def _place(self) -> _Place:
         """Return where the next turn belongs; what was found last time holds as long as nothing was written since."""
-        if self._kept is not None and self._kept[0] == self.tree.sequence:
-            return self._kept[1]
+        if self._cached is not None and self._cached[0] == self.tree.sequence:
+            return self._cached[1]
         self._have_conversation()
         sessions = [node for node in self.tree.children(self.id) if node.kind == "session"]
         last = max(sessions, key=lambda node: int(node.id.rpartition("/")[2]), default=None)
@@ -152,12 +148,12 @@ class ConversationLog:
         )
 
     def _have_conversation(self) -> None:
-        if BRANCH not in self.tree:
+        if NOTED_CONVERSATIONS not in self.tree:
             description = "What was said, as it was noted turn by turn"
-            self.tree.add(Node(BRANCH, "conversations", description, kind="conversations"), ROOT)
+            self.tree.add(Node(NOTED_CONVERSATIONS, "conversations", description, kind="conversations"), ROOT)
         if self.id not in self.tree:
             description = f"Conversation {self._title}"
-            self.tree.add(Node(self.id, self._title, description, kind="conversation"), BRANCH)
+            self.tree.add(Node(self.id, self._title, description, kind="conversation"), NOTED_CONVERSATIONS)
 
     def _session_node(self, number: int, turn: Turn) -> Node:
         title = f"Session {number}, {shown(turn.at)}"
@@ -165,13 +161,13 @@ class ConversationLog:
             f"{self.id}/{number}", title, shorten(turn.text, 120), kind="session", attributes={"at": turn.at}
         )
 
-    def _describe(self, number: int, known: tuple[str, ...], said: list[Turn]) -> tuple[str, ...]:
+    def _describe(self, number: int, known: tuple[str, ...], turns: list[Turn]) -> tuple[str, ...]:
         """Bring the speakers that a session names up to date, and return them."""
-        if set(known) >= {turn.speaker for turn in said}:
+        if set(known) >= {turn.speaker for turn in turns}:
             return known
         session = self.tree.get(f"{self.id}/{number}")
         before = list(session.attributes.get("speakers") or [])
-        speakers = list(dict.fromkeys([*before, *(turn.speaker for turn in said)]))
+        speakers = list(dict.fromkeys([*before, *(turn.speaker for turn in turns)]))
         begin = session.description.partition(" — ")[2] if before else session.description
         attributes = {**session.attributes, "speakers": speakers}
         if speakers != before:
@@ -196,7 +192,7 @@ def _turn_node(node_id: str, turn: Turn) -> Node:
         node_id,
         turn.speaker,
         shorten(" ".join(turn.text.split()), _DESCRIPTION_CHARS),
-        said_text(turn),
+        turn_text(turn),
         "turn",
         attributes=turn_attributes(turn),
         provenance={"who": turn.speaker, "at": turn.at, "by": "conversation"},

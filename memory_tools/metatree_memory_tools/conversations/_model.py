@@ -1,4 +1,8 @@
-"""What a conversation is, whatever it was written down in."""
+"""What a conversation is, whatever it was written down in.
+
+The text of a turn begins with its date in words: +1.0 to 1.5 points R@5 and R@10 on LoCoMo over no date. Its
+description, the first words, is for menus and not indexed (+1.7).
+"""
 
 from __future__ import annotations
 
@@ -91,7 +95,7 @@ def speakers_of(turns: Iterable[Turn]) -> list[str]:
     return list(dict.fromkeys(turn.speaker for turn in turns))
 
 
-def said_text(turn: Turn) -> str:
+def turn_text(turn: Turn) -> str:
     """Return a turn as the text of its node: when, who, what."""
     when = f"[{long_date(turn.at)}] " if turn.at else ""
     return f"{when}{turn.speaker}: {turn.text}"

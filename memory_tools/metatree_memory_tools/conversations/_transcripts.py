@@ -34,12 +34,12 @@ def looks_like_transcript(text: str) -> bool:
         False
     """
     lines = [line for line in text.split("\n") if line.strip()][:400]
-    said = [found["speaker"] for line in lines if (found := _LINE.match(line[:300]))]
-    speakers = set(said)
-    if len(said) < _LEAST_TURNS or len(speakers) < 2:
+    names = [match["speaker"] for line in lines if (match := _LINE.match(line[:300]))]
+    speakers = set(names)
+    if len(names) < _LEAST_TURNS or len(speakers) < 2:
         return False
-    again = sum(said.count(speaker) > 1 for speaker in speakers)
-    return len(said) >= _LEAST_SHARE * len(lines) and again >= 2 and len(said) >= 2 * len(speakers)
+    again = sum(names.count(speaker) > 1 for speaker in speakers)
+    return len(names) >= _LEAST_SHARE * len(lines) and again >= 2 and len(names) >= 2 * len(speakers)
 
 
 def of_transcript(text: str) -> Conversations:
@@ -49,8 +49,8 @@ def of_transcript(text: str) -> Conversations:
     for line in text.split("\n"):
         if not line.strip():
             continue
-        found = _LINE.match(line)
-        if found is None:
+        match = _LINE.match(line)
+        if match is None:
             alone = _ALONE.match(line.strip())
             when = iso(alone["date"]) if alone else ""
             if when:
@@ -59,8 +59,8 @@ def of_transcript(text: str) -> Conversations:
                 last = turns[-1]
                 turns[-1] = Turn(last.speaker, f"{last.text}\n{line.strip()}", last.at)
             continue
-        at = _time(found["time"], date)
-        turns.append(Turn(" ".join(found["speaker"].split()), found["text"].strip(), at))
+        at = _time(match["time"], date)
+        turns.append(Turn(" ".join(match["speaker"].split()), match["text"].strip(), at))
     return Conversations((Conversation(in_sessions(turns)),) if turns else ())
 
 
@@ -112,10 +112,10 @@ def _letter(letter: EmailMessage) -> tuple[str, Turn]:
         text = re.sub(r"<(script|style)\b.*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL | re.IGNORECASE)
     attached = [part.get_filename() or part.get_content_type() for part in letter.iter_attachments()]
     lines = [line.rstrip() for line in text.splitlines() if not _QUOTE.match(line.strip())]
-    said = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    message = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
     if attached:
-        said += f"\n[attached: {', '.join(attached)}]"
+        message += f"\n[attached: {', '.join(attached)}]"
     who = " ".join((name or address).split()) or "unknown"
     return _SUBJECT.sub("", subject), Turn(
-        who, f"{subject}\n{said}".strip(), iso(str(letter.get("date", "")))
+        who, f"{subject}\n{message}".strip(), iso(str(letter.get("date", "")))
     )

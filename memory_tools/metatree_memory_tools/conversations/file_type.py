@@ -1,4 +1,8 @@
-"""The memory type for files that hold conversations: exports, transcripts, letters."""
+"""The memory type for files that hold conversations: exports, transcripts, letters.
+
+Turns are numbered where other files have lines, as tables of databases are: no other field of a source survives in the
+store. Addresses in answers are ids then.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from hashlib import blake2b
 
 from metatree.errors import UserError
 from metatree.node import Source
-from metatree.trees.source_types import Outline, Part, SourceFile
+from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 from metatree.trees.text import cut
 from metatree_memory_tools.conversations._exports import of_json, of_json_lines
 from metatree_memory_tools.conversations._model import (
@@ -19,9 +23,9 @@ from metatree_memory_tools.conversations._model import (
     Session,
     Turn,
     conversation_description,
-    said_text,
     session_description,
     session_title,
+    turn_text,
 )
 from metatree_memory_tools.conversations._transcripts import looks_like_transcript, of_letters, of_transcript
 from metatree_memory_tools.text.descriptions import shorten
@@ -31,7 +35,7 @@ _TRANSCRIPTS = (".txt", ".chat", ".transcript")
 _IN_JSON = re.compile(
     rb'"mapping"\s*:\s*\{|"(?:role|speaker|sender|author)"\s*:|"session_1"\s*:|"(?:messages|turns|chat_messages)"\s*:\s*\['
 )
-_SAID_IN_JSON = re.compile(rb'"(?:content|text|parts|message|body)"\s*:|"session_1"\s*:')
+_TEXT_IN_JSON = re.compile(rb'"(?:content|text|parts|message|body)"\s*:|"session_1"\s*:')
 _DESCRIPTION_CHARS = 120
 
 
@@ -55,29 +59,29 @@ class ConversationFile:
         """Whether it is a chat export, a transcript or a collection of letters, by its name and its beginning."""
         name = path.lower()
         if name.endswith((".json", ".jsonl", ".ndjson")):
-            return _IN_JSON.search(head) is not None and _SAID_IN_JSON.search(head) is not None
+            return _IN_JSON.search(head) is not None and _TEXT_IN_JSON.search(head) is not None
         if name.endswith((".eml", ".mbox")):
             return True
         return name.endswith(_TRANSCRIPTS) and looks_like_transcript(head.decode("utf-8", "replace"))
 
     def outline(self, file: SourceFile) -> Outline:
         """Return the sessions and turns of a file; one without turns is read as a text."""
-        found = parsed(file)
-        if not found.conversations:
+        conversations = parsed(file)
+        if not conversations.conversations:
             return PlainText().outline(file)
-        parts = tuple(_parts(found.conversations))
-        if len(found.conversations) == 1:
-            description = _titled(found.conversations[0])
+        parts = tuple(_parts(conversations.conversations))
+        if len(conversations.conversations) == 1:
+            description = _titled(conversations.conversations[0])
         else:
-            titles = ", ".join(each.title for each in found.conversations if each.title)
-            description = shorten(f"{len(found.conversations):,} conversations: {titles}", 300)
-        attributes = {"conversations": len(found.conversations)}
+            titles = ", ".join(each.title for each in conversations.conversations if each.title)
+            description = shorten(f"{len(conversations.conversations):,} conversations: {titles}", 300)
+        attributes = {"conversations": len(conversations.conversations)}
         return Outline(
             description=description,
             parts=parts,
             attributes=attributes,
             summary=description,
-            problem=found.problem,
+            problem=conversations.problem,
         )
 
     def content(self, file: SourceFile, source: Source) -> str:
@@ -87,7 +91,7 @@ class ConversationFile:
             return cut(file.text, source)
         if source.start_line is None or not 0 < source.start_line <= len(turns):
             raise UserError(f"{file.name!r} has no such turn any more: refresh the tree")
-        return said_text(turns[source.start_line - 1])
+        return turn_text(turns[source.start_line - 1])
 
     def _turns(self, file: SourceFile) -> list[Turn]:
         # Neighbours are asked for one by one, with the same bytes, which are parsed once.
@@ -119,18 +123,18 @@ def parsed(file: SourceFile) -> Conversations:
 
 
 def _titled(conversation: Conversation) -> str:
-    said = conversation_description(conversation)
+    description = conversation_description(conversation)
     title = conversation.title
-    return f"{title}{'' if title.endswith(('.', '?', '!')) else '.'} {said}" if title else said
+    return f"{title}{'' if title.endswith(('.', '?', '!')) else '.'} {description}" if title else description
 
 
-def _parts(conversations: Sequence[Conversation]) -> Iterator[Part]:
+def _parts(conversations: Sequence[Conversation]) -> Iterator[OutlinePart]:
     """Yield what lies below the file; levels with one member alone are left out."""
     number = 1
     for at, conversation in enumerate(conversations, start=1):
         top = f"#{at}/" if len(conversations) > 1 else "#"
         first = number
-        sessions: list[Part] = []
+        sessions: list[OutlinePart] = []
         for index, session in enumerate(conversation.sessions, start=1):
             alone = len(conversation.sessions) == 1
             base = top if alone else f"{top}{index}/"
@@ -140,7 +144,7 @@ def _parts(conversations: Sequence[Conversation]) -> Iterator[Part]:
         if len(conversations) == 1:
             yield from sessions
             continue
-        yield Part(
+        yield OutlinePart(
             id=top.rstrip("/"),
             title=conversation.title or f"Conversation {at}",
             description=conversation_description(conversation),
@@ -151,8 +155,8 @@ def _parts(conversations: Sequence[Conversation]) -> Iterator[Part]:
         )
 
 
-def _session_part(session: Session, index: int, base: str, turns: tuple[Part, ...]) -> Part:
-    return Part(
+def _session_part(session: Session, index: int, base: str, turns: tuple[OutlinePart, ...]) -> OutlinePart:
+    return OutlinePart(
         id=base.rstrip("/"),
         title=session_title(session, index),
         description=session_description(session),
@@ -164,11 +168,11 @@ def _session_part(session: Session, index: int, base: str, turns: tuple[Part, ..
     )
 
 
-def _turn_parts(session: Session, base: str, number: int) -> Iterator[Part]:
+def _turn_parts(session: Session, base: str, number: int) -> Iterator[OutlinePart]:
     for index, turn in enumerate(session.turns, start=1):
-        text = said_text(turn)
+        text = turn_text(turn)
         line = number + index - 1
-        yield Part(
+        yield OutlinePart(
             id=f"{base}{index}",
             title=turn.speaker,
             description=shorten(" ".join(turn.text.split()), _DESCRIPTION_CHARS),

@@ -55,10 +55,10 @@ def turns_by_speaker(
     if not turns:
         known = dict.fromkeys(str(turn.attributes.get("speaker", turn.title)) for turn in _turns(tree, node))
         raise UserError(f"{speaker!r} says nothing here; the speakers are {', '.join(list(known)[:20])}")
-    asked = [word.casefold() for word in re.findall(r"\w+", words)]
+    terms = [word.casefold() for word in re.findall(r"\w+", words)]
     texts = (text for _, _, text in tree.texts(turn.id for turn in turns))
     return _listed(
-        (text for text in texts if not asked or any(word in text.casefold() for word in asked)), limit
+        (text for text in texts if not terms or any(word in text.casefold() for word in terms)), limit
     )
 
 
@@ -98,14 +98,14 @@ def remember_fact(
         raise UserError("give the fact that is to be remembered")
     who = str(node.attributes.get("speaker", ""))
     at = str(node.attributes.get("at", ""))
-    said = f"said by {who}" + (f" on {long_date(at)}" if at else "") if who else f"from {node.title}"
+    origin = f"said by {who}" + (f" on {long_date(at)}" if at else "") if who else f"from {node.title}"
     quote = f"\n\n“{shorten(' '.join((node.content or '').split()), 500)}”" if node.kind == "turn" else ""
     provenance = {"from": node.id, **({"who": who} if who else {}), **({"at": at} if at else {})}
     return Node(
         f"{node.id}~fact-{blake2b(fact.encode('utf-8', 'replace'), digest_size=6).hexdigest()}",
         shorten(fact, 120),
-        f"A fact, {said}",
-        f"{fact} ({said}){quote}",
+        f"A fact, {origin}",
+        f"{fact} ({origin}){quote}",
         "fact",
         provenance=provenance,
     )
@@ -136,20 +136,20 @@ def _span(date: str, until: str) -> tuple[str, str]:
 
 def _day(text: str) -> str:
     text = text.strip()
-    found = text if _DAY.match(text) else iso(text)[:10]
-    if not found:
+    day = text if _DAY.match(text) else iso(text)[:10]
+    if not day:
         raise UserError(f"{text!r} is no date: give one as in 2023-05-08")
-    return found
+    return day
 
 
 def _listed(texts: Iterator[str], limit: int) -> str:
-    found: list[str] = []
+    lines: list[str] = []
     for text in texts:
-        if len(found) == limit:
-            found.append("… there is more")
+        if len(lines) == limit:
+            lines.append("… there is more")
             break
-        found.append(text)
-    return "\n".join(found)
+        lines.append(text)
+    return "\n".join(lines)
 
 
 CONVERSATION_TOOLS = ToolGroup(

@@ -66,22 +66,22 @@ def without_password(location: str) -> str:
         return location
     user, at, host = parts.netloc.rpartition("@")
     name, _, password = user.partition(":")
-    found = unquote(password)
-    kept = []
+    secret = unquote(password)
+    parameters = []
     for key, value in parse_qsl(parts.query, keep_blank_values=True):
         if key == "password":
-            found = value
+            secret = value
         elif key not in _SECRET_PARAMETERS:
-            kept.append((key, value))
-    shown = urlunsplit((parts.scheme, f"{name}{at}{host}", parts.path, urlencode(kept), ""))
-    if found:
-        _passwords[shown] = found
-    return shown
+            parameters.append((key, value))
+    public = urlunsplit((parts.scheme, f"{name}{at}{host}", parts.path, urlencode(parameters), ""))
+    if secret:
+        _passwords[public] = secret
+    return public
 
 
-def password_of(shown: str) -> str | None:
+def password_of(location: str) -> str | None:
     """Return the password that came with a location in this process, None when there was none."""
-    return _passwords.get(shown)
+    return _passwords.get(location)
 
 
 def address_of(location: str) -> Address:
@@ -90,22 +90,22 @@ def address_of(location: str) -> Address:
     Raises:
         UserError: it is out of form, or sets what it may not.
     """
-    shown = without_password(location)
+    public = without_password(location)
     try:
-        parts = urlsplit(shown)
+        parts = urlsplit(public)
         _ = parts.port
     except ValueError as exc:
-        raise UserError(f"{shown!r} is no address of a database: {exc}") from exc
+        raise UserError(f"{public!r} is no address of a database: {exc}") from exc
     for key, _ in parse_qsl(parts.query, keep_blank_values=True):
         if key not in _PARAMETERS:
-            raise UserError(f"{key!r} cannot be set in the address {shown!r}")
+            raise UserError(f"{key!r} cannot be set in the address {public!r}")
     named = dict(parse_qsl(parts.query)).get("dbname", "")
     name = named or unquote(parts.path.strip("/")) or unquote(parts.username or "") or "postgres"
-    return Address(shown, name)
+    return Address(public, name)
 
 
 def connection_arguments(address: Address, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return what the driver is told: the location, and the password if one is known."""
+    """Return the arguments of the driver: the location, and the password if one is known."""
     environment = os.environ if environment is None else environment
     arguments: dict[str, Any] = {"conninfo": address.shown}
     password = password_of(address.shown) or environment.get("METATREE_DATABASE_PASSWORD")

@@ -86,11 +86,11 @@ class Rows:
 
     def digest(self) -> str:
         """Return a hash of what is shown: 32 hexadecimal digits."""
-        shown = repr((self.columns, self.rows)).encode("utf-8", "replace")
-        return blake2b(shown, digest_size=16).hexdigest()
+        content = repr((self.columns, self.rows)).encode("utf-8", "replace")
+        return blake2b(content, digest_size=16).hexdigest()
 
 
-class Connection(Protocol):
+class OpenDatabase(Protocol):
     """An open database that can only be read."""
 
     title: str
@@ -153,5 +153,5 @@ def names_of(key: str) -> list[str]:
 
 def listed(names: Sequence[str], most: int = 12) -> str:
     """Return names in a row, not all of many."""
-    shown = ", ".join(names[:most])
-    return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown
+    text = ", ".join(names[:most])
+    return f"{text}, … ({len(names)} in all)" if len(names) > most else text

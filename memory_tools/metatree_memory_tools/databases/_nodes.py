@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 
 from metatree.node import Node, Source
-from metatree_memory_tools.databases._model import Connection, Table, key_of, names_of
+from metatree_memory_tools.databases._model import OpenDatabase, Table, key_of, names_of
 from metatree_memory_tools.databases._show import column_text, count_text, rows_text, table_text
 
 ROWS = "rows"
@@ -18,14 +18,14 @@ KINDS = ("database", "schema", "table", "view", "column", ROWS, "query")
 _LISTED = 15
 
 
-def database_nodes(open_: Connection, source_type: str) -> Iterator[tuple[Node, str | None]]:
+def database_nodes(open_: OpenDatabase, source_type: str) -> Iterator[tuple[Node, str | None]]:
     """Yield the nodes of a database, parents first; the first is its top with the id `.`."""
     tables = list(open_.tables())
     names = [f"{table.schema}.{table.name}" if table.schema else table.name for table in tables]
     views = sum(table.kind == "view" for table in tables)
     what = _tables(len(tables) - views) + (f" and {_tables(views, 'view')}" if views else "")
-    shown = ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
-    description = f"{open_.product} database with {what}" + (f": {shown}" if shown else "")
+    listing = ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
+    description = f"{open_.product} database with {what}" + (f": {listing}" if listing else "")
     attributes = {"product": open_.product, "tables": len(tables)}
     yield Node(".", open_.title, description, kind="database", attributes=attributes), None
     # The tables that something refers to are the ones that links lead to, so all have to be known.
@@ -88,7 +88,7 @@ def _table_nodes(
     yield node, node_id
 
 
-def rows_content(open_: Connection, key: str) -> str:
+def rows_content(open_: OpenDatabase, key: str) -> str:
     """Return the sample rows of a table as text, by the key of their node."""
     schema, name = names_of(key)
     return rows_text(open_.sample(schema, name))

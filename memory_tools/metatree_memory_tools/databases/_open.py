@@ -1,4 +1,8 @@
-"""Opening the database of a source for reading: a SQLite file, or PostgreSQL by its address."""
+"""Opening the database of a source for reading: a SQLite file, or PostgreSQL by its address.
+
+Databases are asked again for each content and query, by a connection of its own: no state, no lock, no server that
+waits for us. Lost: a pool.
+"""
 
 from __future__ import annotations
 

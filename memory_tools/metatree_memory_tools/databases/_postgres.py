@@ -26,7 +26,7 @@ QUERY_S = 5.0
 _CONNECT_S = 10
 _SAMPLE_S = 2.0
 _COUNT_S = 0.5
-_HELD = '"number of texts held"'
+_HITS = '"number of texts held"'
 _COUNTED_ROWS = 50_000
 """Tables of which the server believes that they have more rows are not counted."""
 
@@ -160,8 +160,8 @@ class Postgres:
                 "SELECT current_setting('is_superuser') = 'on' AND EXISTS"
                 " (SELECT FROM pg_roles WHERE rolname = 'pg_read_all_data')"
             )
-            found = cursor.fetchone()
-        return "pg_read_all_data" if found and found[0] else None
+            row = cursor.fetchone()
+        return "pg_read_all_data" if row and row[0] else None
 
     @contextmanager
     def _transaction(self, seconds: float, *, role: str | None) -> Iterator[psycopg.Cursor[Any]]:
@@ -184,27 +184,27 @@ class Postgres:
         except psycopg.errors.QueryCanceled as exc:
             raise UserError(f"the query took longer than {seconds:g} s: ask for less") from exc
         except psycopg.errors.ReadOnlySqlTransaction as exc:
-            raise UserError(f"refused: {self._said(exc)}; only statements that read are run") from exc
+            raise UserError(f"refused: {self._message(exc)}; only statements that read are run") from exc
         except psycopg.errors.InsufficientPrivilege as exc:
-            raise UserError(f"refused by the database: {self._said(exc)}") from exc
+            raise UserError(f"refused by the database: {self._message(exc)}") from exc
         except psycopg.OperationalError as exc:
             if self._connection.closed:
                 raise TransientError(
-                    f"{self._address.shown} closed the connection: {self._said(exc)}"
+                    f"{self._address.shown} closed the connection: {self._message(exc)}"
                 ) from exc
-            raise UserError(f"the query failed: {self._said(exc)}") from exc
+            raise UserError(f"the query failed: {self._message(exc)}") from exc
         except (psycopg.Error, UnicodeError, ValueError) as exc:
-            raise UserError(f"the query failed: {self._said(exc)}") from exc
+            raise UserError(f"the query failed: {self._message(exc)}") from exc
 
-    def _said(self, exc: Exception) -> str:
+    def _message(self, exc: Exception) -> str:
         return self._address.cleaned(str(exc).strip().split("\nLINE ")[0].replace("\n", "; "))
 
     def fingerprint(self) -> str:
         """Return a hash of the schema, the comments, and how much was written into each table."""
         with self._transaction(QUERY_S, role=self._role) as cursor:
             cursor.execute(_STATE)
-            found = cursor.fetchone()
-        return str(found[0]) if found else ""
+            row = cursor.fetchone()
+        return str(row[0]) if row else ""
 
     def tables(self) -> Iterator[Table]:
         with self._transaction(30.0, role=self._role) as cursor:
@@ -244,8 +244,8 @@ class Postgres:
         try:
             with self._transaction(_COUNT_S, role=self._role) as cursor:
                 cursor.execute(_sql(f"SELECT count(*) FROM {_quoted(schema)}.{_quoted(name)}"))
-                found = cursor.fetchone()
-            return (int(found[0]) if found else None), True
+                row = cursor.fetchone()
+            return (int(row[0]) if row else None), True
         except UserError:
             return (estimate, False) if estimate > 0 and not view else (None, True)
 
@@ -272,16 +272,16 @@ class Postgres:
                 (place,),
             )
             names = [row[0] for row in cursor.fetchall()]
-            shown = [name for name in names if self._secrets or not is_secret_name(name)]
-            if not shown:
+            searched = [name for name in names if self._secrets or not is_secret_name(name)]
+            if not searched:
                 raise UserError(f"there is no table {table!r} with columns that are shown")
             # A name may hold the sign that stands for a value.
-            row = f"concat_ws(E'\\n', {', '.join(_quoted(name) for name in shown)})".replace("%", "%%")
-            held = " + ".join([f"(strpos(lower({row}), lower(%s)) > 0)::int"] * len(texts))
+            row = f"concat_ws(E'\\n', {', '.join(_quoted(name) for name in searched)})".replace("%", "%%")
+            matches = " + ".join([f"(strpos(lower({row}), lower(%s)) > 0)::int"] * len(texts))
             columns = ", ".join(map(_quoted, names)).replace("%", "%%")
             sql = (
-                f"WITH counted AS (SELECT {columns}, {held} AS {_HELD} FROM {place.replace('%', '%%')})"
-                f" SELECT {columns} FROM counted WHERE {_HELD} > 0 AND {_HELD} = (SELECT max({_HELD}) FROM counted)"
+                f"WITH counted AS (SELECT {columns}, {matches} AS {_HITS} FROM {place.replace('%', '%%')})"
+                f" SELECT {columns} FROM counted WHERE {_HITS} > 0 AND {_HITS} = (SELECT max({_HITS}) FROM counted)"
             )
             return self._fetched(cursor, sql, limit, tuple(texts))
 
@@ -297,12 +297,12 @@ class Postgres:
         if self._known is None:
             with self._transaction(QUERY_S, role=self._role) as cursor:
                 cursor.execute(_ALL_COLUMNS)
-                found = [row for row in cursor.fetchall() if is_secret_name(row[3])]
+                rows = [row for row in cursor.fetchall() if is_secret_name(row[3])]
             self._known = _Secrets(
-                frozenset(row[3] for row in found),
-                frozenset(row[1] for row in found),
-                frozenset((row[0], row[2]) for row in found),
-                frozenset(oid for row in found for oid in row[4:6]) | {_RECORD, _RECORDS},
+                frozenset(row[3] for row in rows),
+                frozenset(row[1] for row in rows),
+                frozenset((row[0], row[2]) for row in rows),
+                frozenset(oid for row in rows for oid in row[4:6]) | {_RECORD, _RECORDS},
             )
         return self._known
 
@@ -319,23 +319,23 @@ class Postgres:
             rows.append(tuple(row))
         columns = tuple(column.name for column in cursor.description or ())
         masked = frozenset() if self._secrets else self._masked(cursor)
-        shown = tuple(
+        visible = tuple(
             tuple(None if number in masked else value for number, value in enumerate(row)) for row in rows
         )
-        return Rows(columns, shown, more, masked, tuple(columns[number] for number in sorted(masked)))
+        return Rows(columns, visible, more, masked, tuple(columns[number] for number in sorted(masked)))
 
     def _masked(self, cursor: psycopg.Cursor[Any]) -> frozenset[int]:
         """Return which columns of a result are columns that may hold secrets, whatever they are called there."""
         known, result = self._known, cursor.pgresult
-        found = {
+        numbers = {
             number for number, column in enumerate(cursor.description or ()) if is_secret_name(column.name)
         }
         if known is not None and result is not None:
             for number in range(result.nfields):
                 place = (result.ftable(number), result.ftablecol(number))
                 if place in known.places or result.ftype(number) in known.row_types:
-                    found.add(number)
-        return frozenset(found)
+                    numbers.add(number)
+        return frozenset(numbers)
 
 
 def _sql(text: str) -> Any:

@@ -11,15 +11,15 @@ MAX_TEXT_CHARS = 20_000
 MASK = "***"
 
 
-def rows_text(found: Rows) -> str:
+def rows_text(result: Rows) -> str:
     """Return rows as lines of `name: value` for few columns of long text, as a table with bars otherwise."""
-    if not found.rows:
-        return f"no rows; the columns are {', '.join(found.columns)}" if found.columns else "no rows"
+    if not result.rows:
+        return f"no rows; the columns are {', '.join(result.columns)}" if result.columns else "no rows"
     cells = [
-        [MASK if number in found.masked else cell(value) for number, value in enumerate(row)]
-        for row in found.rows
+        [MASK if number in result.masked else cell(value) for number, value in enumerate(row)]
+        for row in result.rows
     ]
-    lines = [" | ".join(found.columns), *(" | ".join(row) for row in cells)]
+    lines = [" | ".join(result.columns), *(" | ".join(row) for row in cells)]
     text: list[str] = []
     used = 0
     for number, line in enumerate(lines):
@@ -28,10 +28,10 @@ def rows_text(found: Rows) -> str:
             text.append(f"… cut: {len(lines) - number:,} more rows were read")
             break
         text.append(line)
-    if found.more:
+    if result.more:
         text.append("… there are more rows")
-    if found.hidden:
-        text.append(f"{', '.join(found.hidden)}: may hold secrets, so the values are not shown")
+    if result.hidden:
+        text.append(f"{', '.join(result.hidden)}: may hold secrets, so the values are not shown")
     return "\n".join(text)
 
 
@@ -58,21 +58,21 @@ def count_text(table: Table) -> str:
 
 def column_text(table: Table, column: Column) -> str:
     """Return what is known of a column: type, constraints, what it refers to, comment."""
-    said = [column.type or "of any type"]
+    facts = [column.type or "of any type"]
     if column.key:
-        said.append("primary key")
+        facts.append("primary key")
     elif not column.nullable:
-        said.append("not null")
+        facts.append("not null")
     if column.default is not None:
-        said.append(f"default {column.default}")
+        facts.append(f"default {column.default}")
     for foreign in table.foreign_keys:
         if column.name in foreign.columns:
             place = foreign.columns.index(column.name)
             target = f".{foreign.targets[place]}" if place < len(foreign.targets) else ""
-            said.append(f"refers to {foreign.table[1]}{target}")
+            facts.append(f"refers to {foreign.table[1]}{target}")
     if column.is_secret:
-        said.append("may hold secrets, values are not shown")
-    text = ", ".join(said)
+        facts.append("may hold secrets, values are not shown")
+    text = ", ".join(facts)
     return f"{text} — {column.comment}" if column.comment else text
 
 
@@ -81,8 +81,8 @@ def table_text(table: Table) -> str:
     names = [column.name for column in table.columns]
     count = count_text(table)
     kind = table.kind.capitalize() + (f" of {count}" if count else "")
-    shown = ", ".join(names[:12]) + (f", … ({len(names)} columns)" if len(names) > 12 else "")
-    text = f"{kind}: {shown}" if names else kind
+    listing = ", ".join(names[:12]) + (f", … ({len(names)} columns)" if len(names) > 12 else "")
+    text = f"{kind}: {listing}" if names else kind
     if table.problem:
         text = f"{text}; its rows cannot be read: {table.problem}"
     return f"{table.comment.rstrip('.')}. {text}" if table.comment else text

@@ -1,4 +1,8 @@
-"""SQLite files, opened so that SQLite itself refuses to change them, or to reach anything else."""
+"""SQLite files, opened so that SQLite itself refuses to change them, or to reach anything else.
+
+Columns are hidden by its authorizer, under all names. PostgreSQL has no such means, so there results are masked by the
+columns that the server says they come from, and expressions are refused by their words.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ QUERY_S = 5.0
 _COUNT_S = 0.2
 _MAX_VALUE_BYTES = 5_000_000
 _STEPS = 5_000
-_HELD = '"number of texts held"'
+_HITS = '"number of texts held"'
 _UNWANTED = frozenset(
     {"load_extension", "readfile", "writefile", "edit", "lsdir", "fsdir", "zipfile", "fts3_tokenizer"}
 )
@@ -162,8 +166,8 @@ class SQLite:
             pass
         if kind == "table":
             with suppress(sqlite3.Error):
-                found = self._run(f"SELECT max(rowid) FROM {_quoted(name)}", seconds=_COUNT_S)[0][0]
-                return (None if found is None else int(found)), False
+                highest = self._run(f"SELECT max(rowid) FROM {_quoted(name)}", seconds=_COUNT_S)[0][0]
+                return (None if highest is None else int(highest)), False
         return None, True
 
     def _sample_digest(self, name: str) -> tuple[str, str]:
@@ -179,15 +183,15 @@ class SQLite:
         names = [
             row[0] for row in self._run("SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1", table)
         ]
-        shown = [_quoted(name) for name in names if self._secrets or not is_secret_name(name)]
-        if not shown:
+        searched = [_quoted(name) for name in names if self._secrets or not is_secret_name(name)]
+        if not searched:
             raise UserError(f"there is no table {table!r} with columns that are shown")
-        row = " || char(10) || ".join(f"ifnull(CAST({name} AS TEXT), '')" for name in shown)
-        held = " + ".join(f"(instr(lower({row}), lower(?{n})) > 0)" for n in range(1, len(texts) + 1))
+        row = " || char(10) || ".join(f"ifnull(CAST({name} AS TEXT), '')" for name in searched)
+        matches = " + ".join(f"(instr(lower({row}), lower(?{n})) > 0)" for n in range(1, len(texts) + 1))
         columns = ", ".join(map(_quoted, names))
         return self.query(
-            f"WITH held AS (SELECT {columns}, {held} AS {_HELD} FROM {_quoted(table)})"
-            f" SELECT {columns} FROM held WHERE {_HELD} > 0 AND {_HELD} = (SELECT max({_HELD}) FROM held)",
+            f"WITH held AS (SELECT {columns}, {matches} AS {_HITS} FROM {_quoted(table)})"
+            f" SELECT {columns} FROM held WHERE {_HITS} > 0 AND {_HITS} = (SELECT max({_HITS}) FROM held)",
             limit,
             tuple(texts),
         )

@@ -1,4 +1,4 @@
-"""What a statement for PostgreSQL may be made of, told from its words; the server's own limits come on top."""
+"""What a statement for PostgreSQL may be made of, by its words; the server's own limits come on top."""
 
 from __future__ import annotations
 
@@ -107,11 +107,11 @@ def _tokens(sql: str) -> Iterator[tuple[str, str]]:
         if sql.startswith("/*", at):
             at = _comment_end(sql, at)
             continue
-        found = _TOKEN.match(sql, at)
-        assert found is not None
-        kind = str(found.lastgroup)
-        text = found.group()
-        at = found.end()
+        match = _TOKEN.match(sql, at)
+        assert match is not None
+        kind = str(match.lastgroup)
+        text = match.group()
+        at = match.end()
         if kind == "space":
             continue
         if kind == "dollar":
@@ -131,10 +131,10 @@ def _tokens(sql: str) -> Iterator[tuple[str, str]]:
 def _comment_end(sql: str, at: int) -> int:
     """Return where a comment ends; comments of PostgreSQL may hold comments."""
     depth = 0
-    for found in re.compile(r"/\*|\*/").finditer(sql, at):
-        depth += 1 if found.group() == "/*" else -1
+    for match in re.compile(r"/\*|\*/").finditer(sql, at):
+        depth += 1 if match.group() == "/*" else -1
         if depth == 0:
-            return found.end()
+            return match.end()
     raise UserError("the statement is out of form: a comment does not end")
 
 

@@ -1,4 +1,9 @@
-"""The tools of databases: read-only queries, and queries that are kept as nodes."""
+"""The tools of databases: read-only queries, and queries that are kept as nodes.
+
+Rows are looked up at tables, schemas and databases, which are offered without doubt. Lost: at columns too, which are
+leaves and would be jumped to, so that a row was quoted from the column `city`. The embedded caller uses `find_rows`,
+which takes a question; SQL is for models.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ from metatree.errors import UserError
 from metatree.node import Node
 from metatree.tools.tool import ToolGroup, tool
 from metatree.trees.tree import Tree
-from metatree_memory_tools.databases._model import Connection, Rows
+from metatree_memory_tools.databases._model import OpenDatabase, Rows
 from metatree_memory_tools.databases._nodes import KINDS
 from metatree_memory_tools.databases._open import open_database, shows_secrets
 from metatree_memory_tools.databases._show import rows_text
@@ -29,7 +34,7 @@ _SEARCH_S = 20.0
 _SQL_HELP = "One SELECT statement; it is run read-only, within 5 seconds."
 
 
-def database_of(tree: Tree, node: Node) -> Connection:
+def database_of(tree: Tree, node: Node) -> OpenDatabase:
     """Open the database that a node came from, for reading.
 
     Raises:
@@ -63,7 +68,7 @@ def query_database(
     # Not columns and sample rows: a row is a row of its table, to which a search goes up from them.
     kinds=("database", "file", "schema", "table", "view"),
     reuse="run",
-    beyond=True,
+    answers_outside_tree=True,
 )
 def find_rows(
     node: Node,
@@ -80,19 +85,23 @@ def find_rows(
         for texts in _looked_for(text):
             if len(texts) > 1 and len(tables) > 1:
                 break  # some words of a question are in some row of nearly every table
-            said = []
+            sections = []
             for schema, name in tables:
-                found = (
-                    None if time.monotonic() > deadline else _found(database, schema, name, texts, max_rows)
+                matches = (
+                    None if time.monotonic() > deadline else _matches(database, schema, name, texts, max_rows)
                 )
-                if found is not None and found.rows:
-                    said.append(rows_text(found) if len(tables) == 1 else f"{name}:\n{rows_text(found)}")
-            if said:
-                return "\n\n".join(said)
+                if matches is not None and matches.rows:
+                    sections.append(
+                        rows_text(matches) if len(tables) == 1 else f"{name}:\n{rows_text(matches)}"
+                    )
+            if sections:
+                return "\n\n".join(sections)
     raise UserError(f"no row of {', '.join(name for _, name in tables[:5]) or node.title} holds this")
 
 
-def _found(database: Connection, schema: str, name: str, texts: tuple[str, ...], limit: int) -> Rows | None:
+def _matches(
+    database: OpenDatabase, schema: str, name: str, texts: tuple[str, ...], limit: int
+) -> Rows | None:
     try:
         return database.find(schema, name, texts, limit)
     except UserError:  # a view that is broken, or a table that takes too long
@@ -108,17 +117,17 @@ def save_query(
 ) -> Node:
     """Save a query with what it gives now, so that it is found again."""
     with closing(database_of(tree, node)) as database:
-        found = database.query(sql, MAX_ROWS)
-        told = database.title
-    text = rows_text(found)
+        rows = database.query(sql, MAX_ROWS)
+        database_title = database.title
+    text = rows_text(rows)
     name = title or f"query: {' '.join(sql.split())[:80]}"
     return Node(
         id=f"{node.id}#query-{blake2b(sql.encode(), digest_size=6).hexdigest()}",
         title=name,
-        description=f"A query of {told}, with what it gave: {' '.join(sql.split())[:200]}",
+        description=f"A query of {database_title}, with what it gave: {' '.join(sql.split())[:200]}",
         content=f"{sql.strip()}\n\n{text}",
         kind="query",
-        attributes={"sql": sql, "rows": len(found.rows)},
+        attributes={"sql": sql, "rows": len(rows.rows)},
     )
 
 
@@ -135,13 +144,13 @@ def _looked_for(text: str) -> Iterator[tuple[str, ...]]:
 def _tables_at(tree: Tree, node: Node) -> Iterator[tuple[str, str]]:
     """Yield schema and name of the table that a node is or belongs to, or of all below a database or a schema."""
     for node_id in (node.id, *reversed(tree.ancestors(node))):
-        found = tree.get(node_id)
-        if found.kind in ("table", "view"):
-            yield _named(tree, found)
+        parent = tree.get(node_id)
+        if parent.kind in ("table", "view"):
+            yield _named(tree, parent)
             return
-        if found.kind in ("database", "schema", "file"):
+        if parent.kind in ("database", "schema", "file"):
             break
-    for _, below in tree.walk(found, depth=2):
+    for _, below in tree.walk(parent, depth=2):
         if below.kind in ("table", "view"):
             yield _named(tree, below)
 

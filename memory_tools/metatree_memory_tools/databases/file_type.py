@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from metatree.errors import MetatreeError, UserError
 from metatree.node import Source
-from metatree.trees.source_types import Outline, Part, SourceFile
+from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 from metatree_memory_tools.databases._model import Table, key_of
 from metatree_memory_tools.databases._nodes import ROWS
 from metatree_memory_tools.databases._show import column_text, count_text, rows_text, table_text
@@ -31,7 +31,7 @@ class SQLiteFile:
     version = "1"
     binary = True
     max_file_bytes = 50_000_000
-    tells_more = True
+    answers_outside_tree = True
 
     @cached_property
     def tools(self) -> Sequence[Tool | ToolGroup]:
@@ -82,7 +82,7 @@ def _column_texts(table: Table) -> dict[str, str]:
     return {column.name: column_text(table, column) for column in table.columns}
 
 
-def _parts(tables: Sequence[Table]) -> Iterator[Part]:
+def _parts(tables: Sequence[Table]) -> Iterator[OutlinePart]:
     numbers = {
         (table.name, column): number for number, (table, column) in enumerate(_leaves(tables), start=1)
     }
@@ -93,7 +93,7 @@ def _parts(tables: Sequence[Table]) -> Iterator[Part]:
             number = numbers[table.name, column]
             digest = blake2b(text.encode(), digest_size=16).hexdigest()
             leaves.append(
-                Part(
+                OutlinePart(
                     id=f"{top}/{key_of(column)}",
                     title=column,
                     description=text,
@@ -107,7 +107,7 @@ def _parts(tables: Sequence[Table]) -> Iterator[Part]:
         count = count_text(table)
         if not table.problem:
             leaves.append(
-                Part(
+                OutlinePart(
                     id=f"{top}/{ROWS}#",
                     title=f"{table.name}: sample rows",
                     description=f"The first rows of {table.name}" + (f", of {count}" if count else ""),
@@ -122,7 +122,7 @@ def _parts(tables: Sequence[Table]) -> Iterator[Part]:
             attributes = {"rows": table.rows, "rows_exact": table.exact}
         if table.problem:
             attributes["note"] = f"its rows cannot be read: {table.problem}"
-        yield Part(
+        yield OutlinePart(
             id=top,
             title=table.name,
             description=table_text(table),

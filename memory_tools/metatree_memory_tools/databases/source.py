@@ -83,7 +83,7 @@ def file_fingerprint(path: Path) -> str:
     Raises:
         UserError: it is not there.
     """
-    said = []
+    states = []
     for end in ("", "-wal"):
         try:
             state = path.with_name(path.name + end).stat()
@@ -91,5 +91,5 @@ def file_fingerprint(path: Path) -> str:
             if not end:
                 raise UserError(f"{path.name!r} cannot be read: {exc.strerror}") from exc
             continue
-        said.append(f"{state.st_size}:{state.st_mtime_ns}")
-    return " ".join(said)
+        states.append(f"{state.st_size}:{state.st_mtime_ns}")
+    return " ".join(states)

@@ -1,4 +1,8 @@
-"""What a reader of a format takes out of a document: lines of text, and what is known of them."""
+"""What a reader of a format takes out of a document: lines of text, and what is known of them.
+
+A document is lines of text and nodes name ranges of them, as in a text file, so that one rule says what lies in which
+leaf. Lost: places in the format itself (pages and boxes, paths of elements), which every reader would have to know.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageStart:
     """One page, from its first line to the line before the next page."""
 
     line: int
@@ -49,7 +53,7 @@ class Extracted:
     lines: list[str] = field(default_factory=list)
     headings: list[Heading] = field(default_factory=list)
     """By line."""
-    pages: list[Page] = field(default_factory=list)
+    pages: list[PageStart] = field(default_factory=list)
     """In order; empty for a document that has none."""
     title: str = ""
     links: list[str] = field(default_factory=list)
@@ -83,16 +87,16 @@ class Extracted:
         return replace(self, lines=hidden.split("\n"), title=title[0], headings=headings)
 
     @classmethod
-    def of_json(cls, said: Mapping[str, Any]) -> Extracted:
+    def of_json(cls, data: Mapping[str, Any]) -> Extracted:
         """Return what `as_json` gave; raises KeyError, TypeError or ValueError for anything else."""
         return cls(
-            [str(line) for line in said["lines"]],
-            [Heading(int(h[0]), str(h[1]), int(h[2]), int(h[3])) for h in said["headings"]],
-            [Page(int(line), str(label)) for line, label in said["pages"]],
-            str(said["title"]),
-            [str(link) for link in said["links"]],
-            dict(said["facts"]),
-            str(said["problem"]),
+            [str(line) for line in data["lines"]],
+            [Heading(int(h[0]), str(h[1]), int(h[2]), int(h[3])) for h in data["headings"]],
+            [PageStart(int(line), str(label)) for line, label in data["pages"]],
+            str(data["title"]),
+            [str(link) for link in data["links"]],
+            dict(data["facts"]),
+            str(data["problem"]),
         )
 
     def page_of(self, line: int) -> int:

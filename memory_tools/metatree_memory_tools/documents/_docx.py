@@ -3,6 +3,9 @@
 A docx is a zip archive of XML (ECMA-376). It is read with the standard library: `zipfile`, with a bound on what comes
 out of each member whatever the archive says of its size, and expat, which is told to refuse document types, so that
 no entity is ever expanded.
+
+Lost: python-docx, which loads all of a package, pictures included, before it can be asked how large it is, and brings
+lxml; it is the second opinion in a test.
 """
 
 from __future__ import annotations
@@ -58,25 +61,25 @@ def _extract(archive: zipfile.ZipFile) -> Extracted:
     relations = f"word/_rels/{body.removeprefix('word/')}.rels"
     if relations in names:
         _parse(archive, relations, links)
-    found = Extracted()
-    text = _Text(found, styles.levels(), links.targets)
+    result = Extracted()
+    text = _Text(result, styles.levels(), links.targets)
     problem = _parse(archive, body, text)
     for name, title in (("word/footnotes.xml", "Footnotes"), ("word/endnotes.xml", "Endnotes")):
         if name in names:
             text.notes(title)
             _parse(archive, name, text)
             text.end_notes()
-    found.problem = problem or found.problem
+    result.problem = problem or result.problem
     if "docProps/core.xml" in names:
         core = _Core()
         _parse(archive, "docProps/core.xml", core)
-        found.title = shorten(tidy(core.said.get("title", "")), _TITLE_CHARS)
+        result.title = shorten(tidy(core.values.get("title", "")), _TITLE_CHARS)
         for name, key in (("creator", "author"), ("subject", "subject"), ("description", "description")):
-            if said := tidy(core.said.get(name, "")):
-                found.facts[key] = shorten(said, 300)
-    found.title = found.title or text.title
-    found.links = list(dict.fromkeys(text.links))[:1_000]
-    return found
+            if value := tidy(core.values.get(name, "")):
+                result.facts[key] = shorten(value, 300)
+    result.title = result.title or text.title
+    result.links = list(dict.fromkeys(text.links))[:1_000]
+    return result
 
 
 def _chunks(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
@@ -160,7 +163,7 @@ class _Core:
     """What the document says of itself."""
 
     def __init__(self) -> None:
-        self.said: dict[str, str] = {}
+        self.values: dict[str, str] = {}
         self._tag = ""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -170,8 +173,8 @@ class _Core:
         self._tag = ""
 
     def text(self, text: str) -> None:
-        if self._tag and len(self.said.get(self._tag, "")) < 2_000:
-            self.said[self._tag] = self.said.get(self._tag, "") + text
+        if self._tag and len(self.values.get(self._tag, "")) < 2_000:
+            self.values[self._tag] = self.values.get(self._tag, "") + text
 
 
 class _Styles:
@@ -233,8 +236,8 @@ class _Paragraph:
 class _Text:
     """The paragraphs and tables of the document, in order, as lines."""
 
-    def __init__(self, found: Extracted, levels: dict[str, int], targets: dict[str, str]) -> None:
-        self.found = found
+    def __init__(self, result: Extracted, levels: dict[str, int], targets: dict[str, str]) -> None:
+        self.result = result
         self.levels = levels
         self.targets = targets
         self.links: list[str] = []
@@ -289,8 +292,8 @@ class _Text:
             paragraph.words.append("\n")
         elif tag == "noBreakHyphen":
             paragraph.words.append("-")
-        elif tag == "docPr" and (said := attributes.get("descr")):
-            paragraph.words.append(f" {said} ")
+        elif tag == "docPr" and (alternative := attributes.get("descr")):
+            paragraph.words.append(f" {alternative} ")
 
     def end(self, tag: str) -> None:
         if self._skip:
@@ -326,7 +329,7 @@ class _Text:
             self._rows[-1][-1] += lines
             return
         if self._notes:
-            self.found.headings.append(Heading(1, self._notes, len(self.found.lines) + 1))
+            self.result.headings.append(Heading(1, self._notes, len(self.result.lines) + 1))
             self._add([self._notes])
             self._notes = ""
         if paragraph.level == 0:
@@ -334,7 +337,7 @@ class _Text:
         elif paragraph.level is not None:
             self._blank()
             title = shorten(" ".join(lines), _TITLE_CHARS)
-            self.found.headings.append(Heading(paragraph.level, title, len(self.found.lines) + 1))
+            self.result.headings.append(Heading(paragraph.level, title, len(self.result.lines) + 1))
             lines = [" ".join(lines)]
         elif paragraph.is_item:
             lines[0] = f"- {lines[0]}"
@@ -354,11 +357,11 @@ class _Text:
             self._add([line])
 
     def _add(self, lines: list[str]) -> None:
-        self.found.lines += lines
+        self.result.lines += lines
         self._chars += sum(map(len, lines))
         if self._chars > MOST_CHARS:
             raise _TooMuch
 
     def _blank(self) -> None:
-        if self.found.lines and self.found.lines[-1]:
-            self.found.lines.append("")
+        if self.result.lines and self.result.lines[-1]:
+            self.result.lines.append("")

@@ -1,4 +1,8 @@
-"""The text of a document by its bytes: from memory, from the cache folder, or from the process that reads documents."""
+"""The text of a document by its bytes: from memory, from the cache folder, or from the process that reads documents.
+
+Documents of strangers are read by one process of ours, with a limit of time and memory, which ends when it has nothing
+to do. Lost: threads (nothing stops native code), a process for each document (0.2 s each).
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from pathlib import Path
 from metatree._util.cache_folder import cache_folder
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._text_cache import KeptTexts
+from metatree_memory_tools.documents._worker import MEMORY_BYTES
 
 LIMITS_S = {"pdf": 60.0, "docx": 30.0, "html": 20.0}
 """How long one document may take; of a PDF, what is read by then is kept."""
@@ -32,16 +37,22 @@ class Extractor:
         kept: where texts are kept between processes; None for nowhere.
         limit_s: how long one document may take; None for what its format is allowed.
         grace_s: how much longer the process may live, to hand over what it has.
+        memory_bytes: how much memory the process may take, where the system can limit it.
     """
 
-    _main = "from metatree_memory_tools.documents._worker import main; main()"
+    _main = "from metatree_memory_tools.documents._worker import main; main(int(sys.argv[1]))"
 
     def __init__(
-        self, kept: KeptTexts | None = None, limit_s: float | None = None, grace_s: float = _GRACE_S
+        self,
+        cache: KeptTexts | None = None,
+        limit_s: float | None = None,
+        grace_s: float = _GRACE_S,
+        memory_bytes: int = MEMORY_BYTES,
     ) -> None:
-        self._kept = kept
+        self._cache = cache
         self._limit_s = limit_s
         self._grace_s = grace_s
+        self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._recent: OrderedDict[str, Extracted] = OrderedDict()
@@ -60,17 +71,17 @@ class Extractor:
             if self._latest and self._latest[0] == kind and self._latest[1] is data:
                 return self._latest[2]
             key = f"{kind}-{version}-{blake2b(data, digest_size=16).hexdigest()}"
-            found = self._recent.get(key) or (self._kept.get(key) if self._kept else None)
-            if found is None:
-                found, lasting = self._ask(kind, data)
-                if lasting and self._kept:
-                    self._kept.put(key, found)
-            self._recent[key] = found
+            result = self._recent.get(key) or (self._cache.get(key) if self._cache else None)
+            if result is None:
+                result, cacheable = self._ask(kind, data)
+                if cacheable and self._cache:
+                    self._cache.put(key, result)
+            self._recent[key] = result
             self._recent.move_to_end(key)
             while len(self._recent) > _MOST_IN_MEMORY:
                 self._recent.popitem(last=False)
-            self._latest = (kind, data, found)
-            return found
+            self._latest = (kind, data, result)
+            return result
 
     def close(self) -> None:
         """End the process, if there is one; another is started when a document is asked for."""
@@ -98,26 +109,26 @@ class Extractor:
             timer = threading.Timer(limit_s + self._grace_s, stop)
             timer.daemon = True
             timer.start()
-            began = False
+            started = False
             try:
                 assert process.stdin is not None and process.stdout is not None
                 process.stdin.write(json.dumps([kind, limit_s, len(data)]).encode() + b"\n")
                 process.stdin.write(data)
                 process.stdin.flush()
-                began = True
+                started = True
                 line = process.stdout.readline()
             except OSError:
                 line = b""
             finally:
                 timer.cancel()
             if line.endswith(b"\n"):
-                found = Extracted.of_json(json.loads(line))
-                return found, "too long" not in found.problem
+                result = Extracted.of_json(json.loads(line))
+                return result, "too long" not in result.problem
             ended = self._ended(process)
             self.close()
             if late.is_set():
                 return Extracted(problem=f"not read: it takes more than {limit_s:.0f} seconds"), False
-            if began and ended != 0:
+            if started and ended != 0:
                 return Extracted(problem="damaged, or too much: it ended the process that read it"), False
             # The process had nothing to do for a while and ended as it was asked.
         return Extracted(problem="not read: no process to read it can be started"), False
@@ -135,7 +146,7 @@ class Extractor:
         paths = [path for path in sys.path if path]
         code = f"import sys; sys.path[:] = {paths!r}; {self._main}"
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", code],
+            [sys.executable, "-I", "-c", code, str(self._memory_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

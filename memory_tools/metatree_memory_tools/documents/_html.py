@@ -52,18 +52,18 @@ def extract_html(data: bytes) -> Extracted:
     if _is_deep(page):
         return _without_structure(page)
     parser = LexborHTMLParser(page)
-    found = Extracted()
+    result = Extracted()
     title = parser.css_first("title")
     if title is not None:
-        found.title = shorten(tidy(" ".join(title.text().split())), _TITLE_CHARS)
+        result.title = shorten(tidy(" ".join(title.text().split())), _TITLE_CHARS)
     for name in ("description", "author"):
-        said = parser.css_first(f"meta[name={name} i]")
-        if said is not None and (text := tidy(said.attributes.get("content") or "")):
-            found.facts[name] = shorten(text, 300)
+        meta = parser.css_first(f"meta[name={name} i]")
+        if meta is not None and (text := tidy(meta.attributes.get("content") or "")):
+            result.facts[name] = shorten(text, 300)
     if parser.root is not None:
         mains = parser.css("main, [role=main]")
-        _Reading(found, only_main=len(mains) == 1).run(parser.root)
-    return found
+        _HtmlReader(result, only_main=len(mains) == 1).run(parser.root)
+    return result
 
 
 def _is_deep(page: str) -> bool:
@@ -93,12 +93,12 @@ def _decoded(data: bytes) -> str:
     return decode(data)[0]
 
 
-class _Reading:
+class _HtmlReader:
     """One page while it is walked over, in the order of its text; nothing here calls itself, pages may be deep."""
 
-    def __init__(self, found: Extracted, *, only_main: bool) -> None:
-        self.found = found
-        self.lines = found.lines
+    def __init__(self, result: Extracted, *, only_main: bool) -> None:
+        self.result = result
+        self.lines = result.lines
         self.around: list[str] = []
         """What stands around the text: navigation, footers."""
         self.only_main = only_main
@@ -130,10 +130,10 @@ class _Reading:
                 self._turn(node, tag, enters=True)
                 self._enter(node, tag)
             if self.chars > MOST_CHARS:
-                self.found.problem = "only the beginning: there is too much text"
+                self.result.problem = "only the beginning: there is too much text"
                 break
         self._break()
-        self.found.links = list(self.links)[:_MOST_LINKS]
+        self.result.links = list(self.links)[:_MOST_LINKS]
         self._append_around()
 
     def _turn(self, node: LexborNode, tag: str, *, enters: bool) -> None:
@@ -150,23 +150,23 @@ class _Reading:
             self.where.append(around)
         elif len(self.where) > 1:
             self.where.pop()
-        self.lines = self.around if self.where[-1] else self.found.lines
+        self.lines = self.around if self.where[-1] else self.result.lines
 
     def _append_around(self) -> None:
         """Put what stands around the text behind it, as a section of its own."""
-        found = self.found
-        while found.lines and not found.lines[-1]:
-            found.lines.pop()
-        if not found.lines:
-            found.lines += self.around
+        result = self.result
+        while result.lines and not result.lines[-1]:
+            result.lines.pop()
+        if not result.lines:
+            result.lines += self.around
             return
         if not any(self.around):
             return
-        levels = sorted(heading.level for heading in found.headings)
+        levels = sorted(heading.level for heading in result.headings)
         level = levels[0] + (levels.count(levels[0]) == 1) if levels else 1
-        found.lines.append("")
-        found.headings.append(Heading(level, "Around the text (navigation)", len(found.lines)))
-        found.lines += self.around
+        result.lines.append("")
+        result.headings.append(Heading(level, "Around the text (navigation)", len(result.lines)))
+        result.lines += self.around
 
     def _walk(self, root: LexborNode) -> Iterator[tuple[LexborNode, str, bool]]:
         """Yield each element when it begins and when it ends, and each text, without what is not seen."""
@@ -222,7 +222,7 @@ class _Reading:
         if tag in _HEADINGS and not self.in_row and not self.where[-1] and self.heading is None:
             self.mark = ""
             self._blank()
-            self.heading = (_HEADINGS[tag], len(self.found.lines) + 1, [])
+            self.heading = (_HEADINGS[tag], len(self.result.lines) + 1, [])
 
     def _leave(self, tag: str) -> None:
         if tag in _HEADINGS and self.heading is not None:
@@ -230,8 +230,8 @@ class _Reading:
             level, line, words = self.heading
             title = shorten(_PILCROW.sub("", tidy(" ".join(words))), _TITLE_CHARS)
             if title:
-                span = len(self.found.lines) - line + 1
-                self.found.headings.append(Heading(level, title, line, span))
+                span = len(self.result.lines) - line + 1
+                self.result.headings.append(Heading(level, title, line, span))
             self.heading = None
         elif tag == "tr":
             self.in_row = max(0, self.in_row - 1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
-from metatree.trees.source_types import Outline, Part
+from metatree.trees.source_types import Outline, OutlinePart
 from metatree_memory_tools.documents._document_text import Extracted, Heading
 from metatree_memory_tools.text.descriptions import beginning, first_sentence, shorten, with_names
 from metatree_memory_tools.text.markdown import slug
@@ -39,69 +39,71 @@ class _Section:
 
 
 def outline_of(
-    found: Extracted, name: str, what: str, prose: Callable[[list[str]], list[str]] | None = None
+    document: Extracted, name: str, what: str, prose: Callable[[list[str]], list[str]] | None = None
 ) -> Outline:
     """Return the nodes of a document.
 
     Args:
-        found: its text.
+        document: its text.
         name: the file's name, for what has no title.
         what: the kind of document for a description that has nothing else to say, as in `A PDF document`.
         prose: returns lines as a description may say them, empty ones for what it may not; None: as they are.
     """
-    return _Outlining(found, name, what, prose or list).run()
+    return _Outlining(document, name, what, prose or list).run()
 
 
 class _Outlining:
     """One document on its way to nodes."""
 
     def __init__(
-        self, found: Extracted, name: str, what: str, prose: Callable[[list[str]], list[str]]
+        self, document: Extracted, name: str, what: str, prose: Callable[[list[str]], list[str]]
     ) -> None:
-        self.found = found
+        self.document = document
         self.name = name
         self.what = what
         self.prose = prose
         self.used = UniqueNames(".")
-        self.running = _running_heads(found)
-        self.heading_lines = {line for h in found.headings for line in range(h.line, h.line + h.span)}
+        self.running = _running_heads(document)
+        self.heading_lines = {line for h in document.headings for line in range(h.line, h.line + h.span)}
 
     def run(self) -> Outline:
-        found = self.found
-        attributes: dict[str, Any] = {**found.facts, "lines": len(found.lines)}
-        if found.pages:
-            attributes["pages"] = len(found.pages)
-        if found.links:
-            attributes["links"] = found.links[:_MOST_LINKS]
-        top = _nested(found.headings, len(found.lines))
-        title = found.title
+        document = self.document
+        attributes: dict[str, Any] = {**document.facts, "lines": len(document.lines)}
+        if document.pages:
+            attributes["pages"] = len(document.pages)
+        if document.links:
+            attributes["links"] = document.links[:_MOST_LINKS]
+        top = _nested(document.headings, len(document.lines))
+        title = document.title
         begin = 1
         if len(top) == 1 and top[0].below and top[0].first <= 3:
             # One heading over all the others is the title of the document, not a level of its own.
             title = title or top[0].title
             top = top[0].below
-        elif len(top) == 1 and not top[0].below and top[0].first <= 3 and len(found.pages) <= _SECTION_PAGES:
+        elif (
+            len(top) == 1 and not top[0].below and top[0].first <= 3 and len(document.pages) <= _SECTION_PAGES
+        ):
             title = title or top[0].title
             top = []
         if title:
             attributes["title"] = self.name = title
         summary = self._summary(title, top, begin)
-        if found.problem:
-            attributes["note"] = found.problem
+        if document.problem:
+            attributes["note"] = document.problem
         parts = tuple(map(self._digested, self._parts(top, begin)))
         return Outline(
             description=self._description(title, summary, top),
             parts=parts,
             attributes=attributes,
             summary=summary or title,
-            problem=found.problem,
+            problem=document.problem,
         )
 
-    def _digested(self, part: Part) -> Part:
+    def _digested(self, part: OutlinePart) -> OutlinePart:
         """Return a part whose leaves know the hash of their text; one without any text has no lines."""
         if part.parts:
             return replace(part, parts=tuple(map(self._digested, part.parts)))
-        lines = self.found.lines[max(0, part.start_line - 1) : part.end_line]
+        lines = self.document.lines[max(0, part.start_line - 1) : part.end_line]
         if part.end_line < part.start_line or not any(lines):
             return replace(part, start_line=0, end_line=0)
         return replace(
@@ -109,30 +111,30 @@ class _Outlining:
         )
 
     def _summary(self, title: str, top: Sequence[_Section], begin: int) -> str:
-        said = str(self.found.facts.get("description") or self.found.facts.get("subject") or "")
-        if said:
-            return first_sentence(said)
-        last = top[0].first - 1 if top else len(self.found.lines)
-        if top and self.found.pages and self.found.page_of(last) > _SECTION_PAGES:
+        metadata = str(self.document.facts.get("description") or self.document.facts.get("subject") or "")
+        if metadata:
+            return first_sentence(metadata)
+        last = top[0].first - 1 if top else len(self.document.lines)
+        if top and self.document.pages and self.document.page_of(last) > _SECTION_PAGES:
             last = 0  # a cover, a table of contents: no introduction
         text = self._prose(begin, last) or (self._prose(top[0].first, top[0].last) if top else "")
         return "" if text == title else text
 
     def _description(self, title: str, summary: str, top: Sequence[_Section]) -> str:
-        said = f"{title}: {summary}" if title and summary else title or summary
-        if not said and not self.found.problem and not any(line.strip() for line in self.found.lines):
-            said = f"{self.what} without text"
-        if self.found.problem:
-            said = (
-                f"{shorten(said, 150)} ({self.found.problem})"
-                if said
-                else f"{self.what}, {self.found.problem}."
+        text = f"{title}: {summary}" if title and summary else title or summary
+        if not text and not self.document.problem and not any(line.strip() for line in self.document.lines):
+            text = f"{self.what} without text"
+        if self.document.problem:
+            text = (
+                f"{shorten(text, 150)} ({self.document.problem})"
+                if text
+                else f"{self.what}, {self.document.problem}."
             )
-        return with_names(shorten(said, 220), "Sections", [section.title for section in top]) or self.what
+        return with_names(shorten(text, 220), "Sections", [section.title for section in top]) or self.what
 
-    def _parts(self, top: Sequence[_Section], begin: int) -> Iterator[Part]:
-        found = self.found
-        end = len(found.lines)
+    def _parts(self, top: Sequence[_Section], begin: int) -> Iterator[OutlinePart]:
+        document = self.document
+        end = len(document.lines)
         if not top:
             yield from self._whole(begin, end)
             return
@@ -140,27 +142,27 @@ class _Outlining:
         for section in top:
             yield self._section(section)
 
-    def _whole(self, begin: int, end: int) -> Iterator[Part]:
+    def _whole(self, begin: int, end: int) -> Iterator[OutlinePart]:
         """Yield the pages of a document without headings, in groups when there are many; nothing when it is short."""
-        found = self.found
-        count = len(found.pages)
+        document = self.document
+        count = len(document.pages)
         if not count:
-            if sum(map(len, found.lines)) > SECTION_CHARS * 3 // 2:
+            if sum(map(len, document.lines)) > SECTION_CHARS * 3 // 2:
                 yield from self._pieces("", begin, end)
             return
-        if count == 1 and found.lines:
+        if count == 1 and document.lines:
             return
         if count <= 2 * _GROUP_PAGES:
             yield from self._pages(1, count, begin, end)
             return
         for first in range(1, count + 1, _GROUP_PAGES):
             last = min(first + _GROUP_PAGES - 1, count)
-            start, stop = found.page_lines(first)[0], found.page_lines(last)[1]
+            start, stop = document.page_lines(first)[0], document.page_lines(last)[1]
             parts = tuple(self._pages(first, last, start, stop))
             if len(parts) < 2:
                 yield from parts
                 continue
-            yield Part(
+            yield OutlinePart(
                 id=self._id(f"pages-{first}-{last}"),
                 title=f"pages {first}-{last}",
                 description=self._prose(start, stop),
@@ -170,17 +172,17 @@ class _Outlining:
                 attributes={"first_page": first, "last_page": last},
             )
 
-    def _section(self, section: _Section) -> Part:
+    def _section(self, section: _Section) -> OutlinePart:
         first = section.below[0].first - 1 if section.below else section.last
         part_id = self._id(slug(section.title)[:80])
-        parts: tuple[Part, ...] = ()
+        parts: tuple[OutlinePart, ...] = ()
         if section.below:
             inner = list(self._introduction(section.title, section.first, first, part_id))
             inner += [self._section(below) for below in section.below]
             parts = tuple(inner)
         elif self._is_long(section.first, section.last):
             parts = tuple(self._cut(section.title, section.first, section.last, part_id))
-        return Part(
+        return OutlinePart(
             id=part_id,
             title=section.title,
             description=with_names(
@@ -192,15 +194,15 @@ class _Outlining:
             attributes={"level": section.level, **self._on_pages(section.first, section.last)},
         )
 
-    def _introduction(self, title: str, first: int, last: int, above: str = "") -> Iterator[Part]:
+    def _introduction(self, title: str, first: int, last: int, above: str = "") -> Iterator[OutlinePart]:
         """Yield what stands before the first section of a document or a section, if it says anything."""
         if not any(
             line.strip() and number not in self.heading_lines
-            for number, line in enumerate(self.found.lines[first - 1 : last], start=first)
+            for number, line in enumerate(self.document.lines[first - 1 : last], start=first)
         ):
             return
-        if not title and self.found.pages and (count := self.found.page_of(last)) > _SECTION_PAGES:
-            yield Part(
+        if not title and self.document.pages and (count := self.document.page_of(last)) > _SECTION_PAGES:
+            yield OutlinePart(
                 id=self._id(f"pages-1-{count}"),
                 title=f"pages 1-{count} (before the first section)",
                 description=self._prose(first, last),
@@ -213,7 +215,7 @@ class _Outlining:
         part_id = self._id(f"{above.removeprefix('#')}.<intro>" if above else "<intro>")
         name = f"{title or self.name} (introduction)"
         parts = tuple(self._cut(name, first, last, part_id)) if self._is_long(first, last) else ()
-        yield Part(
+        yield OutlinePart(
             id=part_id,
             title=name,
             description=self._prose(first, last),
@@ -224,25 +226,25 @@ class _Outlining:
         )
 
     def _is_long(self, first: int, last: int) -> bool:
-        found = self.found
-        if found.pages and found.page_of(last) - found.page_of(first) >= _SECTION_PAGES:
+        document = self.document
+        if document.pages and document.page_of(last) - document.page_of(first) >= _SECTION_PAGES:
             return True
-        return sum(map(len, found.lines[first - 1 : last])) > SECTION_CHARS * 3 // 2
+        return sum(map(len, document.lines[first - 1 : last])) > SECTION_CHARS * 3 // 2
 
-    def _cut(self, title: str, first: int, last: int, above: str) -> Iterator[Part]:
-        found = self.found
-        if found.pages and found.page_of(last) > found.page_of(first):
-            yield from self._pages(found.page_of(first), found.page_of(last), first, last, title)
+    def _cut(self, title: str, first: int, last: int, above: str) -> Iterator[OutlinePart]:
+        document = self.document
+        if document.pages and document.page_of(last) > document.page_of(first):
+            yield from self._pages(document.page_of(first), document.page_of(last), first, last, title)
         else:
             yield from self._pieces(above, first, last)
 
     def _pages(
         self, first_page: int, last_page: int, first: int, last: int, title: str = ""
-    ) -> Iterator[Part]:
+    ) -> Iterator[OutlinePart]:
         """Yield the pages from one to another, as far as they lie between two lines; empty ones in a row as one."""
         page = first_page
         while page <= last_page:
-            start, stop = self.found.page_lines(page)
+            start, stop = self.document.page_lines(page)
             start, stop = max(start, first), min(stop, last)
             if start <= stop:
                 yield self._page(page, start, stop, title)
@@ -257,16 +259,16 @@ class _Outlining:
                 yield self._empty(empty, page - 1)
 
     def _is_empty(self, page: int) -> bool:
-        start, stop = self.found.page_lines(page)
+        start, stop = self.document.page_lines(page)
         return stop < start
 
-    def _page(self, page: int, first: int, last: int, title: str) -> Part:
-        label = self.found.pages[page - 1].label
+    def _page(self, page: int, first: int, last: int, title: str) -> OutlinePart:
+        label = self.document.pages[page - 1].label
         name = f"page {page}" + (f" ({label})" if label else "")
         attributes: dict[str, Any] = {"first_page": page, "last_page": page}
         if label:
             attributes["label"] = label
-        return Part(
+        return OutlinePart(
             id=self._id(f"page-{page}"),
             title=f"{shorten(title, 80)}, {name}" if title else name,
             description=self._prose(first, last),
@@ -276,7 +278,7 @@ class _Outlining:
             attributes=attributes,
         )
 
-    def _empty(self, first_page: int, last_page: int) -> Part:
+    def _empty(self, first_page: int, last_page: int) -> OutlinePart:
         one = first_page == last_page
         note = (
             "no text: a picture, a scan, or an empty page"
@@ -284,7 +286,7 @@ class _Outlining:
             else "no text: pictures, scans, or empty pages"
         )
         name = f"page {first_page}" if one else f"pages {first_page}-{last_page}"
-        return Part(
+        return OutlinePart(
             id=self._id(name.replace(" ", "-")),
             title=name,
             description=f"{name.capitalize()}: {note}.",
@@ -294,14 +296,14 @@ class _Outlining:
             attributes={"first_page": first_page, "last_page": last_page, "note": note},
         )
 
-    def _pieces(self, above: str, first: int, last: int) -> Iterator[Part]:
+    def _pieces(self, above: str, first: int, last: int) -> Iterator[OutlinePart]:
         """Yield pieces of some length, cut between lines."""
         start, chars = first, 0
         for number in range(first, last + 1):
-            chars += len(self.found.lines[number - 1]) + 1
+            chars += len(self.document.lines[number - 1]) + 1
             if chars >= SECTION_CHARS or number == last:
                 name = f"{above.removeprefix('#')}.L{start}" if above else f"L{start}"
-                yield Part(
+                yield OutlinePart(
                     id=self._id(name),
                     title=f"lines {start}-{number}",
                     description=self._prose(start, number),
@@ -312,17 +314,17 @@ class _Outlining:
                 start, chars = number + 1, 0
 
     def _on_pages(self, first: int, last: int) -> dict[str, Any]:
-        if not self.found.pages:
+        if not self.document.pages:
             return {}
         last = max(last, first)
-        return {"first_page": self.found.page_of(first), "last_page": self.found.page_of(last)}
+        return {"first_page": self.document.page_of(first), "last_page": self.document.page_of(last)}
 
     def _prose(self, first: int, last: int) -> str:
         """Return the first sentence between two lines, without headings and running heads."""
-        said: list[str] = []
+        lines: list[str] = []
         length = 0
         rows = self.prose(
-            [beginning(line, _PROSE_CHARS) for line in self.found.lines[first - 1 : min(last, first + 80)]]
+            [beginning(line, _PROSE_CHARS) for line in self.document.lines[first - 1 : min(last, first + 80)]]
         )
         for number, row in enumerate(rows, start=first):
             line = row.strip()
@@ -331,14 +333,14 @@ class _Outlining:
                 or _shape(line) in self.running
                 or not any(map(str.isalpha, line))
             ):
-                if said and not line:
+                if lines and not line:
                     break
                 continue
-            said.append(line)
+            lines.append(line)
             length += len(line)
             if length > 500:
                 break
-        return first_sentence(" ".join(said)) if said else ""
+        return first_sentence(" ".join(lines)) if lines else ""
 
     def _id(self, name: str) -> str:
         """Return an id for a part that no other part of the document has."""
@@ -360,18 +362,18 @@ def _nested(headings: Sequence[Heading], last: int) -> list[_Section]:
     return top
 
 
-def _running_heads(found: Extracted) -> frozenset[str]:
+def _running_heads(document: Extracted) -> frozenset[str]:
     """Return the first and last lines that many pages share, without their numbers."""
-    if len(found.pages) < 4:
+    if len(document.pages) < 4:
         return frozenset()
     seen: Counter[str] = Counter()
-    for number in range(1, len(found.pages) + 1):
-        first, last = found.page_lines(number)
+    for number in range(1, len(document.pages) + 1):
+        first, last = document.page_lines(number)
         if last - first < 3:
             continue
         ends = {*range(first, min(first + 2, last + 1)), *range(max(first, last - 1), last + 1)}
-        seen.update({_shape(found.lines[line - 1].strip()) for line in ends})
-    least = max(3.0, min(10.0, _RUNNING_SHARE * len(found.pages)))
+        seen.update({_shape(document.lines[line - 1].strip()) for line in ends})
+    least = max(3.0, min(10.0, _RUNNING_SHARE * len(document.pages)))
     return frozenset(line for line, count in seen.items() if count >= least)
 
 

@@ -1,4 +1,7 @@
-"""Texts of documents kept in the user's cache folder, so that each is taken out of its file once."""
+"""Texts of documents kept in the user's cache folder, so that each is taken out of its file once.
+
+Not in the tree, which stays small and can be handed on.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,11 @@ class KeptTexts:
         """Return what is kept under a key, None when there is nothing that can be read."""
         path = self._folder / key
         try:
-            found = Extracted.of_json(json.loads(zlib.decompress(path.read_bytes())))
+            result = Extracted.of_json(json.loads(zlib.decompress(path.read_bytes())))
             os.utime(path)
         except (OSError, ValueError, KeyError, TypeError, zlib.error, MemoryError):
             return None
-        return found
+        return result
 
     def put(self, key: str, text: Extracted) -> None:
         """Keep a text under a key of letters, digits, dots and hyphens."""

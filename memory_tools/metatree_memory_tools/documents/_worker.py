@@ -65,16 +65,16 @@ def _answer(kind: str, data: bytes, limit_s: float) -> bytes:
     return _line(Extracted(problem=problem))
 
 
-def _line(found: Extracted) -> bytes:
-    return json.dumps(found.as_json()).encode("ascii") + b"\n"
+def _line(result: Extracted) -> bytes:
+    return json.dumps(result.as_json()).encode("ascii") + b"\n"
 
 
-def _limit_memory() -> None:
+def _limit_memory(memory_bytes: int) -> None:
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_BYTES, _ADDRESS_BYTES))
-        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -92,11 +92,11 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
         answers.flush()
 
 
-def main() -> None:
+def main(memory_bytes: int = MEMORY_BYTES) -> None:
     """Serve on standard input and output; what libraries print goes to standard error."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    _limit_memory()
+    _limit_memory(memory_bytes)
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
         _serve(sys.stdin.buffer, answers)
 

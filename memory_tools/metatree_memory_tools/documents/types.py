@@ -52,17 +52,17 @@ class _Document:
             return Outline(
                 description=f"{self.what} ({note}).", attributes={"note": note}, problem=note, empty=True
             )
-        found = self.text(file)
-        outline = outline_of(found, file.name, self.what)
+        text = self.text(file)
+        outline = outline_of(text, file.name, self.what)
         attributes = {"format": self.name, **outline.attributes}
         return Outline(
             description=outline.description,
             parts=outline.parts,
             attributes=attributes,
             summary=outline.summary,
-            references=tuple(("link", link) for link in found.links),
+            references=tuple(("link", link) for link in text.links),
             problem=outline.problem,
-            empty=not any(found.lines),
+            empty=not any(text.lines),
         )
 
     def content(self, file: SourceFile, source: Source) -> str:
@@ -73,8 +73,8 @@ class _Document:
 
     def text(self, file: SourceFile) -> Extracted:
         """Return the text of a document, which is taken out of its bytes once."""
-        found = extracted(self.name, self.version, file.data)
-        return found if file.secrets else found.without_secrets()
+        result = extracted(self.name, self.version, file.data)
+        return result if file.secrets else result.without_secrets()
 
 
 class Pdf(_Document):

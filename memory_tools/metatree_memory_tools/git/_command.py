@@ -1,17 +1,24 @@
-"""Running the git binary on somebody's repository, without running anything that the repository asks for."""
+"""Running the git binary on somebody's repository, without running anything that the repository asks for.
+
+Its settings are overruled one by one and its environment is made anew; `log` reads no contents but for renames,
+`blame` looks at what is committed and compares lines itself, since git would run the repository's filters on the file.
+Lost: dulwich (a dependency, slower, and the user's git is there anyway).
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from metatree._util.process import program
 from metatree.errors import MetatreeError, UserError
 
-_KEPT = (
+_VARIABLES = (
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",
     "GIT_CONFIG_NOSYSTEM",
@@ -97,7 +104,7 @@ def without_settings(root: Path) -> Iterator[tuple[str, str, dict[str, str]]]:
     """
     from tempfile import TemporaryDirectory
 
-    asked = (
+    query = (
         "--show-prefix",
         "--show-object-format",
         "--git-path",
@@ -106,7 +113,7 @@ def without_settings(root: Path) -> Iterator[tuple[str, str, dict[str, str]]]:
         "shallow",
         "HEAD",
     )
-    prefix, form, objects, shallow, head = git_text(root, "rev-parse", *asked).split("\n")
+    prefix, form, objects, shallow, head = git_text(root, "rev-parse", *query).split("\n")
     with TemporaryDirectory(prefix="metatree-git-") as made:
         place = Path(made)
         (place / "HEAD").write_text(head)
@@ -214,14 +221,14 @@ def _split(stream: IO[bytes]) -> Iterator[bytes]:
 
 def _command(arguments: Sequence[str]) -> list[str]:
     settings = [part for setting in _SETTINGS for part in ("-c", setting)]
-    return ["git", "--no-pager", "--literal-pathspecs", *settings, *arguments]
+    return [program("git"), "--no-pager", "--literal-pathspecs", *settings, *arguments]
 
 
 def _environment() -> dict[str, str]:
-    found = {
-        name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _VARIABLES
     }
-    return found | {
+    return environment | {
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
         # A partial clone would fetch what it lacks, by programs that its settings name.
@@ -247,8 +254,8 @@ def _explained(root: Path, errors: bytes) -> str:
         )
     if "not a git repository" in text:
         return f"{str(root)!r} lies in no git repository"
-    # What follows a colon may be a line of a file of the machine that a link in `.git` leads to.
-    fatal = [line.split(": ")[1] for line in text.splitlines() if line.startswith("fatal: ")]
+    # What follows may be a line or a value of a file of the machine that a link in `.git` leads to.
+    fatal = [re.split(": | value '", line)[1] for line in text.splitlines() if line.startswith("fatal: ")]
     if not fatal:
         return "git failed with a message that is not repeated" if text else "git failed and said nothing"
     return f"git: {'; '.join(fatal)[:300]}"

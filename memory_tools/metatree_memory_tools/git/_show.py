@@ -11,8 +11,7 @@ from metatree.errors import UserError
 from metatree.trees.history_text import day
 from metatree.trees.source_files import read_inside
 from metatree.trees.text import decode, lines_of
-from metatree_memory_tools.build.ignore import is_secret
-from metatree_memory_tools.build.scan import shown
+from metatree_memory_tools.file_names import is_secret, path_text
 from metatree_memory_tools.git._command import (
     GitFailed,
     checked_revision,
@@ -50,14 +49,16 @@ def resolved(root: Path, name: str) -> str:
     """
     name = checked_revision(name)
     try:
-        found = git_text(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        revision = git_text(
+            root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+        )
     except GitFailed as exc:
         raise UserError(f"there is no commit {name!r} in this repository: give its hash") from exc
     try:
-        git_text(root, "merge-base", "--is-ancestor", found, "HEAD")
+        git_text(root, "merge-base", "--is-ancestor", revision, "HEAD")
     except GitFailed as exc:
         raise UserError(f"commit {name!r} is not part of what is checked out") from exc
-    return found
+    return revision
 
 
 def commit_text(root: Path, name: str, *, secrets: bool = False) -> CommitText:
@@ -117,10 +118,10 @@ def _changed(root: Path, commit: str) -> Iterator[tuple[str, str, str | None]]:
         for piece in pieces:
             status = piece.strip(b"\n")[:1].decode("ascii", "replace")
             if status == "R":
-                old, new = shown(next(pieces, b"")), shown(next(pieces, b""))
+                old, new = path_text(next(pieces, b"")), path_text(next(pieces, b""))
                 yield "R", new, old
             elif status:
-                yield status, shown(next(pieces, b"")), None
+                yield status, path_text(next(pieces, b"")), None
 
 
 def _is_secret(root: Path, path: str) -> bool:
@@ -161,18 +162,18 @@ def blame_text(root: Path, path: str, first: int = 1, last: int | None = None, *
     place = {line: line for line in range(1, len(then) + 1)} if now == then or not now else _places(then, now)
     last = min(last or len(now or then), first + limit - 1)
     wanted = {place[line]: line for line in range(first, last + 1) if line in place}
-    said: list[str] = []
+    output: list[str] = []
     previous = ""
-    told = _blamed(root, path, min(wanted), max(wanted)) if wanted else {}
-    by_line = {line: told.get(line_then, ("", "")) for line_then, line in wanted.items()}
+    commits = _blamed(root, path, min(wanted), max(wanted)) if wanted else {}
+    by_line = {line: commits.get(line_then, ("", "")) for line_then, line in wanted.items()}
     lines = now or then
     for line in range(first, min(last, len(lines)) + 1):
         commit, about = by_line.get(line, ("", "not committed yet"))
-        if commit != previous or not said:
-            said.append(about)
+        if commit != previous or not output:
+            output.append(about)
             previous = commit
-        said.append(f"  {line}: {lines[line - 1]}")
-    return "\n".join(said)
+        output.append(f"  {line}: {lines[line - 1]}")
+    return "\n".join(output)
 
 
 def _lines_now(root: Path, path: str) -> list[str]:
@@ -193,14 +194,14 @@ def _blamed(root: Path, path: str, first: int, last: int) -> dict[int, tuple[str
     """Return commit and description of each committed line."""
     with without_settings(root) as (head, prefix, variables):
         arguments = ("--line-porcelain", "--no-textconv", "--encoding=UTF-8", f"-L{first},{last}", head)
-        said = git_bytes(root, "blame", *arguments, "--", prefix + path, variables=variables)
-    text = said.decode("utf-8", "replace")
-    found: dict[int, tuple[str, str]] = {}
+        output = git_bytes(root, "blame", *arguments, "--", prefix + path, variables=variables)
+    text = output.decode("utf-8", "replace")
+    commits: dict[int, tuple[str, str]] = {}
     commit, number, facts = "", 0, dict[str, str]()
     for line in text.split("\n"):
         if line.startswith("\t"):
             when = day(int(facts.get("author-time") or 0))
-            found[number] = (
+            commits[number] = (
                 commit,
                 f"{commit[:10]} {when} {facts.get('author', '')}: {facts.get('summary', '')}",
             )
@@ -209,7 +210,7 @@ def _blamed(root: Path, path: str, first: int, last: int) -> dict[int, tuple[str
         else:
             key, _, value = line.partition(" ")
             facts[key] = value
-    return found
+    return commits
 
 
 def changes_of_text(root: Path, path: str, text: str, *, limit: int = 20) -> str:
@@ -235,13 +236,13 @@ def changes_of_text(root: Path, path: str, text: str, *, limit: int = 20) -> str
     )
     follow = ("--follow",) if (root / path).is_file() else ()
     data = git_bytes(root, *arguments, *follow, "HEAD", "--", path, timeout_s=_SEARCH_S)
-    said: list[str] = []
+    lines: list[str] = []
     file = ""
     for line in data.decode("utf-8", "replace").split("\n"):
         if line.startswith("\x01"):
-            said.append(line[1:])
+            lines.append(line[1:])
         elif line.startswith(("--- ", "+++ ")):
             file = line[6:] if line[4:] != "/dev/null" else file
         elif line[:1] in "+-" and text in line and not _is_secret(root, file):
-            said.append(f"  {file}: {line[:300]}")
-    return "\n".join(said)
+            lines.append(f"  {file}: {line[:300]}")
+    return "\n".join(lines)

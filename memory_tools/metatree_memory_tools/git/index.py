@@ -2,6 +2,8 @@
 
 Source: Documentation/gitformat-index of git; versions 2 to 4, names only. An index that is split, larger than 256 MB
 (two million files), no regular file, or that this does not understand gives no names.
+
+Lost: asking git, which costs ten times as much at each look at a folder with ignored files.
 """
 
 from __future__ import annotations
@@ -73,8 +75,8 @@ def names_in(data: bytes, hashed: int = _SHA1) -> list[bytes]:
     at, name = _HEADER, b""
     for _ in range(count):
         flags = at + _STAT + hashed
-        said = data[flags] << 8 | data[flags + 1]
-        begin = flags + (4 if version > 2 and said & _EXTENDED else 2)
+        flag_bits = data[flags] << 8 | data[flags + 1]
+        begin = flags + (4 if version > 2 and flag_bits & _EXTENDED else 2)
         cut = 0
         if version == 4:
             cut, begin = _offset(data, begin)

@@ -17,7 +17,7 @@ from metatree._util.secret_text import masked
 from metatree.storage.store import Store
 from metatree.trees.history import state_key
 from metatree.trees.source_types import Progress
-from metatree_memory_tools.build.scan import shown
+from metatree_memory_tools.file_names import path_text
 from metatree_memory_tools.git._command import GitFailed, git_stream, git_text, repository_prefix
 from metatree_memory_tools.git._history_writer import HistoryWriter, ReadCommit, clear_history
 
@@ -45,7 +45,7 @@ def read_history(
     Never raises for what git says: that becomes the note.
     """
     try:
-        return _Reading(root, store, source, limit, progress).run()
+        return _LogReader(root, store, source, limit, progress).run()
     except GitFailed as exc:
         note = f"the history was not read: {exc}"
         with store.transaction():
@@ -115,7 +115,7 @@ def _head(root: Path) -> tuple[str, str]:
     return head, " ".join(sorted(filter(_HASH.fullmatch, shallow)))
 
 
-class _Reading:
+class _LogReader:
     def __init__(self, root: Path, store: Store, source: str, limit: int, progress: Progress | None) -> None:
         self.root = root
         self.store = store
@@ -181,13 +181,13 @@ class _Reading:
         if self._count() < self.limit:
             try:
                 base = git_text(self.root, "merge-base", known, head)
-                gone = git_text(self.root, "rev-list", known, f"^{head}").split()
+                dropped = git_text(self.root, "rev-list", known, f"^{head}").split()
             except GitFailed:
                 base = ""
             # Names of files are followed forwards alone, so renames that are taken back mean reading anew.
-            if base and not self._renames(gone):
+            if base and not self._renames(dropped):
                 with self.store.transaction():
-                    HistoryWriter(self.store, self.source).forget(gone)
+                    HistoryWriter(self.store, self.source).forget(dropped)
                 return known
         with self.store.transaction():
             clear_history(self.store, self.source)
@@ -267,10 +267,10 @@ def _commits(pieces: Iterator[bytes], mark: bytes, ends: set[str]) -> Iterator[R
         while piece is not None and piece != mark:
             status = piece.lstrip(b"\n")[:1].decode("ascii", "replace")
             if status in ("R", "C"):
-                old, new = shown(next(pieces, b"")), shown(next(pieces, b""))
+                old, new = path_text(next(pieces, b"")), path_text(next(pieces, b""))
                 touched.append(("R", new, old) if status == "R" else ("A", new, None))
             elif status:
-                touched.append((status, shown(next(pieces, b"")), None))
+                touched.append((status, path_text(next(pieces, b"")), None))
             piece = next(pieces, None)
         hash_, parents, at, author, subject, body = fields
         # At the end of a shallow clone everything looks as if it had been added there.

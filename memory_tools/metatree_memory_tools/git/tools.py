@@ -19,18 +19,24 @@ from metatree.trees.history_text import commit_line, day
 from metatree.trees.source_types import SourceRef
 from metatree.trees.sources import check_place, inner_path
 from metatree.trees.tree import Tree
-from metatree_memory_tools.build.history_nodes import KIND, SUFFIX
 from metatree_memory_tools.git._show import CommitText, blame_text, changes_of_text, commit_text
+from metatree_memory_tools.node_ids import HISTORY_KIND, HISTORY_SUFFIX
 
 COMMIT = "commit"
 """Kind of the nodes of commits that were opened."""
 
-_FOLDERS = (KIND, "file", "folder")
+_FOLDERS = (HISTORY_KIND, "file", "folder")
 _NAME = re.compile(r"[0-9a-f]{7,40}")
 _COMMIT_HELP = "Hash of the commit; empty for the latest one that changed this file."
 
 
-@tool(kind="exploratory", title="who changed which lines", kinds=(KIND, "file"), reuse="run", timeout_s=60.0)
+@tool(
+    kind="exploratory",
+    title="who changed which lines",
+    kinds=(HISTORY_KIND, "file"),
+    reuse="run",
+    timeout_s=60.0,
+)
 def blame(
     node: Node,
     tree: Tree,
@@ -40,7 +46,7 @@ def blame(
     """Say who last changed or wrote each line, when, and why: the author and the commit of the lines (git blame)."""
     root, source, path = _place(tree, node)
     start, end = node.attributes.get("start_line"), node.attributes.get("end_line")
-    return _shown(
+    return _masked(
         source, blame_text(root, path, first or int(start or 1), last or (int(end) if end else None))
     )
 
@@ -57,13 +63,13 @@ def git_log(
 ) -> str:
     """List the commits that changed this file or folder, under all its names: when, by which author, what for."""
     _, source, path = _place(tree, node)
-    found = commits_of(tree.index, path, source.mount) or commits_below(tree.index, path, source.mount)
+    commits = commits_of(tree.index, path, source.mount) or commits_below(tree.index, path, source.mount)
     wanted = words.casefold().split()
     lines = []
-    for commit in found:
-        said = f"{commit.subject}\n{commit.body}".casefold()
+    for commit in commits:
+        message = f"{commit.subject}\n{commit.body}".casefold()
         if (
-            all(word in said for word in wanted)
+            all(word in message for word in wanted)
             and author.casefold() in commit.author.casefold()
             and (not since or day(commit.at) >= since)
             and (not until or day(commit.at)[: len(until)] <= until)
@@ -71,11 +77,17 @@ def git_log(
             lines.append(commit_line(commit))
     more = [f"… and {len(lines) - limit:,} more"] if len(lines) > limit else []
     if not lines:
-        raise UserError(f"none of {len(found):,} commits fits")
+        raise UserError(f"none of {len(commits):,} commits fits")
     return "\n".join(lines[:limit] + more)
 
 
-@tool(kind="exploratory", title="show a commit", kinds=(KIND, "file", COMMIT), reuse="run", timeout_s=60.0)
+@tool(
+    kind="exploratory",
+    title="show a commit",
+    kinds=(HISTORY_KIND, "file", COMMIT),
+    reuse="run",
+    timeout_s=60.0,
+)
 def show_commit(node: Node, tree: Tree, commit: Annotated[str, Field(description=_COMMIT_HELP)] = "") -> str:
     """Show the message and the changes of a commit: why it was made, what it changed, which files it touched."""
     return _commit(tree, node, commit)[1].text
@@ -91,7 +103,7 @@ def find_change(
 ) -> str:
     """Find the commits that added, introduced, removed or deleted a text in this file or folder, with these lines."""
     root, source, path = _place(tree, node)
-    return _shown(source, changes_of_text(root, path, term))
+    return _masked(source, changes_of_text(root, path, term))
 
 
 @tool(kind="interactive", title="open a commit as a node", kinds=_FOLDERS, timeout_s=60.0)
@@ -103,19 +115,19 @@ def open_commit(
     ],
 ) -> Node:
     """Open a commit as a node of its own, with its message and changes, to come back to it."""
-    source, found = _commit(tree, node, commit)
-    name = f"{source.mount}:{found.hash}" if source.mount else found.hash
+    source, text = _commit(tree, node, commit)
+    name = f"{source.mount}:{text.hash}" if source.mount else text.hash
     return Node(
         f"commit:{name}",
-        f"{found.hash[:10]} {found.subject}"[:200],
-        f"Commit of {found.author}, {found.day}, {_files(found)}",
-        content=found.text,
+        f"{text.hash[:10]} {text.subject}"[:200],
+        f"Commit of {text.author}, {text.day}, {_files(text)}",
+        content=text.text,
         kind=COMMIT,
         attributes={
-            "hash": found.hash,
-            "author": found.author,
-            "day": found.day,
-            "files": list(found.files[:100]),
+            "hash": text.hash,
+            "author": text.author,
+            "day": text.day,
+            "files": list(text.files[:100]),
         },
     )
 
@@ -136,11 +148,11 @@ def _commit(tree: Tree, node: Node, name: str) -> tuple[SourceRef, CommitText]:
                 f"{wanted!r} may be any of {', '.join(each.hash[:12] for each in known)}: give more of it"
             )
         wanted = known[0].hash
-    found = commit_text(root, wanted, secrets=shows_secrets(source))
-    return source, replace(found, subject=_shown(source, found.subject), text=_shown(source, found.text))
+    text = commit_text(root, wanted, secrets=shows_secrets(source))
+    return source, replace(text, subject=_masked(source, text.subject), text=_masked(source, text.text))
 
 
-def _shown(source: SourceRef, text: str) -> str:
+def _masked(source: SourceRef, text: str) -> str:
     """Return what git says without what looks like secrets, which a commit may have put in or taken out."""
     return text if shows_secrets(source) else masked(text, code=True)[0]
 
@@ -154,17 +166,17 @@ def _place(tree: Tree, node: Node) -> tuple[Path, SourceRef, str]:
     for above in reversed(tree.ancestors(node)) if path is None else ():
         if (path := tree.get(above).path) is not None:
             break
-    inner = inner_path(source, (path or ".").removesuffix(SUFFIX)) or "."
+    inner = inner_path(source, (path or ".").removesuffix(HISTORY_SUFFIX)) or "."
     if inner.startswith("/") or ".." in inner.split("/"):
         raise UserError(f"{inner!r} lies outside of the source")
     check_place(source)
     return Path(source.location), source, inner
 
 
-def _files(found: CommitText) -> str:
-    number = len(found.files)
-    shown = ", ".join(found.files[:3]) + (", …" if number > 3 else "")
-    return f"{number:,} file{'' if number == 1 else 's'}: {shown}" if number else "no files"
+def _files(commit: CommitText) -> str:
+    number = len(commit.files)
+    listing = ", ".join(commit.files[:3]) + (", …" if number > 3 else "")
+    return f"{number:,} file{'' if number == 1 else 's'}: {listing}" if number else "no files"
 
 
 HISTORY_TOOLS = ToolGroup(

@@ -26,5 +26,5 @@ def mcp_source(config: Mapping[str, Any], *, mount: str = "", **options: Any) ->
         >>> mcp_source({"command": "uvx", "args": ["weather-server"]}, mount="weather").location
         'uvx weather-server'
     """
-    location, found = config_source(config)
-    return SourceRef(location.removeprefix("mcp:"), {**found, **options}, mount, "mcp")
+    location, config_options = config_source(config)
+    return SourceRef(location.removeprefix("mcp:"), {**config_options, **options}, mount, "mcp")

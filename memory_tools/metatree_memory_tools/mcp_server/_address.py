@@ -107,8 +107,8 @@ def _texts(value: object, name: str) -> dict[str, str]:
     return dict(value)
 
 
-def _variable(found: re.Match[str]) -> str:
-    name = found[1] or found[2]
+def _variable(match: re.Match[str]) -> str:
+    name = match[1] or match[2]
     if name not in os.environ:
         raise UserError(f"the variable {name!r} is not set: an MCP server needs it")
     return os.environ[name]

@@ -30,7 +30,7 @@ _LAST_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ToolListing:
     """What a server says of itself."""
 
     name: str
@@ -43,7 +43,7 @@ class Listing:
     """Entries beyond what is taken in."""
 
 
-class Connection:
+class ServerConnection:
     """A session that is open until `close`.
 
     Args:
@@ -72,8 +72,8 @@ class Connection:
         self._stop = asyncio.Event()
         self._ended = threading.Event()
         self._broken = False
-        said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - `close` does
-        self._said = cast(TextIO, said)
+        errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - `close` does
+        self._error_output = cast(TextIO, errors)
         self._name = address.url or address.command[0]
         threading.Thread(target=self._work, name="metatree-mcp", daemon=True).start()
         try:
@@ -100,9 +100,9 @@ class Connection:
             self._loop.call_soon_threadsafe(self._stop.set)
         self._ended.wait(_CLOSE_S)
         if self._ended.is_set():
-            self._said.close()
+            self._error_output.close()
 
-    def listing(self, *, seconds: float = START_S) -> Listing:
+    def listing(self, *, seconds: float = START_S) -> ToolListing:
         """Ask for all tools and resources.
 
         Raises:
@@ -134,8 +134,8 @@ class Connection:
         """
 
         async def read() -> str:
-            found = await self._client.read_resource(uri)
-            return "\n\n".join(_content_text(each) for each in found.contents)
+            result = await self._client.read_resource(uri)
+            return "\n\n".join(_content_text(each) for each in result.contents)
 
         return self._ask(read, seconds, f"read {uri!r}")
 
@@ -146,22 +146,22 @@ class Connection:
 
         if not self.usable:
             raise self._failed("is no longer there")
-        asked = asyncio.run_coroutine_threadsafe(timed(), self._loop)
+        future = asyncio.run_coroutine_threadsafe(timed(), self._loop)
         try:
-            return asked.result(seconds + _CLOSE_S)
+            return future.result(seconds + _CLOSE_S)
         except MetatreeError:
             raise
         except TimeoutError as exc:
-            asked.cancel()
+            future.cancel()
             raise self._failed(f"did not {doing} within {seconds:g} s") from exc
         except BaseException as exc:
-            asked.cancel()
+            future.cancel()
             if not isinstance(exc, Exception):
                 raise
             self._broken = self._broken or _is_gone(exc)
             raise self._failed(f"could not {doing}: {_reason(exc)}") from exc
 
-    async def _listing(self) -> Listing:
+    async def _listing(self) -> ToolListing:
         client, left_out = self._client, 0
         can = client.server_capabilities
         tools, beyond = await _all(client.list_tools, "tools") if can.tools else ([], 0)
@@ -174,7 +174,7 @@ class Connection:
                 templates, _ = await _all(client.list_resource_templates, "resource_templates")
         info = client.server_info
         name = "" if info is None else info.title or info.name
-        return Listing(
+        return ToolListing(
             name, client.instructions or "", tuple(tools), tuple(resources), tuple(templates), left_out
         )
 
@@ -221,7 +221,7 @@ class Connection:
                 cwd=address.folder,
                 encoding_error_handler="replace",
             )
-            return stdio_client(parameters, errlog=self._said)
+            return stdio_client(parameters, errlog=self._error_output)
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
@@ -240,9 +240,9 @@ class Connection:
 
     def _failed(self, what: str) -> FetchFailed:
         last = ""
-        if self._address.command and not self._said.closed:
-            self._said.seek(0)
-            last = " ".join(self._said.read()[-_LAST_CHARS:].split())
+        if self._address.command and not self._error_output.closed:
+            self._error_output.seek(0)
+            last = " ".join(self._error_output.read()[-_LAST_CHARS:].split())
         return FetchFailed(
             f"the MCP server {self._name!r} {what}{f'; it said last: {last}' if last else ''}",
             url=self._address.url,
@@ -251,15 +251,15 @@ class Connection:
 
 async def _all(ask: Callable[..., Awaitable[Any]], name: str) -> tuple[list[Any], int]:
     """Return the entries of all pages, and how many are left out; a server that never ends is cut off."""
-    found: list[Any] = []
+    items: list[Any] = []
     cursor = None
     for _ in range(_MOST_PAGES):
         page = await ask(cursor=cursor)
-        found += getattr(page, name)
+        items += getattr(page, name)
         cursor = page.next_cursor
-        if not cursor or len(found) > _MOST_ENTRIES:
+        if not cursor or len(items) > _MOST_ENTRIES:
             break
-    return found[:_MOST_ENTRIES], max(0, len(found) - _MOST_ENTRIES)
+    return items[:_MOST_ENTRIES], max(0, len(items) - _MOST_ENTRIES)
 
 
 def result_text(result: Any) -> str:
@@ -271,6 +271,7 @@ def result_text(result: Any) -> str:
 
 
 def _content_text(part: Any) -> str:
+    # The parts are classes of the SDK without a common one, and a server may send kinds that come after it.
     text = getattr(part, "text", None)
     if isinstance(text, str):
         return text

@@ -1,4 +1,8 @@
-"""The type of source: a server's tools and resources as nodes, and the tool tree that calls them."""
+"""The type of source: a server's tools and resources as nodes, and the tool tree that calls them.
+
+Calls for which `readOnlyHint` is the only warrant are free by default, as in other hosts; `read_only="none"` is for
+servers that are not trusted. Lost: asking for each call of every server (nobody reads the fiftieth question).
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,15 @@ from metatree.trees.layer import ROOT
 from metatree.trees.source_types import Progress, SourceRef
 from metatree.trees.tree import Tree
 from metatree_memory_tools.mcp_server._address import ServerAddress
-from metatree_memory_tools.mcp_server._connection import Connection
-from metatree_memory_tools.schema_tool import SchemaTool, only_on, schema_text, usable_schema, with_origin
+from metatree_memory_tools.mcp_server._connection import ServerConnection
+from metatree_memory_tools.schema_tool import (
+    SchemaTool,
+    built_nodes,
+    only_on,
+    schema_text,
+    usable_schema,
+    with_origin,
+)
 from metatree_memory_tools.text.descriptions import first_sentence, shorten, with_names
 from metatree_memory_tools.web.addresses import AddressRules
 
@@ -60,7 +71,7 @@ class McpServer:
         tools = list({tool.name: tool for tool in listing.tools}.values())
         names = [_line(tool.name, 60) for tool in tools]
         count = f"{len(tools)} tool{'' if len(tools) == 1 else 's'}, {len(listing.resources)} resources"
-        said = first_sentence(listing.instructions.lstrip("# \n")) or f"An MCP server: {count}."
+        description = first_sentence(listing.instructions.lstrip("# \n")) or f"An MCP server: {count}."
         attributes: dict[str, Any] = {"tools": len(tools), "resources": len(listing.resources)}
         if listing.left_out:
             attributes["note"] = f"{listing.left_out:,} further entries were left out"
@@ -68,7 +79,7 @@ class McpServer:
             Node(
                 ROOT,
                 _line(listing.name, 100) or "MCP server",
-                with_names(said, "Tools", names),
+                with_names(description, "Tools", names),
                 kind="mcp server",
                 content=listing.instructions or None,
                 attributes=attributes,
@@ -139,13 +150,9 @@ class McpServer:
     def tools_of(self, tree: Tree, source: SourceRef) -> Sequence[Tool | ToolGroup]:
         """Return a tool for each node of a tool; the server is not asked before one of them is called."""
         top = source.mount or ROOT
-        found = []
-        for node_id in sorted(tree.ids([KIND])):
-            node = tree.get(node_id)
-            if tree.source_of(node) == source:
-                found.append(_tool(source, node))
+        tools = [_tool(source, node) for node in built_nodes(tree, source, KIND)]
         title = tree.get(top).title
-        return [ToolGroup(f"mcp:{top}", title, f"The tools of {title}", found)] if found else []
+        return [ToolGroup(f"mcp:{top}", title, f"The tools of {title}", tools)] if tools else []
 
 
 def _tool(source: SourceRef, node: Node) -> Tool:
@@ -163,7 +170,7 @@ def _tool(source: SourceRef, node: Node) -> Tool:
         repeatable=free or bool(node.attributes.get("repeatable")),
         schema=node.attributes["schema"],
         when=only_on(node.id),
-        beyond=True,
+        answers_outside_tree=True,
     )
 
 
@@ -177,14 +184,14 @@ def _call_made(source: SourceRef, name: str, arguments: dict[str, Any]) -> Node:
     text = _call_free(source, name, arguments)
     if len(text) > MAX_CHARS:
         text = f"{text[:MAX_CHARS]}\n… cut: {len(text) - MAX_CHARS:,} more characters"
-    said = first_sentence(text) or "It returned nothing."
-    return Node("", f"Result of {name}", said, kind="tool result", content=text or "(nothing)")
+    description = first_sentence(text) or "It returned nothing."
+    return Node("", f"Result of {name}", description, kind="tool result", content=text or "(nothing)")
 
 
-def _connection(source: SourceRef) -> AbstractContextManager[Connection]:
+def _connection(source: SourceRef) -> AbstractContextManager[ServerConnection]:
     address = ServerAddress.of(source.location, source.options)
     key = ("mcp", source.location, source.mount)
-    return held(key, lambda: Connection(address, rules=AddressRules.of(source.options)))
+    return held(key, lambda: ServerConnection(address, rules=AddressRules.of(source.options)))
 
 
 def _tool_node(tool: Any, read_only: frozenset[str] | None) -> Node:
@@ -192,13 +199,13 @@ def _tool_node(tool: Any, read_only: frozenset[str] | None) -> Node:
     title = _line(tool.title or (hints.title if hints else None) or tool.name, 100)
     schema = usable_schema(tool.input_schema)
     hinted = hints is not None and hints.read_only_hint is True
-    said = (tool.description or "").strip()
+    description = (tool.description or "").strip()
     arguments = schema_text(schema)
-    parts = [said, f"Arguments:\n{arguments}" if arguments else ""]
+    parts = [description, f"Arguments:\n{arguments}" if arguments else ""]
     return Node(
         f"tools/{tool.name}",
         title,
-        with_names(first_sentence(said), "Arguments", list(schema.get("properties") or {})),
+        with_names(first_sentence(description), "Arguments", list(schema.get("properties") or {})),
         kind=KIND,
         content="\n\n".join(part for part in parts if part)[:MAX_CHARS] or None,
         attributes={
@@ -224,11 +231,11 @@ def grouped(names: Sequence[str]) -> dict[str, list[str]]:
     # Where all begin with the server's name, the next word tells them apart.
     place = 1 if len(first) == 1 and all(len(each) > 1 for each in words) else 0
     count = Counter(each[place] for each in words if len(each) > place)
-    found: dict[str, list[str]] = {"": []}
+    groups: dict[str, list[str]] = {"": []}
     for name, each in zip(names, words, strict=True):
         word = each[place] if len(each) > place else ""
-        found.setdefault(word if count[word] >= _LEAST_IN_GROUP else "", []).append(name)
-    return {"": list(names)} if len(found) <= 2 else found
+        groups.setdefault(word if count[word] >= _LEAST_IN_GROUP else "", []).append(name)
+    return {"": list(names)} if len(groups) <= 2 else groups
 
 
 def _line(text: str, most: int) -> str:

@@ -1,4 +1,8 @@
-"""Calling an operation: its URL, headers and body from the arguments, credentials from the environment."""
+"""Calling an operation: its URL, headers and body from the arguments, credentials from the environment.
+
+A credential is bound to the host by the name of its variable, so that no description can ask for that of another.
+Lost: variables named by scheme, with which any description could.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +75,7 @@ def call(
     if urlsplit(url).netloc != urlsplit(base).netloc:
         raise UserError(f"the arguments would lead away from {base!r}")
     try:
-        found = fetch(
+        response = fetch(
             url,
             rules=rules,
             limits=FetchLimits(max_bytes=_MAX_BYTES, seconds=seconds, redirects=3),
@@ -83,14 +87,14 @@ def call(
         )
     except FetchFailed as exc:
         raise FetchFailed(_without(str(exc), request.secrets), url=base, status=exc.status) from None
-    text = _without(_text(found, method), request.secrets)
-    if found.status >= 400:
+    text = _without(_text(response, method), request.secrets)
+    if response.status >= 400:
         raise FetchFailed(
-            f"{method} {operation['path']} answers {found.status}: {text[:2_000]}",
+            f"{method} {operation['path']} answers {response.status}: {text[:2_000]}",
             url=base,
-            status=found.status,
+            status=response.status,
         )
-    return text or f"(status {found.status}, no content)"
+    return text or f"(status {response.status}, no content)"
 
 
 def variable_for(host: str) -> str:
@@ -166,9 +170,9 @@ def _sign(
     """Add credentials of the first way for which there are some; none when the operation asks for none."""
     common = os.environ.get(variable_for(urlsplit(base).hostname or ""))
     for way in operation["security"]:
-        found = {name: _credentials(name, auth, common) for name in way if name in schemes}
-        if way and len(found) == len(way) and all(found.values()):
-            for name, secret in found.items():
+        credentials = {name: _credentials(name, auth, common) for name in way if name in schemes}
+        if way and len(credentials) == len(way) and all(credentials.values()):
+            for name, secret in credentials.items():
                 _send(schemes[name], str(secret), request)
             return
 
@@ -177,10 +181,10 @@ def _credentials(name: str, auth: Mapping[str, str], common: str | None) -> str 
     variable = auth.get(name)
     if variable is None:
         return common
-    found = os.environ.get(variable.removeprefix("$"))
-    if found is None:
+    secret = os.environ.get(variable.removeprefix("$"))
+    if secret is None:
         raise UserError(f"the variable {variable!r} with the credentials of {name!r} is not set")
-    return found
+    return secret
 
 
 def _send(scheme: list[str], secret: str, request: _Request) -> None:
@@ -205,14 +209,14 @@ def _send(scheme: list[str], secret: str, request: _Request) -> None:
         request.headers["Authorization"] = f"Bearer {secret}"
 
 
-def _text(found: Fetched, method: str) -> str:
+def _text(response: Fetched, method: str) -> str:
     if method == "HEAD":
-        said = [f"{name}: {found.headers[name]}" for name in _SHOWN_HEADERS if name in found.headers]
-        return "\n".join([f"status {found.status}", *said])
-    kind = found.content_type
+        headers = [f"{name}: {response.headers[name]}" for name in _SHOWN_HEADERS if name in response.headers]
+        return "\n".join([f"status {response.status}", *headers])
+    kind = response.content_type
     if kind.startswith("text/") or "json" in kind or "xml" in kind or kind in ("", "application/x-yaml"):
-        return found.body.decode(_charset(found.charset), "replace")
-    return f"[{kind}, {len(found.body):,} bytes]" if found.body else ""
+        return response.body.decode(_charset(response.charset), "replace")
+    return f"[{kind}, {len(response.body):,} bytes]" if response.body else ""
 
 
 def _charset(name: str) -> str:

@@ -42,13 +42,13 @@ class Document:
         self.data = _parsed(data, where)
         version = self.data.get("openapi")
         if not isinstance(version, str) or not re.match(r"3\.\d", version):
-            said = (
+            format_ = (
                 "Swagger 2, which is not read: convert it to OpenAPI 3"
                 if self.data.get("swagger")
                 else version
             )
             raise UserError(
-                f"{where} is no OpenAPI description of version 3 ({said or 'it names no version'})"
+                f"{where} is no OpenAPI description of version 3 ({format_ or 'it names no version'})"
             )
         self.old = version.startswith("3.0")
 
@@ -66,22 +66,22 @@ class Document:
     def _at(self, ref: str) -> object:
         if not ref.startswith("#/"):
             return None
-        found: object = self.data
+        value: object = self.data
         for step in ref[2:].split("/"):
             step = unquote(step).replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and step.isdigit() and int(step) < len(found):
-                found = found[int(step)]
-            elif isinstance(found, Mapping):
-                found = found.get(step)
+            if isinstance(value, list) and step.isdigit() and int(step) < len(value):
+                value = value[int(step)]
+            elif isinstance(value, Mapping):
+                value = value.get(step)
             else:
                 return None
-        return found
+        return value
 
     def schema(self, value: object) -> dict[str, Any]:
         """Return a schema as JSON Schema with all references put in, cut where it would be too deep or too long."""
         budget = [_MOST_NODES]
-        found = self._schema(value, 0, budget, ())
-        return found if isinstance(found, dict) else {}
+        result = self._schema(value, 0, budget, ())
+        return result if isinstance(result, dict) else {}
 
     def _schema(self, value: object, depth: int, budget: list[int], inside: tuple[str, ...]) -> Any:
         budget[0] -= 1
@@ -94,14 +94,14 @@ class Document:
             if ref in inside:
                 return {}  # it holds itself: what is further in is not described
             return self._schema(self._at(ref), depth + 1, budget, (*inside, ref))
-        found: dict[str, Any] = {}
+        schema: dict[str, Any] = {}
         for key, each in value.items():
             if key in _DROPPED or str(key).startswith("x-"):
                 continue
             if key in ("properties", "patternProperties", "$defs", "definitions") and isinstance(
                 each, Mapping
             ):
-                found[key] = {
+                schema[key] = {
                     str(name): self._schema(inner, depth + 1, budget, inside)
                     for name, inner in each.items()
                     if not (isinstance(inner, Mapping) and inner.get("readOnly") is True)
@@ -116,12 +116,12 @@ class Document:
                 "then",
                 "else",
             ):
-                found[key] = self._schema(each, depth + 1, budget, inside)
+                schema[key] = self._schema(each, depth + 1, budget, inside)
             elif key in ("allOf", "anyOf", "oneOf", "prefixItems") and isinstance(each, list):
-                found[key] = [self._schema(inner, depth + 1, budget, inside) for inner in each]
+                schema[key] = [self._schema(inner, depth + 1, budget, inside) for inner in each]
             elif _plain(each, 200):
-                found[key] = each
-        return _as_json_schema(found) if self.old else found
+                schema[key] = each
+        return _as_json_schema(schema) if self.old else schema
 
     def operations(self) -> Iterator[tuple[str, str, Mapping[str, Any], list[Mapping[str, Any]]]]:
         """Yield (method, path, operation, parameters) of each operation, parameters of the path included."""
@@ -134,14 +134,14 @@ class Document:
                     yield method.upper(), path, operation, self._parameters(item, operation)
 
     def _parameters(self, item: Mapping[str, Any], operation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        found: dict[tuple[Any, Any], Mapping[str, Any]] = {}
+        parameters: dict[tuple[Any, Any], Mapping[str, Any]] = {}
         for owner in (item, operation):
             listed = owner.get("parameters")
             for each in listed if isinstance(listed, list) else ():
                 parameter = self.resolved(each)
                 if isinstance(parameter.get("name"), str):
-                    found[parameter["name"], parameter.get("in")] = parameter
-        return list(found.values())
+                    parameters[parameter["name"], parameter.get("in")] = parameter
+        return list(parameters.values())
 
 
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
@@ -157,18 +157,18 @@ def _parsed(data: bytes, where: str) -> Mapping[str, Any]:
     if len(data) > MAX_BYTES:
         raise UserError(f"{where} is larger than {MAX_BYTES:,} bytes")
     text = data.decode("utf-8-sig", "replace")
-    found: object
+    result: object
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except RecursionError as exc:
         raise UserError(f"{where} is nested too deep to be read") from exc
     except ValueError as exc:
         if text.lstrip().startswith("{") and "\n" not in text.strip():
             raise UserError(f"{where} is no JSON: {exc}") from exc
-        found = _yaml(text, where)
-    if not isinstance(found, Mapping):
+        result = _yaml(text, where)
+    if not isinstance(result, Mapping):
         raise UserError(f"{where} is no OpenAPI description: it holds no object")
-    return found
+    return result
 
 
 def _yaml(text: str, where: str) -> object:

@@ -54,9 +54,9 @@ def described(
             continue
         argument = name if name not in properties and name != "body" else f"{place}_{name}"
         schema = document.schema(parameter.get("schema") or _content_schema(parameter))
-        said = text_of(parameter, "description")
-        if said:
-            schema = {**schema, "description": said[:500]}
+        description = text_of(parameter, "description")
+        if description:
+            schema = {**schema, "description": description[:500]}
         properties[argument] = schema
         style = parameter.get("style") if isinstance(parameter.get("style"), str) else None
         style = style or ("form" if place in ("query", "cookie") else "simple")
@@ -65,14 +65,14 @@ def described(
         if parameter.get("required") is True or place == "path":
             required.append(argument)
     body = ""
-    asked = document.resolved(operation.get("requestBody"))
-    if asked:
-        body, schema = _body(document, asked)
+    request_body = document.resolved(operation.get("requestBody"))
+    if request_body:
+        body, schema = _body(document, request_body)
         if body:
             properties["body"] = schema
-            if asked.get("required") is True:
+            if request_body.get("required") is True:
                 required.append("body")
-        elif asked.get("required") is True:
+        elif request_body.get("required") is True:
             note = "its body is of a type that cannot be sent from here"
     missing = set(re.findall(r"\{([^{}]+)\}", path)) - {p[1] for p in places.values() if p[0] == "path"}
     for name in sorted(missing):  # descriptions forget them
@@ -100,17 +100,17 @@ def text_about(document: Document, operation: Mapping[str, Any], call: Mapping[s
     """Return the text of an operation's node: what it does, its arguments, what it answers."""
     parts = [f"{call['method']} {call['path']}"]
     for name in ("summary", "description"):
-        said = text_of(operation, name)
-        if said and said not in parts[-1]:
-            parts.append(said)
+        text = text_of(operation, name)
+        if text and text not in parts[-1]:
+            parts.append(text)
     arguments = schema_text(call["schema"])
     if arguments:
         parts.append(f"Arguments:\n{arguments}")
     answers = []
     responses = operation.get("responses")
     for status, response in list(responses.items())[:20] if isinstance(responses, Mapping) else ():
-        said = text_of(document.resolved(response), "description")
-        answers.append(f"{status}: {said}" if said else str(status))
+        text = text_of(document.resolved(response), "description")
+        answers.append(f"{status}: {text}" if text else str(status))
     if answers:
         parts.append("Answers:\n" + "\n".join(answers))
     if call["note"]:
@@ -124,17 +124,20 @@ def _content_schema(parameter: Mapping[str, Any]) -> object:
     return first.get("schema") if isinstance(first, Mapping) else None
 
 
-def _body(document: Document, asked: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _body(document: Document, body: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the media type and the schema of a body that can be sent, ('', {}) when there is none."""
-    content = asked.get("content")
+    content = body.get("content")
     if not isinstance(content, Mapping):
         return "", {}
     for fits in (_JSON.match, lambda kind: kind.lower().startswith(_FORM)):
         for kind, each in content.items():
             if isinstance(kind, str) and fits(kind) and isinstance(each, Mapping):
                 schema = document.schema(each.get("schema"))
-                said = text_of(asked, "description")
-                return kind.partition(";")[0], {**schema, "description": said[:500]} if said else schema
+                description = text_of(body, "description")
+                return kind.partition(";")[0], {
+                    **schema,
+                    "description": description[:500],
+                } if description else schema
     if "*/*" in content:
         return "application/json", document.schema(document.resolved(content["*/*"]).get("schema"))
     return "", {}

@@ -11,13 +11,13 @@ from urllib.parse import urljoin, urlsplit
 from metatree.errors import UserError
 from metatree.node import Node, Source
 from metatree.tools.tool import Tool, ToolGroup
-from metatree.trees.layer import ROOT
+from metatree.trees.layer import ROOT, Layer
 from metatree.trees.source_types import Progress, SourceRef
 from metatree.trees.tree import Tree
 from metatree_memory_tools.openapi._call import call
 from metatree_memory_tools.openapi._document import MAX_BYTES, Document, text_of
 from metatree_memory_tools.openapi._operation import READS, described, text_about
-from metatree_memory_tools.schema_tool import SchemaTool, only_on, with_origin
+from metatree_memory_tools.schema_tool import SchemaTool, built_nodes, only_on, with_origin
 from metatree_memory_tools.text.descriptions import first_sentence, shorten, with_names
 from metatree_memory_tools.web.addresses import AddressRules
 from metatree_memory_tools.web.fetch import FetchLimits, fetch
@@ -67,30 +67,33 @@ class OpenApi:
             (described(document, method, path, operation, parameters), operation)
             for method, path, operation, parameters in document.operations()
         ]
-        kept = calls[:_MOST_OPERATIONS]
-        said = text_of(info, "description") or text_of(info, "summary")
+        included = calls[:_MOST_OPERATIONS]
+        description = text_of(info, "description") or text_of(info, "summary")
         title = shorten(text_of(info, "title"), 100) or "OpenAPI description"
-        names = _tags(document, [operation for _, operation in kept], [made for made, _ in kept])
+        names = _tags(document, [operation for _, operation in included], [made for made, _ in included])
         attributes: dict[str, Any] = {
-            "operations": len(kept),
+            "operations": len(included),
             "server": base,
             "version": text_of(info, "version"),
             "schemes": _schemes(document),
         }
-        if len(calls) > len(kept):
-            attributes["note"] = f"{len(calls) - len(kept):,} further operations were left out"
-        first = first_sentence(said) or f"An interface with {len(kept)} operations."
+        if len(calls) > len(included):
+            attributes["note"] = f"{len(calls) - len(included):,} further operations were left out"
+        first = first_sentence(description) or f"An interface with {len(included)} operations."
         top = Node(
-            ROOT, title, with_names(first, "Parts", names), "\n\n".join([title, said]) if said else None
+            ROOT,
+            title,
+            with_names(first, "Parts", names),
+            "\n\n".join([title, description]) if description else None,
         )
         yield _with(top, "api", attributes), None
         for name, about in names.items():
             yield Node(f"tags/{name}", shorten(name, 100), first_sentence(about), kind="group"), ROOT
         used: set[str] = set()
-        for number, (made, operation) in enumerate(kept, start=1):
+        for number, (made, operation) in enumerate(included, start=1):
             yield _node(document, made, operation, used), f"tags/{_tag(operation, made)}"
             if progress is not None:
-                progress(number, len(kept), made["path"])
+                progress(number, len(included), made["path"])
 
     def content(self, source: SourceRef, ref: Source) -> str:
         """Raise an error: the texts of all nodes are kept in the tree."""
@@ -98,17 +101,16 @@ class OpenApi:
 
     def tools_of(self, tree: Tree, source: SourceRef) -> Sequence[Tool | ToolGroup]:
         """Return a tool for each operation that can be called, in the groups of the description."""
-        top = tree.find(source.mount or ROOT)
+        top = Layer(tree.index).node(source.mount or ROOT)
         groups: dict[str, list[Tool]] = {}
-        for node_id in sorted(tree.ids([KIND])):
-            node = tree.get(node_id)
-            if top is not None and tree.source_of(node) == source and not node.attributes["call"]["note"]:
+        for node in built_nodes(tree, source, KIND):
+            if top is not None and not node.attributes["call"]["note"]:
                 groups.setdefault(tree.parent(node) or "", []).append(_tool(source, top, node))
-        found: list[Tool | ToolGroup] = []
+        tool_groups: list[Tool | ToolGroup] = []
         for parent, tools in groups.items():
             title = tree.get(parent).title
-            found.append(ToolGroup(f"openapi:{parent}", title, f"Operations on {title}", tools))
-        return found
+            tool_groups.append(ToolGroup(f"openapi:{parent}", title, f"Operations on {title}", tools))
+        return tool_groups
 
 
 def _tool(source: SourceRef, top: Node, node: Node) -> Tool:
@@ -130,7 +132,7 @@ def _tool(source: SourceRef, top: Node, node: Node) -> Tool:
         repeatable=made["method"] in (*READS, "PUT", "DELETE", "OPTIONS"),
         schema=made["schema"],
         when=only_on(node.id),
-        beyond=True,
+        answers_outside_tree=True,
         needs="openapi",
     )
 
@@ -142,15 +144,11 @@ def _called(
     if not isinstance(auth, Mapping) or not all(str(value).startswith("$") for value in auth.values()):
         raise UserError("auth must map names of security schemes to variables of the environment, as '$NAME'")
     place, server = _place(source), str(top["server"])
-    if (
-        auth
-        and _is_url(place)
-        and urlsplit(place).hostname != urlsplit(server).hostname
-        and not source.options.get("server")
-    ):
+    where = urlsplit(place).hostname  # None for a file, whatever git brings of it
+    if auth and server and where != urlsplit(server).hostname and not source.options.get("server"):
         raise UserError(
-            f"the description is on {urlsplit(place).hostname!r} and names {server!r} as its server: say with the"
-            " option `server` where the credentials may be sent"
+            f"the description is {f'on {where!r}' if where else 'a file'} and names {server!r} as its server: say with"
+            " the option `server` where the credentials may be sent"
         )
     if not server:
         raise UserError("the description names no server with a full address: give it as the option `server`")
@@ -227,12 +225,12 @@ def _tags(
 def _schemes(document: Document) -> dict[str, list[str]]:
     components = document.resolved(document.data.get("components"))
     listed = document.resolved(components.get("securitySchemes"))
-    found = {}
+    schemes = {}
     for name, each in listed.items():
         scheme = document.resolved(each)
-        found[str(name)] = [text_of(scheme, part) for part in ("type", "scheme", "in", "name")]
-        found[str(name)][1] = found[str(name)][1].lower()
-    return found
+        schemes[str(name)] = [text_of(scheme, part) for part in ("type", "scheme", "in", "name")]
+        schemes[str(name)][1] = schemes[str(name)][1].lower()
+    return schemes
 
 
 def _server(source: SourceRef, document: Document, place: str) -> str:

@@ -68,9 +68,9 @@ def unmarked_by(marks: re.Pattern[str], text: str) -> str:
         pieces += [text[at : match.start()], match[match.lastindex] if match.lastindex else ""]
         at = match.end()
     pieces.append(text[at:])
-    said = [piece for piece in pieces if piece]
-    ends = [one[-1].isalnum() and other[0].isalnum() for one, other in pairwise(said)]
-    return "".join(piece + " " * end for piece, end in zip(said, [*ends, False], strict=False))
+    words = [piece for piece in pieces if piece]
+    ends = [one[-1].isalnum() and other[0].isalnum() for one, other in pairwise(words)]
+    return "".join(piece + " " * end for piece, end in zip(words, [*ends, False], strict=False))
 
 
 def docstring_prose(text: str) -> str:

@@ -10,7 +10,7 @@ from metatree.node import Node
 from metatree.trees.content import file_state, shows_secrets
 from metatree.trees.masking import masked_file
 from metatree.trees.source_files import read_inside
-from metatree.trees.source_types import SourceFile, load_memory_type
+from metatree.trees.source_types import SourceFile, file_traits_of, load_memory_type
 from metatree.trees.sources import FILES, disk_root, inner_path
 from metatree.trees.text import decode, is_binary, lines_of
 from metatree.trees.tree import Tree
@@ -84,11 +84,11 @@ def text_of(tree: Tree, path: str) -> FileText:
     if not shows_secrets(source) and not is_binary(data):
         data = masked_file(inner, data)[0]
     kind = row[0].rpartition(" ")[0]
-    document = getattr(load_memory_type(kind), "text", None) if kind not in ("", "huge") else None
+    document = file_traits_of(load_memory_type(kind)).text if kind not in ("", "huge") else None
     if document is None:
         return FileText(path, lines_of(decode(data)[0]))
-    found = document(SourceFile(inner, data, shows_secrets(source)))
-    return FileText(path, found.lines, tuple(page.line for page in found.pages))
+    text = document(SourceFile(inner, data, shows_secrets(source)))
+    return FileText(path, text.lines, tuple(page.line for page in text.pages))
 
 
 def texts_of(tree: Tree, paths: list[str]) -> Iterator[FileText]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from metatree.node import Source
-from metatree.trees.source_types import Outline, Part, SourceFile
+from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 from metatree.trees.text import cut
 from metatree_memory_tools.text.descriptions import (
     beginning,
@@ -97,9 +97,9 @@ class Markdown:
             description = (
                 "An empty file." if not file.text.strip() else shorten(" ".join(file.lines[:5]), 200)
             )
-        parts: list[Part] = []
+        parts: list[OutlinePart] = []
         if top:
-            if _says_something(file.lines, starts, 1, first):
+            if _has_prose(file.lines, starts, 1, first):
                 parts.append(_introduction("#<intro>", title or file.name, 1, first, lines))
             parts.extend(_part(heading, file, starts, lines) for heading in top)
         return Outline(description=description, parts=tuple(parts), attributes=attributes, summary=summary)
@@ -111,11 +111,11 @@ class Markdown:
 
 def _without_front_matter(text: str) -> tuple[str, dict[str, str]]:
     """Return the text with blank lines in place of the front matter, and what that says of the file."""
-    found = _FRONT.match(text)
-    if found is None:
+    front = _FRONT.match(text)
+    if front is None:
         return text, {}
-    facts = {match[1].lower(): match[2] for match in _FACT.finditer(found[1])}
-    return "\n" * found[0].count("\n") + text[found.end() :], facts
+    facts = {match[1].lower(): match[2] for match in _FACT.finditer(front[1])}
+    return "\n" * front[0].count("\n") + text[front.end() :], facts
 
 
 @cache
@@ -132,15 +132,15 @@ def _headings(text: str, lines: Sequence[str]) -> list[_Heading]:
         tokens = _parser().parse(text)
     except (RecursionError, ValueError, IndexError):
         return []
-    found = []
+    headings = []
     for token, inline in pairwise(tokens):
         if token.type == "heading_open" and token.level == 0 and token.map:
             title = shorten(plain(inline.content), 120)
-            found.append(_Heading(int(token.tag[1]), title or "(untitled)", token.map[0] + 1))
+            headings.append(_Heading(int(token.tag[1]), title or "(untitled)", token.map[0] + 1))
     slugs = UniqueNames("-", first=1)
-    for heading in found:
+    for heading in headings:
         heading.slug = slugs.take(slug(heading.title))
-    return found
+    return headings
 
 
 def slug(title: str) -> str:
@@ -181,7 +181,7 @@ def _nested(headings: Sequence[_Heading], last: int) -> list[_Heading]:
     return top
 
 
-def _says_something(lines: Sequence[str], starts: Collection[int], first: int, last: int) -> bool:
+def _has_prose(lines: Sequence[str], starts: Collection[int], first: int, last: int) -> bool:
     """Whether there is more between two lines than headings, whose first lines are given, and blank lines."""
     line = first
     while line <= last:
@@ -197,15 +197,15 @@ def _says_something(lines: Sequence[str], starts: Collection[int], first: int, l
     return False
 
 
-def _part(heading: _Heading, file: SourceFile, starts: Collection[int], lines: Sequence[str]) -> Part:
+def _part(heading: _Heading, file: SourceFile, starts: Collection[int], lines: Sequence[str]) -> OutlinePart:
     first = heading.below[0].line - 1 if heading.below else heading.end
     summary = first_sentence(_prose(lines[heading.line : min(first, heading.line + _MOST_LINES)]))
-    parts: list[Part] = []
+    parts: list[OutlinePart] = []
     if heading.below:
-        if _says_something(file.lines, starts, heading.line, first):
+        if _has_prose(file.lines, starts, heading.line, first):
             parts.append(_introduction(f"#{heading.slug}.<intro>", heading.title, heading.line, first, lines))
         parts.extend(_part(inner, file, starts, lines) for inner in heading.below)
-    return Part(
+    return OutlinePart(
         id=f"#{heading.slug}",
         title=heading.title,
         description=with_names(summary, "Sections", [inner.title for inner in heading.below]),
@@ -216,8 +216,8 @@ def _part(heading: _Heading, file: SourceFile, starts: Collection[int], lines: S
     )
 
 
-def _introduction(part_id: str, title: str, first: int, last: int, lines: Sequence[str]) -> Part:
-    return Part(
+def _introduction(part_id: str, title: str, first: int, last: int, lines: Sequence[str]) -> OutlinePart:
+    return OutlinePart(
         id=part_id,
         title=f"{title} (introduction)",
         description=first_sentence(_prose(lines[first - 1 : min(last, first + _MOST_LINES)])),
@@ -228,21 +228,21 @@ def _introduction(part_id: str, title: str, first: int, last: int, lines: Sequen
 
 def _prose(lines: Sequence[str]) -> str:
     """Return the first paragraph that is text: no heading, badge, table, code or comment."""
-    said: list[str] = []
+    paragraphs: list[str] = []
     for line in _outside_code(
         unmarked_by(_TAG, "\n".join(beginning(line, _MOST_CHARS) for line in lines[:_MOST_LINES])).split("\n")
     ):
         text = line.strip()
         if re.fullmatch(r"[=\-*_~|:\s]+", text) or text.startswith(("#", "|", "[!", "![")):
-            if said and re.fullmatch(r"=+|-+", text):
-                said.clear()  # it was an underlined heading
+            if paragraphs and re.fullmatch(r"=+|-+", text):
+                paragraphs.clear()  # it was an underlined heading
             text = ""
         text = plain(re.sub(r"^(?:>+|[-*+]|\d+[.)])\s+", "", text))
         if text:
-            said.append(text)
-        elif said:
+            paragraphs.append(text)
+        elif paragraphs:
             break
-    return " ".join(said)
+    return " ".join(paragraphs)
 
 
 def _outside_code(lines: Sequence[str]) -> Iterator[str]:

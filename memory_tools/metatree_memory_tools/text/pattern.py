@@ -55,13 +55,13 @@ def matching_lines(
     expression = compiled(pattern, ignore_case=ignore_case)
     if not _REPEATS.search(pattern):
         return _matching(expression, texts, most)
-    asked = json.dumps([pattern, ignore_case, most, [[name, list(lines)] for name, lines in texts]])
+    request = json.dumps([pattern, ignore_case, most, [[name, list(lines)] for name, lines in texts]])
     paths = [path for path in sys.path if path]
     code = f"import sys; sys.path[:] = {paths!r}; from metatree_memory_tools.text.pattern import main; main()"
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-c", code],
-            input=asked.encode(),
+            input=request.encode(),
             capture_output=True,
             timeout=limit_s,
             check=True,
@@ -76,18 +76,18 @@ def matching_lines(
 def _matching(
     expression: re.Pattern[str], texts: Iterable[tuple[str, Sequence[str]]], most: int
 ) -> list[tuple[str, int]]:
-    found: list[tuple[str, int]] = []
+    matches: list[tuple[str, int]] = []
     for name, lines in texts:
         for number, line in enumerate(lines, start=1):
             if expression.search(line[:_LINE_CHARS]):
-                found.append((name, number))
-                if len(found) >= most:
-                    return found
-    return found
+                matches.append((name, number))
+                if len(matches) >= most:
+                    return matches
+    return matches
 
 
 def main() -> None:
     """Answer one request on standard input."""
     pattern, ignore_case, most, texts = json.load(sys.stdin.buffer)
-    found = _matching(compiled(pattern, ignore_case=ignore_case), texts, most)
-    sys.stdout.write(json.dumps(found))
+    matches = _matching(compiled(pattern, ignore_case=ignore_case), texts, most)
+    sys.stdout.write(json.dumps(matches))

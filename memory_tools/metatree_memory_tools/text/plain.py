@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from metatree.node import Source
-from metatree.trees.source_types import Outline, Part, SourceFile
+from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 from metatree.trees.text import cut
 from metatree_memory_tools.text.descriptions import beginning, first_sentence, shorten
 
@@ -57,7 +57,7 @@ class PlainText:
         if language:
             attributes = {"language": language, **attributes}
         summary = describe(file.lines)
-        parts: tuple[Part, ...] = ()
+        parts: tuple[OutlinePart, ...] = ()
         if len(file.lines) > PIECE_LINES * 3 // 2:
             parts = tuple(_pieces(file.lines))
         description = summary or "An empty file."
@@ -73,7 +73,7 @@ def describe(lines: list[str], limit: int = 200) -> str:
     text = "\n".join(beginning(line, 500) for line in lines[:200])
     if "<" in text[:2000] and _MARKUP.search(text[:2000]):
         text = _TAGS.sub("\n", text)
-    said: list[str] = []
+    prose_lines: list[str] = []
     commented = False
     rows = text.split("\n")
     for number, row in enumerate(rows):
@@ -81,22 +81,22 @@ def describe(lines: list[str], limit: int = 200) -> str:
         bare = _COMMENT.sub("", line).strip()
         below = rows[number + 1].strip() if number + 1 < len(rows) else ""
         if _DIRECTIVE.match(line) or not bare or _ORNAMENT.search(line) or _ORNAMENT.search(bare):
-            if said and not line and sum(map(len, said)) > 40:
+            if prose_lines and not line and sum(map(len, prose_lines)) > 40:
                 break
             continue
-        if _LICENSE.search(bare) and not said:
+        if _LICENSE.search(bare) and not prose_lines:
             continue
-        if said and commented and bare == line:
+        if prose_lines and commented and bare == line:
             break  # the comment that the file begins with is over
         commented = bare != line
-        said.append(bare + ":" if _UNDERLINED.match(below) and bare[-1] not in ".:!?" else bare)
-        if sum(map(len, said)) > limit:
+        prose_lines.append(bare + ":" if _UNDERLINED.match(below) and bare[-1] not in ".:!?" else bare)
+        if sum(map(len, prose_lines)) > limit:
             break
-    found = first_sentence(" ".join(said), limit) if said else ""
-    return found or shorten(next((line for line in lines if line.strip()), ""), limit)
+    sentence = first_sentence(" ".join(prose_lines), limit) if prose_lines else ""
+    return sentence or shorten(next((line for line in lines if line.strip()), ""), limit)
 
 
-def _pieces(lines: list[str]) -> Iterator[Part]:
+def _pieces(lines: list[str]) -> Iterator[OutlinePart]:
     """Yield pieces that end at a blank line where there is one near."""
     start = 0
     while start < len(lines):
@@ -108,7 +108,7 @@ def _pieces(lines: list[str]) -> Iterator[Part]:
             end = len(lines)
         name = f"lines {start + 1}-{end}"
         description = describe(lines[start:end])
-        yield Part(
+        yield OutlinePart(
             id=f"#L{start + 1}", title=name, description=description, start_line=start + 1, end_line=end
         )
         start = end

@@ -28,26 +28,26 @@ def find_in_text(
     max_lines: Annotated[int, Field(ge=1, le=200)] = 30,
 ) -> str:
     """Find every line of the whole document that has a text, with its page and section, and count them."""
-    found = text_of(tree, path_of(tree, node))
+    content = text_of(tree, path_of(tree, node))
     wanted = " ".join(text.casefold().split())
     rows: list[str] = []
     count = 0
     # What ends one line and begins the next one is in the first of them.
-    folded = [" ".join(line.casefold().split()) for line in found.lines]
-    for number, said in enumerate(folded, start=1):
+    folded = [" ".join(line.casefold().split()) for line in content.lines]
+    for number, folded_line in enumerate(folded, start=1):
         below = folded[number] if number < len(folded) else ""
-        across = wanted not in below and wanted in f"{said} {below}" if below else False
-        if wanted not in said and not across:
+        across = wanted not in below and wanted in f"{folded_line} {below}" if below else False
+        if wanted not in folded_line and not across:
             continue
         count += 1
         if len(rows) < max_lines:
-            page = f"page {found.page_of(number)}, " if found.pages else ""
-            inside, line = node_at(tree, found.path, number), found.lines[number - 1].strip()
+            page = f"page {content.page_of(number)}, " if content.pages else ""
+            inside, line = node_at(tree, content.path, number), content.lines[number - 1].strip()
             rows.append(f"{page}line {number} in {inside}: {line[:_WIDTH]}")
     if not count:
-        return f"{text!r} is nowhere in {found.path}."
+        return f"{text!r} is nowhere in {content.path}."
     more = [f"(and {count - len(rows)} more)"] if count > len(rows) else []
-    return "\n".join([f"{text!r} is in {count} line(s) of {found.path}:", *rows, *more])
+    return "\n".join([f"{text!r} is in {count} line(s) of {content.path}:", *rows, *more])
 
 
 @tool(
@@ -65,18 +65,18 @@ def read_page(
     last_page: Annotated[int, Field(ge=0, description="The last page to read; 0 for this one alone.")] = 0,
 ) -> str:
     """Read a page of the document as a whole, or up to five in a row."""
-    found = text_of(tree, path_of(tree, node))
-    if not found.pages:
-        raise UserError(f"{found.path!r} has no pages: read its sections")
+    content = text_of(tree, path_of(tree, node))
+    if not content.pages:
+        raise UserError(f"{content.path!r} has no pages: read its sections")
     last_page = max(page, last_page)
-    if page > len(found.pages):
-        raise UserError(f"page {page} is not in {found.path!r}, which has {len(found.pages)} pages")
+    if page > len(content.pages):
+        raise UserError(f"page {page} is not in {content.path!r}, which has {len(content.pages)} pages")
     rows = []
-    for number in range(page, min(last_page, len(found.pages), page + _MOST_PAGES - 1) + 1):
-        end = found.pages[number] - 1 if number < len(found.pages) else len(found.lines)
-        lines = found.lines[found.pages[number - 1] - 1 : end]
+    for number in range(page, min(last_page, len(content.pages), page + _MOST_PAGES - 1) + 1):
+        end = content.pages[number] - 1 if number < len(content.pages) else len(content.lines)
+        lines = content.lines[content.pages[number - 1] - 1 : end]
         rows += [
-            f"Page {number} of {len(found.pages)}:",
+            f"Page {number} of {len(content.pages)}:",
             *(lines or ["(no text: a picture, a scan, or an empty page)"]),
         ]
     return "\n".join(rows)

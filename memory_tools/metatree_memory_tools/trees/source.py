@@ -1,4 +1,8 @@
-"""A tree as a source of another tree: what it says is mounted there, read-only, and read through it."""
+"""A tree as a source of another tree: what it says is mounted there, read-only, and read through it.
+
+It is copied by its words and read through for its content; its change token is the fingerprint. Lost: a search that
+walks from tree to tree (marks, evidence and counts are of one store).
+"""
 
 from __future__ import annotations
 

@@ -56,23 +56,23 @@ class Pipe:
         self._events: dict[str, list[asyncio.Future[None]]] = {}
         self._last = 0
 
-    async def call(self, method: str, *, session: str | None = None, **given: Any) -> dict[str, Any]:
+    async def call(self, method: str, *, session: str | None = None, **parameters: Any) -> dict[str, Any]:
         """Call a method and return what it gives.
 
         Raises:
             FetchFailed: the browser says that it cannot, or is gone.
         """
         self._last += 1
-        message: dict[str, Any] = {"id": self._last, "method": method, "params": given}
+        message: dict[str, Any] = {"id": self._last, "method": method, "params": parameters}
         if session is not None:
             message["sessionId"] = session
         waiting = self._calls[self._last] = asyncio.get_running_loop().create_future()
         self._writer.write(json.dumps(message).encode() + b"\0")
         await self._writer.drain()
-        said = await waiting
-        if "error" in said:
-            raise FetchFailed(f"the browser cannot do {method}: {said['error'].get('message')}", url="")
-        result: dict[str, Any] = said.get("result", {})
+        reply = await waiting
+        if "error" in reply:
+            raise FetchFailed(f"the browser cannot do {method}: {reply['error'].get('message')}", url="")
+        result: dict[str, Any] = reply.get("result", {})
         return result
 
     def event(self, name: str) -> asyncio.Future[None]:
@@ -85,22 +85,22 @@ class Pipe:
         """Take in what the browser says until it is gone."""
         try:
             while True:
-                said = json.loads((await self._reader.readuntil(b"\0"))[:-1])
-                if "id" in said:
-                    waiting = self._calls.pop(said["id"], None)
+                message = json.loads((await self._reader.readuntil(b"\0"))[:-1])
+                if "id" in message:
+                    waiting = self._calls.pop(message["id"], None)
                     if waiting is not None and not waiting.done():
-                        waiting.set_result(said)
-                for event in self._events.pop(said.get("method", ""), ()):
+                        waiting.set_result(message)
+                for event in self._events.pop(message.get("method", ""), ()):
                     if not event.done():
                         event.set_result(None)
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError, ValueError):
             pass
-        gone = FetchFailed("the browser has stopped", url="")
+        error = FetchFailed("the browser has stopped", url="")
         pending: list[asyncio.Future[Any]] = [*self._calls.values()]
         pending += [event for events in self._events.values() for event in events]
         for future in pending:
             if not future.done():
-                future.set_exception(gone)
+                future.set_exception(error)
                 future.exception()  # nobody may be waiting for it
 
 

@@ -1,4 +1,7 @@
-"""The links of a page: where each leads and what it says."""
+"""The links of a page: where each leads and what it says.
+
+Only these are followed, so that an order hidden in a text cannot send anything away in an address.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,7 @@ def links_of(html: str, url: str) -> list[Link]:
     parser = LexborHTMLParser(html)
     base = parser.css_first("base[href]")
     start = joined(url, base.attributes.get("href") or "") if base is not None else url
-    found: dict[str, Link] = {}
+    links: dict[str, Link] = {}
     for anchor in parser.css("a[href], area[href]"):
         target = urldefrag(joined(start, anchor.attributes.get("href") or ""))[0]
         if not target.lower().startswith(("http://", "https://")) or target == urldefrag(url)[0]:
@@ -94,12 +97,12 @@ def links_of(html: str, url: str) -> list[Link]:
             or anchor.attributes.get("aria-label")
             or anchor.attributes.get("title")
         )
-        known = found.get(target)
+        known = links.get(target)
         if known is None or (text and not known.text):
-            found[target] = Link(target, shorten(text or "", _TEXT_CHARS))
-        if len(found) >= MOST_LINKS:
+            links[target] = Link(target, shorten(text or "", _TEXT_CHARS))
+        if len(links) >= MOST_LINKS:
             break
-    return list(found.values())
+    return list(links.values())
 
 
 def best_link(links: Sequence[Link], query: str) -> Link | None:
@@ -110,21 +113,21 @@ def best_link(links: Sequence[Link], query: str) -> Link | None:
         >>> best_link(links, "When does it open on Sunday? What are the opening hours?").text
         'Opening hours'
     """
-    asked = query.strip()
+    text = query.strip()
     for link in links:
-        if asked in (link.url, link.text) or urldefrag(asked)[0] == link.url:
+        if text in (link.url, link.text) or urldefrag(text)[0] == link.url:
             return link
-    wanted = _stems(asked)
+    wanted = _stems(text)
     best = max(links, key=lambda link: _overlap(wanted, link), default=None)
     return best if best is not None and _overlap(wanted, best) > 0 else None
 
 
-def links_said(links: Sequence[Link], query: str, most: int = 12) -> str:
+def link_listing(links: Sequence[Link], query: str, most: int = 12) -> str:
     """Return the texts of some links, those that share words with a query first."""
     wanted = _stems(query)
     ordered = sorted(links, key=lambda link: -_overlap(wanted, link))
-    said = list(dict.fromkeys(shorten(link.text, 60) for link in ordered if link.text))
-    return ", ".join(said[:most])
+    texts = list(dict.fromkeys(shorten(link.text, 60) for link in ordered if link.text))
+    return ", ".join(texts[:most])
 
 
 def _overlap(wanted: frozenset[str], link: Link) -> float:

@@ -1,4 +1,8 @@
-"""A page as it was seen: fetched once, its text kept, with its sections and links."""
+"""A page as it was seen: fetched once, its text kept, with its sections and links.
+
+A page that was followed or found is one node with its whole text, a page that is a source has its sections: the nodes
+that a search may make are counted, and a page of fifty sections would use them up.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,9 @@ from urllib.parse import unquote, urldefrag, urlsplit
 from metatree.errors import FetchFailed, UserError
 from metatree.node import Node, Source
 from metatree.trees.layer import ROOT
-from metatree.trees.source_types import MemoryType, Outline, Part, SourceFile
+from metatree.trees.source_types import MemoryType, Outline, OutlinePart, SourceFile
 from metatree.trees.text import cut, is_binary
-from metatree_memory_tools.build.read_file import memory_types
+from metatree_memory_tools.memory_types import memory_types
 from metatree_memory_tools.text.descriptions import shorten
 from metatree_memory_tools.web._links import Link, links_of
 from metatree_memory_tools.web.addresses import AddressRules
@@ -43,7 +47,7 @@ _HTML_HEAD = re.compile(
 
 
 @dataclass(frozen=True)
-class Page:
+class FetchedPage:
     """What was at an address, and the memory type that reads such files."""
 
     fetched: Fetched
@@ -57,8 +61,8 @@ class Page:
     @property
     def title(self) -> str:
         """What it calls itself, else its address."""
-        said = str(self.outline.attributes.get("title") or "")
-        return shorten(said, 120) or shorten(self.fetched.url.partition("://")[2], 120)
+        own = str(self.outline.attributes.get("title") or "")
+        return shorten(own, 120) or shorten(self.fetched.url.partition("://")[2], 120)
 
     @property
     def digest(self) -> str:
@@ -67,20 +71,20 @@ class Page:
 
     def attributes(self) -> dict[str, Any]:
         """Return what the node of the page knows besides its words."""
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "url": self.fetched.url,
             "links": [[link.text, link.url] for link in self.links],
         }
         for name, value in (("media_type", self.fetched.content_type), ("version", validator(self.fetched))):
             if value:
-                found[name] = value
+                result[name] = value
         if self.fetched.hops:
-            found["redirected_from"] = list(self.fetched.hops)
+            result["redirected_from"] = list(self.fetched.hops)
         if self.outline.problem:
-            found["note"] = self.outline.problem
-        return found
+            result["note"] = self.outline.problem
+        return result
 
-    def text(self, part: Part | None = None) -> str:
+    def text(self, part: OutlinePart | None = None) -> str:
         """Return the text of a part, or of all of it."""
         place = Source(type=self.kind.source_type, path=self.file.path)
         if part is not None:
@@ -117,11 +121,14 @@ class Page:
             attributes={**self.attributes(), "fetched_at": round(self.at, 3)},
         )
         # Not the time it was fetched at: a page that is the same is the same node.
-        said = repr((top.title, top.description, self.digest, self.attributes()))
-        yield replace(top, digest=blake2b(said.encode("utf-8", "replace"), digest_size=16).hexdigest()), None
+        content = repr((top.title, top.description, self.digest, self.attributes()))
+        yield (
+            replace(top, digest=blake2b(content.encode("utf-8", "replace"), digest_size=16).hexdigest()),
+            None,
+        )
         yield from self._sections(self.outline.parts, ROOT)
 
-    def _sections(self, parts: tuple[Part, ...], parent: str) -> Iterator[tuple[Node, str | None]]:
+    def _sections(self, parts: tuple[OutlinePart, ...], parent: str) -> Iterator[tuple[Node, str | None]]:
         for part in parts:
             node_id = part.id.lstrip("#:") or "section"
             text = None if part.parts else self.text(part)
@@ -130,7 +137,7 @@ class Page:
             yield from self._sections(part.parts, node_id)
 
 
-def read_page(url: str, options: Mapping[str, Any], *, rules: AddressRules | None = None) -> Page:
+def read_page(url: str, options: Mapping[str, Any], *, rules: AddressRules | None = None) -> FetchedPage:
     """Fetch a page and find out what lies in it.
 
     Args:
@@ -145,23 +152,23 @@ def read_page(url: str, options: Mapping[str, Any], *, rules: AddressRules | Non
     """
     rules = rules or AddressRules.of(options)
     robots = ROBOTS if options.get("robots", True) else None
-    found = fetch(url, rules=rules, robots=robots, limits=limits_of(options))
-    name = _name_of(found)
-    data = found.body
-    if name.endswith(".html") and found.charset:
+    response = fetch(url, rules=rules, robots=robots, limits=limits_of(options))
+    name = _name_of(response)
+    data = response.body
+    if name.endswith(".html") and response.charset:
         # What the header says goes before what the page says; a mark at the start goes before both.
         with suppress(LookupError, UnicodeError):
-            data = data.decode(found.charset, "replace").encode("utf-8-sig")
+            data = data.decode(response.charset, "replace").encode("utf-8-sig")
     file = SourceFile(name, data)
     kind = _type_of(file)
     if kind is None:
-        what = found.content_type or "of an unknown type"
+        what = response.content_type or "of an unknown type"
         raise FetchFailed(
-            f"{found.url!r} is {what}: there is no text in it that could be read", url=found.url
+            f"{response.url!r} is {what}: there is no text in it that could be read", url=response.url
         )
     outline = kind.outline(file)
-    links = links_of(file.text, found.url) if name.endswith(".html") else []
-    return Page(found, file, kind, outline, tuple(links), time.time())
+    links = links_of(file.text, response.url) if name.endswith(".html") else []
+    return FetchedPage(response, file, kind, outline, tuple(links), time.time())
 
 
 def limits_of(options: Mapping[str, Any]) -> FetchLimits:
@@ -173,7 +180,11 @@ def limits_of(options: Mapping[str, Any]) -> FetchLimits:
             continue
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             raise UserError(f"{name}={value!r}: give a number above 0")
-        limits = replace(limits, **{name: type(getattr(limits, name))(value)})
+        limits = (
+            replace(limits, max_bytes=int(value))
+            if name == "max_bytes"
+            else replace(limits, seconds=float(value))
+        )
     return limits
 
 
@@ -188,18 +199,18 @@ def page_id(url: str) -> str:
     return "page:" + parts._replace(scheme=parts.scheme.lower(), netloc=parts.netloc.lower()).geturl()
 
 
-def _name_of(found: Fetched) -> str:
+def _name_of(response: Fetched) -> str:
     """Return a name for a file that such a body would have, so that memory types know it."""
-    kind = found.content_type
+    kind = response.content_type
     if kind in _NAMES:
         return _NAMES[kind]
     if (
         kind in ("", "text/plain", "application/octet-stream")
-        and _HTML_HEAD.match(found.body[:2_000])
+        and _HTML_HEAD.match(response.body[:2_000])
         and not kind
     ):
         return "page.html"
-    last = posixpath.basename(unquote(urlsplit(found.url).path))
+    last = posixpath.basename(unquote(urlsplit(response.url).path))
     last = re.sub(r"[^\w.-]", "_", last)[-100:]
     if "." in last.strip("."):
         return last
@@ -209,7 +220,5 @@ def _name_of(found: Fetched) -> str:
 def _type_of(file: SourceFile) -> MemoryType | None:
     head = file.data[:8192]
     binary = is_binary(file.data)
-    for kind in memory_types():
-        if (not binary or getattr(kind, "binary", False)) and kind.recognises(file.path, head):
-            return kind
-    return None
+    types = (each.kind for each in memory_types() if each.knows(file.path, head, binary=binary))
+    return next(types, None)

@@ -64,7 +64,7 @@ class GuardedProxy:
         self._open += 1
         try:
             if self._open > _MOST_CONNECTIONS:
-                await _say(writer, 503, "too many connections")
+                await _send_status(writer, 503, "too many connections")
                 return
             await self._answer(reader, writer)
         except (OSError, EOFError, ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -89,14 +89,14 @@ class GuardedProxy:
             parts = self._rules.check_url(url.partition("#")[0])
             port = parts.port or (443 if tunnel else 80)
             async with asyncio.timeout(_CONNECT_S):
-                stream = await connect(parts.hostname or "", port, self._rules)
+                stream = await connect(parts.hostname or "", port, self._rules, anyio.connect_tcp)
         except RefusedAddress as exc:
             if len(self.refused) < 100:
                 self.refused.append(f"{target[:200]}: {exc}")
-            await _say(writer, 403, str(exc))
+            await _send_status(writer, 403, str(exc))
             return
         except (OSError, TimeoutError) as exc:
-            await _say(writer, 502, str(exc) or "no connection in time")
+            await _send_status(writer, 502, str(exc) or "no connection in time")
             return
         async with stream:
             if tunnel:
@@ -104,9 +104,9 @@ class GuardedProxy:
                 await writer.drain()
             else:
                 path = urlsplit(target)._replace(scheme="", netloc="").geturl() or "/"
-                kept = [line for line in lines if not line.lower().startswith(_HOP_BY_HOP)]
-                asked = [f"{method} {path} HTTP/1.1".encode("latin-1"), *kept, b"Connection: close"]
-                await stream.send(b"\r\n".join(asked) + b"\r\n\r\n")
+                headers = [line for line in lines if not line.lower().startswith(_HOP_BY_HOP)]
+                request = [f"{method} {path} HTTP/1.1".encode("latin-1"), *headers, b"Connection: close"]
+                await stream.send(b"\r\n".join(request) + b"\r\n\r\n")
             await self._pass_on(reader, writer, stream)
 
     async def _pass_on(
@@ -136,7 +136,7 @@ class GuardedProxy:
                 await sending
 
 
-async def _say(writer: asyncio.StreamWriter, status: int, text: str) -> None:
+async def _send_status(writer: asyncio.StreamWriter, status: int, text: str) -> None:
     body = text.encode("utf-8", "replace")
     writer.write(
         b"HTTP/1.1 %d Refused\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n" % (status, len(body))

@@ -3,6 +3,9 @@
 A name is only a promise. What counts is the address that a connection really goes to, so `AddressRules.check_address`
 is asked once more for each connection, after the name was resolved: a name that resolves to another address the second
 time gains nothing.
+
+An address that the user types for an MCP server or a search engine may be private, one for a page may not: the first
+names a service to be trusted with questions, the second often comes out of a text.
 """
 
 from __future__ import annotations
@@ -133,27 +136,29 @@ class AddressRules:
             RefusedAddress: another scheme than http and https, a user name or password in it, no host, a host that
                 is a number in an odd notation, or one that may not be reached.
         """
-        shown = url if len(url) <= 200 else url[:199] + "…"
+        shortened = url if len(url) <= 200 else url[:199] + "…"
         if len(url) > _MAX_URL or any(ord(char) <= 32 or ord(char) == 127 for char in url) or "\\" in url:
-            raise RefusedAddress(f"{shown!r} is no URL: it is too long, or has spaces or backslashes in it")
+            raise RefusedAddress(
+                f"{shortened!r} is no URL: it is too long, or has spaces or backslashes in it"
+            )
         try:
             parts = urlsplit(url)
             port = parts.port
         except ValueError as exc:
-            raise RefusedAddress(f"{shown!r} is no URL: {exc}") from exc
+            raise RefusedAddress(f"{shortened!r} is no URL: {exc}") from exc
         if parts.scheme not in _PORTS:
-            raise RefusedAddress(f"{shown!r} is refused: only http and https are fetched")
+            raise RefusedAddress(f"{shortened!r} is refused: only http and https are fetched")
         if parts.username is not None or parts.password is not None:
             raise RefusedAddress("a URL with a user name or password in it is refused: leave them out")
         # As resolvers read it: full-width digits are digits.
         host = unicodedata.normalize("NFKC", parts.hostname or "").rstrip(".")
         if not host:
-            raise RefusedAddress(f"{shown!r} names no host")
+            raise RefusedAddress(f"{shortened!r} names no host")
         numeric = _numeric(host)
         if numeric is not None:
             self.check_address(numeric, host, port or _PORTS[parts.scheme])
         elif _looks_numeric(host):
-            raise RefusedAddress(f"{shown!r} writes an address in an odd way: write it as 192.0.2.1")
+            raise RefusedAddress(f"{shortened!r} writes an address in an odd way: write it as 192.0.2.1")
         return parts._replace(fragment="")
 
     def check_address(self, address: str | Address, host: str, port: int) -> None:
@@ -184,9 +189,9 @@ class AddressRules:
     def _names_address(self, ip: Address, port: int) -> bool:
         for entry in self.allow:
             text, given = entry, None
-            found = re.fullmatch(r"\[([^\]]+)\](?::(\d+))?|([\d.]+):(\d+)", entry)
-            if found:
-                text, given = found[1] or found[3], found[2] or found[4]
+            match = re.fullmatch(r"\[([^\]]+)\](?::(\d+))?|([\d.]+):(\d+)", entry)
+            if match:
+                text, given = match[1] or match[3], match[2] or match[4]
             try:
                 network = ip_network(text, strict=False)
             except ValueError:

@@ -1,4 +1,10 @@
-"""A real Chromium for one page at a time: a picture of it, and the text that it shows."""
+"""A real Chromium for one page at a time: a picture of it, and the text that it shows.
+
+It is driven over its debugging pipe and reaches the web through a proxy of ours. Lost: playwright (165 MB installed,
+with a Node.js of its own; its interception does not see all requests, such as those of WebRTC and of workers),
+`chromium --screenshot` (no text of the page, no wait for its scripts), a debugging port (open to every process of the
+machine).
+"""
 
 from __future__ import annotations
 
@@ -49,13 +55,13 @@ def find_chromium() -> str:
     """
     named = os.environ.get(VARIABLE)
     if named:
-        found = shutil.which(named)
-        if found is None:
+        path = shutil.which(named)
+        if path is None:
             raise UserError(f"{VARIABLE} names {named!r}, which is no program")
-        return found
+        return path
     for name in NAMES:
-        if found := shutil.which(name):
-            return found
+        if path := shutil.which(name):
+            return path
     raise UserError(f"screenshots need Chromium: install it (apt install chromium), or name it in {VARIABLE}")
 
 
@@ -110,12 +116,12 @@ async def atake_screenshot(
             ):
                 page = await _Page.open(pipe, width, height)
                 await page.go(checked.url)
-                said = await page.look()
+                state = await page.look()
                 png, high = await page.picture(width, height, full_page=full_page)
                 return Screenshot(
-                    url=str(said["url"]),
-                    title=str(said["title"]),
-                    text=str(said["text"])[:_MAX_TEXT],
+                    url=str(state["url"]),
+                    title=str(state["title"]),
+                    text=str(state["text"])[:_MAX_TEXT],
                     png=png,
                     width=width,
                     height=high,
@@ -149,16 +155,16 @@ class _Page:
         )
         return page
 
-    async def call(self, method: str, **given: Any) -> dict[str, Any]:
+    async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the tab."""
-        return await self._pipe.call(method, session=self._session, **given)
+        return await self._pipe.call(method, session=self._session, **parameters)
 
     async def go(self, url: str) -> None:
         """Load a page and wait until it is quiet, at most some seconds after it is loaded."""
         loaded = self._pipe.event("Page.loadEventFired")
-        went = await self.call("Page.navigate", url=url)
-        if went.get("errorText"):
-            raise FetchFailed(f"{url!r} cannot be shown: {went['errorText']}", url=url)
+        reply = await self.call("Page.navigate", url=url)
+        if reply.get("errorText"):
+            raise FetchFailed(f"{url!r} cannot be shown: {reply['errorText']}", url=url)
         await loaded
         before, steps = -1, int(_SETTLE_MOST_S / _SETTLE_S)
         for _ in range(steps):  # scripts that fill the page do so after it is loaded
@@ -170,16 +176,16 @@ class _Page:
 
     async def value(self, expression: str) -> Any:
         """Return what an expression gives in the page."""
-        said = await self.call("Runtime.evaluate", expression=expression, returnByValue=True, timeout=5_000)
-        return said["result"].get("value")
+        reply = await self.call("Runtime.evaluate", expression=expression, returnByValue=True, timeout=5_000)
+        return reply["result"].get("value")
 
     async def look(self) -> dict[str, Any]:
         """Return where the tab is, its title and its text."""
         text = f"(document.body ? document.body.innerText : '').slice(0, {_MAX_TEXT})"
-        found = await self.value(f"({{url: location.href, title: document.title, text: {text}}})")
-        if not isinstance(found, dict):
+        state = await self.value(f"({{url: location.href, title: document.title, text: {text}}})")
+        if not isinstance(state, dict):
             raise FetchFailed("the page cannot be read", url="")
-        return found
+        return state
 
     async def picture(self, width: int, height: int, *, full_page: bool) -> tuple[bytes, int]:
         """Return the page as PNG, and how high it is."""

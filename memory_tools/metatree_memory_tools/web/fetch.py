@@ -89,8 +89,8 @@ class RobotsCache:
     def get(self, origin: str) -> Robots | None:
         """Return what is known of an origin."""
         with self._lock:
-            found = self._known.get(origin)
-            return found.robots if found is not None and found.until > self.now() else None
+            robots = self._known.get(origin)
+            return robots.robots if robots is not None and robots.until > self.now() else None
 
     def keep(self, origin: str, robots: Robots) -> None:
         """Remember what an origin allows."""
@@ -175,8 +175,8 @@ async def afetch(
                             f"{at!r} answers {status} {response.reason_phrase}".strip(), url=at, status=status
                         )
                     read = b"" if method == "HEAD" else await _read(response, at, limits.max_bytes)
-                    found = {name.lower(): value for name, value in response.headers.items()}
-                    return Fetched(url=at, status=status, body=read, headers=found, hops=tuple(hops))
+                    received = {name.lower(): value for name, value in response.headers.items()}
+                    return Fetched(url=at, status=status, body=read, headers=received, hops=tuple(hops))
     except TimeoutError as exc:
         raise FetchFailed(f"{at!r} gave nothing whole within {limits.seconds:g} s", url=at) from exc
     except httpx2.TimeoutException as exc:
@@ -266,7 +266,7 @@ async def _read(response: httpx2.Response, url: str, most: int, *, cut: bool = F
 
 
 class _Unpacker:
-    """Inflates gzip and both things that are called deflate, never further than it is told."""
+    """Inflates gzip and both things that are called deflate, never beyond its limit."""
 
     def __init__(self) -> None:
         self._inflate: Any = None

@@ -9,13 +9,13 @@ from metatree_memory_tools.web.fetch import ROBOTS, Fetched, FetchLimits, Robots
 _SECONDS = 10.0
 
 
-def validator(found: Fetched) -> str | None:
+def validator(response: Fetched) -> str | None:
     """Return what a server says of the version of a page, None when it says nothing that can be relied on."""
-    etag = found.headers.get("etag", "")
+    etag = response.headers.get("etag", "")
     if etag:
         return f"etag {etag}"
-    changed = found.headers.get("last-modified", "")
-    return f"changed {changed} {found.headers.get('content-length', '')}" if changed else None
+    changed = response.headers.get("last-modified", "")
+    return f"changed {changed} {response.headers.get('content-length', '')}" if changed else None
 
 
 def page_fingerprint(url: str, *, rules: AddressRules, robots: RobotsCache | None = ROBOTS) -> str | None:
@@ -26,9 +26,9 @@ def page_fingerprint(url: str, *, rules: AddressRules, robots: RobotsCache | Non
         FetchFailed: it cannot be reached, or is gone.
     """
     try:
-        found = fetch(url, rules=rules, robots=robots, method="HEAD", limits=FetchLimits(seconds=_SECONDS))
+        response = fetch(url, rules=rules, robots=robots, method="HEAD", limits=FetchLimits(seconds=_SECONDS))
     except FetchFailed as exc:
         if exc.status in (403, 405, 501):  # many servers answer GET alone
             return None
         raise
-    return validator(found)
+    return validator(response)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlencode, urlsplit
 
 from metatree._util.threads import in_thread
@@ -39,6 +39,7 @@ class SearchHit:
     snippet: str = ""
 
 
+@runtime_checkable
 class SearchProvider(Protocol):
     """Finds pages on the web."""
 
@@ -88,12 +89,12 @@ class SearxNG:
 
     def search(self, query: str, *, k: int) -> Sequence[SearchHit]:
         """Ask the instance."""
-        asked = {"q": query, "format": "json", "safesearch": "1"}
+        parameters = {"q": query, "format": "json", "safesearch": "1"}
         if self._language:
-            asked["language"] = self._language
+            parameters["language"] = self._language
         try:
-            found = fetch(
-                f"{self.url}?{urlencode(asked)}",
+            response = fetch(
+                f"{self.url}?{urlencode(parameters)}",
                 rules=self._rules,
                 robots=None,  # an interface for programs, which the user has named
                 limits=FetchLimits(max_bytes=_MAX_BYTES, seconds=self._seconds),
@@ -104,8 +105,8 @@ class SearxNG:
                 raise FetchFailed(text, url=self.url, status=403) from exc
             raise
         try:
-            said = json.loads(found.body)
-            results = said["results"]
+            data = json.loads(response.body)
+            results = data["results"]
             hits = [
                 SearchHit(str(r["url"]), str(r.get("title") or ""), str(r.get("content") or ""))
                 for r in results
@@ -144,24 +145,24 @@ def web_search_fallback(
         >>> look = web_search_fallback(Library())
         >>> # search(question, tree=tree, fallbacks=[look])
     """
-    if not callable(getattr(provider, "search", None)):
+    if not isinstance(provider, SearchProvider):
         raise UserError(f"{provider!r} is no search provider: it needs a method `search(query, *, k)`")
     rules = rules or AddressRules.of(options or {})
 
     def browse(request: FallbackRequest) -> FallbackResult | None:
-        found: dict[str, tuple[SearchHit, str]] = {}
+        results: dict[str, tuple[SearchHit, str]] = {}
         for question in request.questions:
             for hit in list(provider.search(question, k=hits))[:hits]:
                 if page_in(request.tree, hit.url) is None:
-                    found.setdefault(page_id(hit.url), (hit, question))
-        if not found:
+                    results.setdefault(page_id(hit.url), (hit, question))
+        if not results:
             return None
 
         def read(each: tuple[SearchHit, str]) -> Node | None:
             return _page(each[0], each[1], str(provider.name), options or {}, rules)
 
-        with ThreadPoolExecutor(max_workers=min(4, len(found))) as pool:
-            nodes = list(pool.map(read, found.values()))
+        with ThreadPoolExecutor(max_workers=min(4, len(results))) as pool:
+            nodes = list(pool.map(read, results.values()))
         unique: dict[str, Node] = {}
         for node in nodes:
             if node is not None and request.tree.find(node.id) is None:

@@ -11,7 +11,7 @@ from metatree.node import Node
 from metatree.tools.tool import ToolGroup, tool
 from metatree.trees.tree import Tree
 from metatree_memory_tools.text.descriptions import first_sentence, shorten
-from metatree_memory_tools.web._links import Link, best_link, links_said
+from metatree_memory_tools.web._links import Link, best_link, link_listing
 from metatree_memory_tools.web._page import PAGE, page_id, read_page
 from metatree_memory_tools.web.addresses import AddressRules
 from metatree_memory_tools.web.chromium import has_chromium, take_screenshot
@@ -27,18 +27,18 @@ def find_in_page(node: Node, tree: Tree, text: str, max_passages: int = 10) -> s
     """Find the passages of a web page that hold a text, or else those with most of its words."""
     wanted = text.casefold().strip()
     words = {word for word in _WORD.findall(wanted) if len(word) > 2} or {wanted}
-    found: list[tuple[float, int, str]] = []
+    matches: list[tuple[float, int, str]] = []
     for title, lines in _texts(node, tree):
         for number, line in enumerate(lines):
             folded = line.casefold()
             score = 2.0 if wanted in folded else sum(word in folded for word in words) / len(words)
             if score > 0:
                 near = "\n".join(lines[max(0, number - _AROUND) : number + _AROUND + 1])
-                found.append((score, len(found), f"{title}:\n{near}" if title else near))
-    if not found:
+                matches.append((score, len(matches), f"{title}:\n{near}" if title else near))
+    if not matches:
         return ""
-    best = max(score for score, _, _ in found)
-    chosen = sorted(found, key=lambda each: (-each[0], each[1]))[: max(1, min(max_passages, 50))]
+    best = max(score for score, _, _ in matches)
+    chosen = sorted(matches, key=lambda each: (-each[0], each[1]))[: max(1, min(max_passages, 50))]
     return "\n\n".join(shorten_lines(passage) for score, _, passage in chosen if score >= best / 2)
 
 
@@ -57,8 +57,8 @@ def links_of_page(node: Node, max_links: int = 100) -> str:
 
 
 def _links_about(node: Node, questions: Sequence[str]) -> str:
-    said = links_said(_links(node), " ".join(questions))
-    return f"Its links: {said}." if said else ""
+    listing = link_listing(_links(node), " ".join(questions))
+    return f"Its links: {listing}." if listing else ""
 
 
 @tool(
@@ -69,7 +69,7 @@ def _links_about(node: Node, questions: Sequence[str]) -> str:
     timeout_s=60.0,
     when=lambda node: bool(node.attributes.get("links")),
     about=_links_about,
-    beyond=True,
+    answers_outside_tree=True,
 )
 def follow_link(node: Node, tree: Tree, query: str) -> Node:
     """Open a page that this web page links to: name the link by its text or its address, or say what to look for."""
@@ -101,7 +101,7 @@ def follow_link(node: Node, tree: Tree, query: str) -> Node:
     kinds=KINDS,
     timeout_s=90.0,
     when=lambda node: has_chromium(),
-    beyond=True,
+    answers_outside_tree=True,
 )
 def screenshot(node: Node, tree: Tree, board: Blackboard, full_page: bool = True) -> Node:
     """Show a web page in a browser, its scripts run, and keep a picture of it and the text that is on it then."""
@@ -110,10 +110,10 @@ def screenshot(node: Node, tree: Tree, board: Blackboard, full_page: bool = True
     robots = ROBOTS if options.get("robots", True) else None
     shot = take_screenshot(url, rules=AddressRules.of(options), full_page=full_page, robots=robots)
     title = shorten(shot.title or node.title, 100)
-    said = {"url": shot.url, "title": title, "width": shot.width, "height": shot.height, "node": node.id}
-    item = board.add_image(content=shot.png, metadata=said, sources=[node.id])
+    result = {"url": shot.url, "title": title, "width": shot.width, "height": shot.height, "node": node.id}
+    item = board.add_image(content=shot.png, metadata=result, sources=[node.id])
     attributes = {
-        **said,
+        **result,
         "image": "" if item is None else item.image,
         "item": "" if item is None else item.id,
     }
@@ -151,9 +151,9 @@ def web_options(tree: Tree, node: Node) -> dict[str, object]:
 
 def page_in(tree: Tree, url: str) -> Node | None:
     """Return the node of a page that is in a tree, None when it is not."""
-    found = tree.find(page_id(url))
-    if found is not None:
-        return found
+    page = tree.find(page_id(url))
+    if page is not None:
+        return page
     wanted = page_id(url)
     for node_id in tree.ids([PAGE]):
         there = tree.find(node_id)

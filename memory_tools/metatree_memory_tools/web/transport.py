@@ -1,14 +1,18 @@
-"""Connections that keep to address rules: the transport below every request that this package makes."""
+"""Connections that keep to address rules: the transport below every request that this package makes.
+
+Addresses are checked where the connection is made, not by the URL: a name may resolve to another address the second
+time. One transport serves pages, search engines, MCP over HTTP and OpenAPI calls. Lost: looking a name up first and
+connecting by name (rebinding), and a list of forbidden names (numbers have a dozen spellings).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import httpcore2
@@ -18,6 +22,8 @@ from metatree.errors import RefusedAddress
 from metatree_memory_tools.web.addresses import AddressRules
 
 _MOST_ADDRESSES = 4
+_KEEPALIVE_S = 5.0
+Stream = TypeVar("Stream")
 
 
 async def resolve(host: str, port: int, rules: AddressRules) -> list[str]:
@@ -28,10 +34,10 @@ async def resolve(host: str, port: int, rules: AddressRules) -> list[str]:
         OSError: it has none.
     """
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     refused: RefusedAddress | None = None
     allowed: dict[str, None] = {}
-    for _, _, _, _, place in found:
+    for _, _, _, _, place in addresses:
         address = str(place[0])
         try:
             rules.check_address(address, host, port)
@@ -44,84 +50,28 @@ async def resolve(host: str, port: int, rules: AddressRules) -> list[str]:
     return list(allowed)[:_MOST_ADDRESSES]
 
 
-async def connect(host: str, port: int, rules: AddressRules) -> anyio.abc.SocketStream:
+async def connect(
+    host: str, port: int, rules: AddressRules, dial: Callable[[str, int], Awaitable[Stream]]
+) -> Stream:
     """Connect to a host at one of its addresses that may be reached, and to no other.
+
+    Args:
+        dial: connects to an address, which is always a number, so nothing is looked up again.
 
     Raises:
         RefusedAddress: none of its addresses may be reached.
-        OSError: it cannot be reached.
+        OSError, httpcore2.ConnectError: it cannot be reached.
     """
-    failure: OSError | None = None
+    failure: Exception = OSError(f"{host!r} has no address")
     for address in await resolve(host, port, rules):
         try:
-            stream = await anyio.connect_tcp(address, port)
-        except OSError as exc:
+            return await dial(address, port)
+        except (OSError, httpcore2.ConnectError) as exc:
             failure = exc
-            continue
-        reached = str(stream.extra(anyio.abc.SocketAttribute.remote_address)[0])
-        try:
-            rules.check_address(reached, host, port)
-        except RefusedAddress:
-            await stream.aclose()
-            raise
-        return stream
-    raise failure or OSError(f"{host!r} has no address")
+    raise failure
 
 
-class _Stream(httpcore2.AsyncNetworkStream):
-    def __init__(self, stream: anyio.abc.ByteStream) -> None:
-        self._stream = stream
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        try:
-            with _mapped(httpcore2.ReadTimeout, httpcore2.ReadError), anyio.fail_after(timeout):
-                return await self._stream.receive(max_bytes)
-        except anyio.EndOfStream:
-            return b""
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        if buffer:
-            with _mapped(httpcore2.WriteTimeout, httpcore2.WriteError), anyio.fail_after(timeout):
-                await self._stream.send(buffer)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        from anyio.streams.tls import TLSStream
-
-        try:
-            with _mapped(httpcore2.ConnectTimeout, httpcore2.ConnectError), anyio.fail_after(timeout):
-                return _Stream(
-                    await TLSStream.wrap(
-                        self._stream,
-                        ssl_context=ssl_context,
-                        hostname=server_hostname,
-                        standard_compatible=False,
-                        server_side=False,
-                    )
-                )
-        except BaseException:
-            await self.aclose()
-            raise
-
-    def get_extra_info(self, info: str) -> Any:
-        if info == "server_addr":
-            return self._stream.extra(anyio.abc.SocketAttribute.remote_address, None)
-        if info == "is_readable":  # asked before an idle connection is used again: readable means closed
-            import select
-
-            raw = self._stream.extra(anyio.abc.SocketAttribute.raw_socket, None)
-            return raw is None or bool(select.select([raw], [], [], 0)[0])
-        return None
-
-
-class _Backend(httpcore2.AsyncNetworkBackend):
+class _GuardedBackend(httpcore2.AnyIOBackend):
     def __init__(self, rules: AddressRules) -> None:
         self._rules = rules
 
@@ -133,87 +83,32 @@ class _Backend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        with _mapped(httpcore2.ConnectTimeout, httpcore2.ConnectError), anyio.fail_after(timeout):
-            return _Stream(await connect(host, port, self._rules))
+        try:
+            with anyio.fail_after(timeout):
+                return await connect(host, port, self._rules, super().connect_tcp)
+        except TimeoutError as exc:
+            raise httpcore2.ConnectTimeout(str(exc)) from exc
+        except OSError as exc:
+            raise httpcore2.ConnectError(str(exc)) from exc
 
-    async def sleep(self, seconds: float) -> None:
-        await anyio.sleep(seconds)
 
-
-class GuardedTransport(httpx2.AsyncBaseTransport):
+class GuardedTransport(httpx2.AsyncHTTPTransport):
     """A transport for `httpx2.AsyncClient` that connects only where the rules allow; it uses no proxy."""
 
     def __init__(self, rules: AddressRules) -> None:
+        # httpx2 takes no backend for its pool, so the pool is made here, and httpx2's own is never made: a version
+        # that keeps its pool under another name would fail, and not go past the rules.
         self._rules = rules
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=_ssl_context(), network_backend=_Backend(rules), keepalive_expiry=5.0
+            ssl_context=_ssl_context(), network_backend=_GuardedBackend(rules), keepalive_expiry=_KEEPALIVE_S
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request."""
         self._rules.check_url(str(request.url))
-        asked = httpcore2.Request(
-            method=request.method,
-            url=httpcore2.URL(
-                scheme=request.url.raw_scheme,
-                host=request.url.raw_host,
-                port=request.url.port,
-                target=request.url.raw_path,
-            ),
-            headers=request.headers.raw,
-            content=request.stream,
-            extensions=request.extensions,
-        )
-        with _to_httpx():
-            said = await self._pool.handle_async_request(asked)
-        return httpx2.Response(
-            said.status, headers=said.headers, stream=_Body(said.stream), extensions=said.extensions
-        )
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._pool.aclose()
-
-
-class _Body(httpx2.AsyncByteStream):
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        with _to_httpx():
-            async for piece in self._stream:
-                yield piece
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+        return await super().handle_async_request(request)
 
 
 @cache
 def _ssl_context() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
-
-
-@contextmanager
-def _mapped(late: type[Exception], broken: type[Exception]) -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError as exc:
-        raise late(str(exc)) from exc
-    except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as exc:
-        raise broken(str(exc)) from exc
-
-
-@contextmanager
-def _to_httpx() -> Iterator[None]:
-    try:
-        yield
-    except httpcore2.ConnectTimeout as exc:
-        raise httpx2.ConnectTimeout(str(exc)) from exc
-    except httpcore2.TimeoutException as exc:
-        raise httpx2.ReadTimeout(str(exc)) from exc
-    except httpcore2.ConnectError as exc:
-        raise httpx2.ConnectError(str(exc)) from exc
-    except httpcore2.NetworkError as exc:
-        raise httpx2.ReadError(str(exc)) from exc
-    except httpcore2.ProtocolError as exc:
-        raise httpx2.RemoteProtocolError(str(exc)) from exc

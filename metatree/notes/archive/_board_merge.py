@@ -11,7 +11,7 @@ from typing import Any
 
 from metatree._util.private import private_folder
 from metatree._util.secret_text import redacted
-from metatree.notes.archive._report import Conflict
+from metatree.notes.archive._report import MergeConflict
 from metatree.notes.archive._rows import Merge, scalar, text
 
 _ITEM = (
@@ -33,14 +33,14 @@ class BoardMerge(Merge):
         for place, row in enumerate(self.archive.rows("boards"), start=1):
             with self.sound("boards", place):
                 name = text(row["name"])
-                found = self.store.row("SELECT number FROM board WHERE name = ?", (name,))
-                if found is None:
-                    made = self.store.rows(
+                number_row = self.store.row("SELECT number FROM board WHERE name = ?", (name,))
+                if number_row is None:
+                    inserted = self.store.rows(
                         "INSERT INTO board(name, parent, made_at) VALUES (?, ?, ?) RETURNING number",
                         (name, numbers.get(row["parent"]), float(row["made_at"])),
                     )
-                    found = made[0]
-                numbers[name] = int(found[0])
+                    number_row = inserted[0]
+                numbers[name] = int(number_row[0])
         for place, row in enumerate(self.archive.rows("items"), start=1):
             with self.sound("items", place):
                 self._item(numbers[row["board"]], row)
@@ -49,20 +49,20 @@ class BoardMerge(Merge):
         names = _ITEM
         json.loads(text(row["data"]))
         values = {name: scalar(row[name]) for name in names}
-        there = self.store.row(
+        stored = self.store.row(
             "SELECT number, version, data, at, removed FROM item WHERE board = ? AND id = ?",
             (board, text(row["id"])),
         )
         following = "(SELECT coalesce(max(changed), 0) + 1 FROM item WHERE board = ?)"
-        if there is None:
+        if stored is None:
             self.store.execute(
                 f"INSERT INTO item(board, id, removed, {', '.join(names)}, changed)"
                 f" VALUES (?, ?, 0, {', '.join('?' * len(names))}, {following})",
                 (board, row["id"], *values.values(), board),
             )
-            self.done.count("items", new=True)
+            self.report.count("items", new=True)
             return
-        number, version, data, at, removed = there
+        number, version, data, at, removed = stored
         if at == values["at"] and int(values["version"]) > version and not removed:
             sets = ", ".join(f"{name} = ?" for name in names)
             self.store.execute(
@@ -74,8 +74,8 @@ class BoardMerge(Merge):
             and not removed
             and (at != values["at"] or version == values["version"])
         ):
-            self.done.conflicts.append(Conflict("item", row["id"], "the one that the tree has"))
-        self.done.count("items", new=False)
+            self.report.conflicts.append(MergeConflict("item", row["id"], "the one that the tree has"))
+        self.report.count("items", new=False)
 
     def _image(self, row: dict[str, Any]) -> None:
         names = ("size", "width", "height", "look", "thumbnail", "thumbnail_width", "thumbnail_height")
@@ -98,7 +98,7 @@ class BoardMerge(Merge):
             f"INSERT OR IGNORE INTO image(name, {', '.join(names)}) VALUES (?{', ?' * len(names)})",
             (name, *values.values()),
         )
-        self.done.count("images", bool(new))
+        self.report.count("images", bool(new))
 
 
 def _put(folder: Path, name: str, content: bytes) -> None:

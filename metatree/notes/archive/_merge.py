@@ -3,7 +3,7 @@
 | in both, and different | what happens |
 |---|---|
 | a node | both are kept: the one of the archive beside the other, as `ID~HASH` |
-| a memory with the same text | one, with the sayings of both |
+| a memory with the same text | one, with the mentions of both |
 | what is said of a built node | what the tree says stays; what it does not say comes from the archive |
 | a run | the longer journal, when one begins with the other; else that of the tree |
 | an item of a board | the later version; else that of the tree |
@@ -40,17 +40,17 @@ def import_memory(tree: Tree, path: str | Path, *, permissions: bool = False) ->
         UserError: there is no such file, or the tree cannot be written.
         BrokenStore: the file is cut off, damaged, of another program or of a newer version. Nothing was imported.
     """
-    done = Imported()
+    report = Imported()
     with opened(path) as archive, tree.memory.durable(), tree.memory.transaction():
-        plain = _PlainMerge(tree, archive, done)
-        NodeMerge(tree, archive, done).all()
+        plain = _PlainMerge(tree, archive, report)
+        NodeMerge(tree, archive, report).all()
         plain.said()
-        RunMerge(tree, archive, done).all()
+        RunMerge(tree, archive, report, permissions=permissions).all()
         plain.calls()
-        BoardMerge(tree, archive, done).all()
+        BoardMerge(tree, archive, report).all()
         plain.rules()
         plain.permissions(take=permissions)
-    return done
+    return report
 
 
 class _PlainMerge(Merge):
@@ -73,7 +73,7 @@ class _PlainMerge(Merge):
     def _link(self, row: dict[str, Any]) -> None:
         values = tuple(text(row[name]) for name in ("source", "kind", "target"))
         new = self.store.execute("INSERT OR IGNORE INTO link(source, kind, target) VALUES (?, ?, ?)", values)
-        self.done.count("links", bool(new))
+        self.report.count("links", bool(new))
 
     def _fact(self, row: dict[str, Any]) -> None:
         key = text(row["key"])
@@ -82,7 +82,7 @@ class _PlainMerge(Merge):
         new = self.layer.fact(key) is None
         if new:
             self.layer.set_fact(key, row["value"])
-        self.done.count("facts", new)
+        self.report.count("facts", new)
 
     def _permission(self, row: dict[str, Any]) -> None:
         key = text(row["key"])
@@ -91,7 +91,7 @@ class _PlainMerge(Merge):
         new = self.layer.fact(key) is None
         if new:
             self.layer.set_fact(key, row["value"])
-        self.done.count("permissions", new)
+        self.report.count("permissions", new)
 
     def _call(self, row: dict[str, Any]) -> None:
         texts = (text(row[name]) for name in ("hash", "tool", "version", "arguments", "key", "run_id"))
@@ -105,7 +105,7 @@ class _PlainMerge(Merge):
                 None if row["result"] is None else json.dumps(row["result"]),
             ),
         )
-        self.done.count("calls", bool(new))
+        self.report.count("calls", bool(new))
 
     def _rule_fact(self, row: dict[str, Any]) -> None:
         names = ("memory", "id", "attribute", "value", "provenance")
@@ -113,7 +113,7 @@ class _PlainMerge(Merge):
             f"INSERT OR IGNORE INTO fact({', '.join(names)}) VALUES (?, ?, ?, ?, ?)",
             tuple(scalar(row[name]) for name in names),
         )
-        self.done.count("rule_facts", bool(new))
+        self.report.count("rule_facts", bool(new))
 
     def _rule_token(self, row: dict[str, Any]) -> None:
         names = ("memory", "production", "conditions", "token", "state")
@@ -121,7 +121,7 @@ class _PlainMerge(Merge):
             f"INSERT OR IGNORE INTO rule_token({', '.join(names)}) VALUES (?, ?, ?, ?, ?)",
             tuple(text(row[name]) for name in names),
         )
-        self.done.count("rule_tokens", bool(new))
+        self.report.count("rule_tokens", bool(new))
 
     def _left_out(self, _: dict[str, Any]) -> None:
-        self.done.permissions_left_out += 1
+        self.report.permissions_left_out += 1

@@ -8,9 +8,9 @@ from typing import Any
 
 from metatree._util.secret_text import redacted, without_secrets
 from metatree.node import Node, Source, digest_of
-from metatree.notes.archive._report import Conflict
+from metatree.notes.archive._report import MergeConflict
 from metatree.notes.archive._rows import Merge, scalar, text
-from metatree.notes.notes import known_text, merge_sayings, note_text, sayings
+from metatree.notes.notes import known_text, mentions, merge_mentions, note_text
 from metatree.notes.placement import MEMORY_KIND
 from metatree.trees.layer import APPENDED, ROOT
 from metatree.trees.overlay import above
@@ -25,43 +25,49 @@ class NodeMerge(Merge):
         self.each("overrides", self._override)
 
     def _nodes(self) -> None:
-        waiting: dict[str, list[tuple[Node, dict[str, Any]]]] = {}
+        by_parent: dict[str, list[tuple[Node, dict[str, Any]]]] = {}
         ids: set[str] = set()
         for number, row in enumerate(self.archive.rows("nodes"), start=1):
             with self.sound("nodes", number):
                 node = _node(row)
-                waiting.setdefault(row["home"] or row["parent"], []).append((node, row))
+                by_parent.setdefault(row["home"] or row["parent"], []).append((node, row))
                 ids.add(node.id)
-        ready = [parent for parent in waiting if parent not in ids]
+        ready = [parent for parent in by_parent if parent not in ids]
         while ready:
             parent = ready.pop()
-            for node, row in sorted(waiting.pop(parent, ()), key=lambda pair: pair[1]["position"]):
+            for node, row in sorted(by_parent.pop(parent, ()), key=lambda pair: pair[1]["position"]):
                 with self.sound("nodes", 0):
                     self._take(node, parent, row["position"])
                 ready.append(node.id)
-        if waiting:
-            raise self.archive.damaged("nodes", 0, f"{next(iter(waiting))!r} lies below itself")
+        if by_parent:
+            raise self.archive.damaged("nodes", 0, f"{next(iter(by_parent))!r} lies below itself")
 
     def _take(self, node: Node, parent: str, position: int) -> None:
         tree = self.tree
         is_memory = node.kind == MEMORY_KIND and node.content is not None
-        there = tree.find(node.id)
+        existing = tree.find(node.id)
         same = known_text(tree, node.content or "") if is_memory else None
-        if same is None and there is not None and _said(node) in (_said(there), _said(_exported(there))):
-            same = there  # an archive of this very tree has it without what looks like a secret
-            known = sayings(_exported(there))
-            told = [saying for saying in sayings(node) if saying not in known]
-            node = replace(node, provenance={**node.provenance, "said": told})
+        if (
+            same is None
+            and existing is not None
+            and _contents(node) in (_contents(existing), _contents(_exported(existing)))
+        ):
+            same = existing  # an archive of this very tree has it without what looks like a secret
+            known = mentions(_exported(existing))
+            fresh = [mention for mention in mentions(node) if mention not in known]
+            node = replace(node, provenance={**node.provenance, "said": fresh})
         if same is not None:
-            merge_sayings(tree, same, node)
-            self.done.count("nodes", new=False)
+            merge_mentions(tree, same, node)
+            self.report.count("nodes", new=False)
             return
-        if there is not None:
+        if existing is not None:
             other = f"{node.id}~{digest_of(node)[:8]}"
             if other in tree:
-                self.done.count("nodes", new=False)
+                self.report.count("nodes", new=False)
                 return
-            self.done.conflicts.append(Conflict("node", node.id, f"both: the one of the archive is {other}"))
+            self.report.conflicts.append(
+                MergeConflict("node", node.id, f"both: the one of the archive is {other}")
+            )
             node = replace(node, id=other)
         place = next((i for i in (parent, *above(parent)) if i in tree), ROOT)
         tree.add(node, parent=place)
@@ -74,38 +80,40 @@ class NodeMerge(Merge):
             self.layer.put(
                 node.id, self.layer.next_seq(), place, position if position < APPENDED else now[1], home
             )
-        self.done.count("nodes", new=True)
+        self.report.count("nodes", new=True)
 
     def _override(self, row: dict[str, Any]) -> None:
         if self.tree.index is self.tree.memory:
-            self.done.conflicts.append(
-                Conflict(
+            self.report.conflicts.append(
+                MergeConflict(
                     "override", str(row["id"]), "nothing: this tree was made by hand and has no such node"
                 )
             )
             return
         names = ("parent", "position", "home", "hidden", "title", "description", "provenance", "basis")
-        said = {name: scalar(row[name]) for name in names}
+        values = {name: scalar(row[name]) for name in names}
         now = self.store.row(f"SELECT {', '.join(names)} FROM override WHERE id = ?", (text(row["id"]),))
         if now is None:
-            place = said["home"] or said["parent"]
+            place = values["home"] or values["parent"]
             if place is not None and place not in self.tree:
-                said["home"] = place
-                said["parent"] = next((i for i in above(str(place)) if i in self.tree), ROOT)
-            self._put_override(row["id"], said)
-            self.done.count("overrides", new=True)
+                values["home"] = place
+                values["parent"] = next((i for i in above(str(place)) if i in self.tree), ROOT)
+            self._put_override(row["id"], values)
+            self.report.count("overrides", new=True)
             return
-        kept = dict(zip(names, now, strict=True))
-        missing = {n: v for n, v in said.items() if v is not None and kept[n] is None and n in names[4:]}
+        current = dict(zip(names, now, strict=True))
+        missing = {n: v for n, v in values.items() if v is not None and current[n] is None and n in names[4:]}
         differing = [
-            n for n in ("title", "description") if said[n] is not None and kept[n] not in (None, said[n])
+            n
+            for n in ("title", "description")
+            if values[n] is not None and current[n] not in (None, values[n])
         ]
         if differing:
             what = f"the {' and '.join(differing)} that the tree has"
-            self.done.conflicts.append(Conflict("override", row["id"], what))
+            self.report.conflicts.append(MergeConflict("override", row["id"], what))
         if missing:
             self._put_override(row["id"], missing)
-        self.done.count("overrides", new=False)
+        self.report.count("overrides", new=False)
 
     def _put_override(self, node_id: str, fields: Mapping[str, Any]) -> None:
         self.tree._overlay.put_override(self.layer.next_seq(), node_id, **fields)
@@ -149,5 +157,5 @@ def _exported(node: Node) -> Node:
     )
 
 
-def _said(node: Node) -> tuple[Any, ...]:
+def _contents(node: Node) -> tuple[Any, ...]:
     return (node.kind, node.title, node.description, node.content, node.source, dict(node.attributes))

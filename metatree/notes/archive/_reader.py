@@ -25,22 +25,22 @@ class Archive:
     def __init__(self, archive: zipfile.ZipFile, path: str) -> None:
         self._archive = archive
         self.path = path
-        self.manifest: dict[str, Any] = self._manifest()
         size = Path(path).stat().st_size
         unpacked = sum(info.file_size for info in archive.infolist())
         if unpacked > _ALWAYS_ALLOWED and unpacked > _MOST_TIMES * size:
             raise UserError(
                 f"{path!r} unpacks to {unpacked:,} bytes from {size:,}: it is no honest export; not read"
             )
+        self.manifest: dict[str, Any] = self._manifest()
 
     def _manifest(self) -> dict[str, Any]:
         try:
-            found = json.loads(self._archive.read(MANIFEST))
+            manifest = json.loads(self._archive.read(MANIFEST))
         except (KeyError, ValueError, RecursionError) as exc:
-            raise self._foreign() from exc
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise self._foreign()
-        version = found.get("version")
+            raise self._not_an_archive() from exc
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise self._not_an_archive()
+        version = manifest.get("version")
         if not isinstance(version, int) or version > VERSION:
             raise BrokenStore(
                 f"{self.path!r} was written in version {version} of the format, this metatree knows {VERSION}:"
@@ -48,9 +48,9 @@ class Archive:
                 path=self.path,
                 reason="newer",
             )
-        return found
+        return manifest
 
-    def _foreign(self) -> BrokenStore:
+    def _not_an_archive(self) -> BrokenStore:
         return BrokenStore(
             f"{self.path!r} is no export of metatree: make one with `metatree export FILE`",
             path=self.path,
@@ -76,8 +76,8 @@ class Archive:
             pass  # an archive of a version that did not have it
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as exc:
             raise self.damaged(name, number + 1, str(exc)) from exc
-        said = self.manifest.get("counts", {})
-        if not isinstance(said, dict) or number != said.get(name, 0):
+        counts = self.manifest.get("counts", {})
+        if not isinstance(counts, dict) or number != counts.get(name, 0):
             raise self.damaged(name, number, "there are not as many lines as the manifest says")
 
     def damaged(self, name: str, number: int, why: str) -> BrokenStore:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class MergeConflict:
     """Something that the tree and the archive say differently."""
 
     what: str
@@ -24,7 +24,7 @@ class Imported:
     """Kind of thing -> how many are new."""
     known: dict[str, int] = field(default_factory=dict)
     """Kind of thing -> how many were there already."""
-    conflicts: list[Conflict] = field(default_factory=list)
+    conflicts: list[MergeConflict] = field(default_factory=list)
     permissions_left_out: int = 0
 
     def count(self, what: str, new: bool) -> None:

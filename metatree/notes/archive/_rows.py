@@ -16,12 +16,12 @@ from metatree.trees.tree import Tree
 class Merge:
     """A part of an import, which runs in a transaction of the tree's memory."""
 
-    def __init__(self, tree: Tree, archive: Archive, done: Imported) -> None:
+    def __init__(self, tree: Tree, archive: Archive, report: Imported) -> None:
         self.tree = tree
         self.store = tree.memory
         self.layer = Layer(tree.memory)
         self.archive = archive
-        self.done = done
+        self.report = report
 
     def each(self, name: str, take: Callable[[dict[str, Any]], None]) -> None:
         """Take the rows of a member one by one; a row that does not fit is damage."""

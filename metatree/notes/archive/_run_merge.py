@@ -9,24 +9,26 @@ from typing import Any
 from metatree._util.process import is_dead
 from metatree._util.secret_text import without_secrets
 from metatree.notes.archive._reader import Archive
-from metatree.notes.archive._report import Conflict, Imported
+from metatree.notes.archive._report import Imported, MergeConflict
 from metatree.notes.archive._rows import Merge, scalar, text
 from metatree.notes.archive.format import HERE
+from metatree.notes.permissions import IMPORTED_RUN
 from metatree.trees.tree import Tree
 
 
 class RunMerge(Merge):
     """Merges runs by their journals: the longer one stays, where one begins with the other."""
 
-    def __init__(self, tree: Tree, archive: Archive, done: Imported) -> None:
-        super().__init__(tree, archive, done)
+    def __init__(self, tree: Tree, archive: Archive, report: Imported, *, permissions: bool) -> None:
+        super().__init__(tree, archive, report)
+        self._permissions = permissions
         self._moved: dict[str, int] = {}
         """Runs that are here as the archive has them, with their numbers."""
 
     def all(self) -> None:
         """Merge all of them."""
         self._runs()
-        self.each("mail", self._letter)
+        self.each("mail", self._signal)
 
     def _runs(self) -> None:
         journals = _grouped(self.archive.rows("journal"), "run")
@@ -45,40 +47,59 @@ class RunMerge(Merge):
 
     def _record(self, row: dict[str, Any]) -> tuple[Any, ...]:
         body = _placed(row["body"], self.tree) if row["seq"] == 0 else row["body"]
-        said = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        body_text = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         used = None if row["used"] is None else json.dumps(row["used"], separators=(",", ":"))
-        return (int(row["seq"]), text(row["kind"]), float(row["at"]), row["effect"], said, used)
+        return (int(row["seq"]), text(row["kind"]), float(row["at"]), row["effect"], body_text, used)
 
     def _run(self, run_id: str, machine: str, ended: Any, records: list[tuple[Any, ...]]) -> None:
-        found = self.store.row("SELECT number, owner, expires_at FROM run WHERE id = ?", (run_id,))
-        if found is None:
+        stored = self.store.row("SELECT number, owner, expires_at FROM run WHERE id = ?", (run_id,))
+        if stored is None:
             sql = "INSERT INTO run(id, machine, owner, token, expires_at, ended) VALUES (?, ?, NULL, 1, 0, ?)"
             number = self.store.rows(f"{sql} RETURNING number", (run_id, machine, scalar(ended)))[0][0]
-            self._append(number, records)
-            self._moved[run_id] = number
-            self.done.count("runs", new=True)
+            self._append(number, [self._begun_here(records[0]), *records[1:]])
+            self._moves(run_id, number)
+            self.report.count("runs", new=True)
             return
-        number, owner, _ = found
+        number, owner, _ = stored
         sql = "SELECT seq, kind, at, effect, body, used FROM journal WHERE run = ? ORDER BY seq"
-        here = [_comparable(row) for row in self.store.rows(sql, (number,))]
-        there = [_comparable(row) for row in records]
-        if there in (here[: len(there)], without_secrets(here[: len(there)])[0]):
-            self.done.count("runs", new=False)
-        elif there[: len(here)] == here and (owner is None or is_dead(owner)):
-            self._append(number, records[len(here) :])
-            delivered = [(number, record[2]) for record in records[len(here) :] if record[1] == "signal"]
+        ours = [_comparable(row) for row in self.store.rows(sql, (number,))]
+        theirs = [_comparable(row) for row in records]
+        if theirs in (ours[: len(theirs)], without_secrets(ours[: len(theirs)])[0]):
+            self.report.count("runs", new=False)
+        elif theirs[: len(ours)] == ours and (owner is None or is_dead(owner)):
+            self._append(number, records[len(ours) :])
+            delivered = [(number, record[2]) for record in records[len(ours) :] if record[1] == "signal"]
             self.store.execute_many("DELETE FROM mail WHERE run = ? AND at = ?", delivered)
             self.store.execute(
                 "UPDATE run SET ended = ?, owner = NULL, token = token + 1 WHERE number = ?",
                 (scalar(ended), number),
             )
-            self._moved[run_id] = number
-            self.done.count("runs", new=True)
+            self._moves(run_id, number)
+            self.report.count("runs", new=True)
         else:
-            self.done.conflicts.append(
-                Conflict("run", run_id, "the one that the tree has, which went another way")
+            self.report.conflicts.append(
+                MergeConflict("run", run_id, "the one that the tree has, which went another way")
             )
-            self.done.count("runs", new=False)
+            self.report.count("runs", new=False)
+
+    def _begun_here(self, first: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the first record of a run without a board in another file: one of that name here is not the run's."""
+        body: Any = json.loads(first[4]) if first[4] else None
+        given = body.get("given") if isinstance(body, dict) else None
+        if not isinstance(given, dict):
+            return first
+        board = given.get("board")
+        own = None if self.store.path is None else str(self.store.path.resolve())
+        if not isinstance(board, dict) or board.get("path") in (None, own):
+            return first
+        said = {**body, "given": {**given, "board": None}}
+        return (*first[:4], json.dumps(said, ensure_ascii=False, separators=(",", ":")), first[5])
+
+    def _moves(self, run_id: str, number: int) -> None:
+        """Remember a run that is here now as the archive has it; what a person permitted in it is left there."""
+        self._moved[run_id] = number
+        if not self._permissions:
+            self.layer.set_fact(IMPORTED_RUN + run_id, True)
 
     def _append(self, number: int, records: list[tuple[Any, ...]]) -> None:
         self.store.execute_many(
@@ -86,7 +107,7 @@ class RunMerge(Merge):
             ((number, *record) for record in records),
         )
 
-    def _letter(self, row: dict[str, Any]) -> None:
+    def _signal(self, row: dict[str, Any]) -> None:
         """Take a signal that waits for a run, unless the run was here already: then it may have been delivered."""
         number = self._moved.get(text(row["run"]))
         if number is not None:
@@ -94,8 +115,8 @@ class RunMerge(Merge):
                 "INSERT INTO mail(run, name, value, at) VALUES (?, ?, ?, ?)",
                 (number, text(row["name"]), text(row["value"]), float(row["at"])),
             )
-            self.store.execute("UPDATE run SET cancel = cancel | 2 WHERE number = ?", (number,))
-        self.done.count("mail", new=number is not None)
+            self.store.execute("UPDATE run SET flags = flags | 2 WHERE number = ?", (number,))
+        self.report.count("mail", new=number is not None)
 
 
 def _placed(body: Any, tree: Tree) -> Any:

@@ -28,12 +28,14 @@ from metatree.notes.archive.format import (
     VERSION,
     line_of,
 )
-from metatree.storage.schema import MIGRATIONS
+from metatree.storage.schema import FILES
 from metatree.storage.store import Store
 from metatree.trees.layer import ROOT
+from metatree.trees.source_files import digest_bytes, read_inside
 from metatree.trees.tree import Tree
 
 _PAGE = 1000
+_LARGE_THUMBNAIL = 1_000_000
 Progress = Callable[[str, int], None]
 """Called with the name of a member and the number of its lines."""
 
@@ -64,7 +66,7 @@ def export_memory(tree: Tree, path: str | Path, *, progress: Progress | None = N
     """
     file = Path(path).expanduser()
     _check(file)
-    done = Exported(str(file))
+    report = Exported(str(file))
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     _sweep(file)
     try:
@@ -74,7 +76,7 @@ def export_memory(tree: Tree, path: str | Path, *, progress: Progress | None = N
             os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out,
         ):
             with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
-                _write(tree, store, archive, done, progress)
+                _write(tree, store, archive, report, progress)
             out.flush()
             os.fsync(out.fileno())
         part.replace(file)
@@ -83,8 +85,8 @@ def export_memory(tree: Tree, path: str | Path, *, progress: Progress | None = N
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-    done.bytes = file.stat().st_size
-    return done
+    report.bytes = file.stat().st_size
+    return report
 
 
 def _check(file: Path) -> None:
@@ -108,11 +110,11 @@ def _sweep(file: Path) -> None:
     """Remove what exports to this file left behind that were killed."""
     for part in file.parent.glob(f".{file.name}.*.part"):
         pid = part.name.split(".")[-2]
-        if pid.isdigit() and not _alive(int(pid)):
+        if pid.isdigit() and not _is_alive(int(pid)):
             part.unlink(missing_ok=True)
 
 
-def _alive(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -137,7 +139,7 @@ def _snapshot(tree: Tree) -> Iterator[Store]:
 
 
 def _write(
-    tree: Tree, store: Store, archive: zipfile.ZipFile, done: Exported, progress: Progress | None
+    tree: Tree, store: Store, archive: zipfile.ZipFile, report: Exported, progress: Progress | None
 ) -> None:
     makers: dict[str, Iterable[dict[str, Any]]] = {
         "nodes": _nodes(store),
@@ -169,55 +171,65 @@ def _write(
         number = 0
         with archive.open(f"{name}.jsonl", "w", force_zip64=True) as out:
             for row in rows:
-                out.write(line_of(_without_secrets(row, done)) + b"\n")
+                out.write(line_of(_without_secrets(row, report)) + b"\n")
                 number += 1
-        done.counts[name] = number
+        report.counts[name] = number
         if progress is not None:
             progress(name, number)
     folder = (
         None if tree.memory.path is None else tree.memory.path.with_name(tree.memory.path.name + ".images")
     )
     for row in _table(store, "image", "name"):
+        most = max(row["size"], _LARGE_THUMBNAIL)
         for name in (row["name"], row["thumbnail"]):
-            if name and folder is not None and _is_plain(folder / name):
-                archive.write(folder / name, IMAGES + name, zipfile.ZIP_STORED)
+            content = _image(folder, name, most) if name and folder is not None else None
+            if content is not None:
+                archive.writestr(IMAGES + name, content, zipfile.ZIP_STORED)
     tables = {row[0] for row in store.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
     unknown = [
         table
         for table in sorted(tables - EXPORTED_TABLES - LEFT_OUT_TABLES)
         if not table.startswith(("text_", "sqlite_")) and store.row(f'SELECT 1 FROM "{table}" LIMIT 1')
     ]
-    done.left_out = tuple(unknown)
+    report.left_out = tuple(unknown)
     from importlib.metadata import version
 
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "metatree": version("metatree"),
-        "schema": len(MIGRATIONS),
+        "schema": FILES.version,
         "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "counts": done.counts,
-        "secrets_left_out": done.secrets,
+        "counts": report.counts,
+        "secrets_left_out": report.secrets,
     }
     archive.writestr(MANIFEST, json.dumps(manifest, indent=2))
 
 
-def _is_plain(file: Path) -> bool:
-    return file.is_file() and not file.is_symlink()
+def _image(folder: Path, name: str, most: int) -> bytes | None:
+    """Return an image as it was kept; None for a link, and for anything else that came in its place."""
+    try:
+        content, _ = read_inside(folder, name, limit=most + 1)
+    except (OSError, UserError):
+        return None
+    digest, _, end = name.partition(".")
+    if len(content) > most or (folder / name).is_symlink():
+        return None
+    return content if end.startswith("thumbnail") or digest_bytes(content) == digest else None
 
 
-def _without_secrets(value: Any, done: Exported) -> Any:
-    left, number = without_secrets(value)
-    done.secrets += number
-    return left
+def _without_secrets(value: Any, report: Exported) -> Any:
+    clean, number = without_secrets(value)
+    report.secrets += number
+    return clean
 
 
 def _plain_rows(store: Store, sql: str, parameters: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
-    names = [name.strip().split()[-1].rpartition(".")[2] for name in _between(sql)]
+    names = [name.strip().split()[-1].rpartition(".")[2] for name in _selected_columns(sql)]
     return [dict(zip(names, row, strict=True)) for row in store.rows(sql, parameters)]
 
 
-def _between(sql: str) -> list[str]:
+def _selected_columns(sql: str) -> list[str]:
     return sql.removeprefix("SELECT ").partition(" FROM ")[0].split(",")
 
 
@@ -245,10 +257,10 @@ def _nodes(store: Store) -> Iterator[dict[str, Any]]:
         (at, ROOT, _PAGE),
     ):
         for *row, content, seq in page:
-            made = dict(zip(names.replace(" ", "").split(","), row, strict=True))
+            record = dict(zip(names.replace(" ", "").split(","), row, strict=True))
             for name in ("parts", "provenance", "attributes"):
-                made[name] = json.loads(made[name]) if made[name] else None
-            yield {**made, "content": content}
+                record[name] = json.loads(record[name]) if record[name] else None
+            yield {**record, "content": content}
             at = seq
 
 

@@ -1,4 +1,10 @@
-"""The form of an archive: its members, and a line of JSON for each thing in them."""
+"""The form of an archive: its members, and a line of JSON for each thing in them.
+
+What looks like a secret is taken out by shape, in every text of every row; memories that are kept only warn.
+
+Lost: a copy of the SQLite file (its free pages hold what was deleted, it binds the reader to one schema, and merging
+reads rows anyway).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ import json
 from typing import Any, Final
 
 from metatree.errors import UserError
+from metatree.notes.permissions import IMPORTED_RUN
 from metatree.storage.trust import FACTS as TRUST_FACTS
 
 FORMAT: Final = "metatree-memory"
@@ -75,8 +82,8 @@ LOCAL_FACTS: Final = frozenset(
 DERIVED_FACTS: Final = "memory-text:"
 PERMISSION_FACTS: Final = "permission:"
 SHARED_FACTS: Final = "shared-memory:"
-"""How far a memory is in step with that of a service."""
-UNSHARED: Final = (DERIVED_FACTS, PERMISSION_FACTS, SHARED_FACTS, TRUST_FACTS)
+"""How far a memory is in sync with that of a service."""
+UNSHARED: Final = (DERIVED_FACTS, PERMISSION_FACTS, SHARED_FACTS, TRUST_FACTS, IMPORTED_RUN)
 """How the keys of facts begin that are not carried with the others."""
 
 HERE: Final = ":this tree:"
@@ -111,7 +118,7 @@ def _bytes(value: Any) -> Any:
     raise TypeError(f"JSON cannot hold {type(value).__name__}")
 
 
-def _plain(found: dict[str, Any]) -> Any:
-    if found.keys() == {"base64"} and isinstance(found["base64"], str):
-        return base64.b64decode(found["base64"])
-    return found
+def _plain(value: dict[str, Any]) -> Any:
+    if value.keys() == {"base64"} and isinstance(value["base64"], str):
+        return base64.b64decode(value["base64"])
+    return value

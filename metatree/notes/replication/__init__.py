@@ -1,18 +1,9 @@
-"""Copies of a tree on other machines: its built layer as blocks of a file, its memory layer as changes of nodes."""
+"""The memory layer of a tree on several machines: rows as changes, and conflicts of moves.
 
-from metatree.notes.replication._change_schema import Change, is_well_formed
+Imports the core alone.
+"""
+
+from metatree.notes.replication._change_schema import RowChange, is_well_formed
 from metatree.notes.replication._changes import apply_changes, changes_since, flag_changes
-from metatree.notes.replication.blocks import BLOCK, Assembly, digest_of_block, hashes_of, snapshot
 
-__all__ = [
-    "BLOCK",
-    "Assembly",
-    "Change",
-    "apply_changes",
-    "changes_since",
-    "digest_of_block",
-    "flag_changes",
-    "hashes_of",
-    "is_well_formed",
-    "snapshot",
-]
+__all__ = ["RowChange", "apply_changes", "changes_since", "flag_changes", "is_well_formed"]

@@ -10,7 +10,7 @@ from metatree.notes.feedback import Flag
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RowChange:
     """What became of one row, or of one flag."""
 
     what: Literal["node", "override", "flag"]
@@ -19,11 +19,11 @@ class Change:
     """Canonical JSON of all that the row says; None when it is gone."""
 
 
-def is_well_formed(change: Change) -> bool:
+def is_well_formed(change: RowChange) -> bool:
     """Say whether the body of a change says all that such a row says, each in its type.
 
     Example:
-        >>> is_well_formed(Change("node", "a", "{}")), is_well_formed(Change("node", "a", None))
+        >>> is_well_formed(RowChange("node", "a", "{}")), is_well_formed(RowChange("node", "a", None))
         (False, True)
     """
     if not _is_text(change.id):
@@ -31,15 +31,15 @@ def is_well_formed(change: Change) -> bool:
     if change.body is None:
         return True
     try:
-        said = json.loads(change.body)
+        body = json.loads(change.body)
     except (ValueError, RecursionError):
         return False
     form = _FORMS[change.what]
-    if not isinstance(said, dict) or not said.keys() >= form.keys():
+    if not isinstance(body, dict) or not body.keys() >= form.keys():
         return False
-    if change.what == "flag" and len(said) > len(form):  # it is kept as it came, and no flag has more
+    if change.what == "flag" and len(body) > len(form):  # it is kept as it came, and no flag has more
         return False
-    return all(form[name](said[name]) for name in form)
+    return all(form[name](body[name]) for name in form)
 
 
 _MOST: Final = 2**63

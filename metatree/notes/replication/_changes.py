@@ -2,7 +2,7 @@
 
 A change names one row of the memory layer (a node, or what is said of a built node) or one flag, and says all of
 it, or that it is gone. Whoever applies the same changes in the same order has the same memory; the last one to say
-something of a row wins. Parents are named as they were wished: where one is missing in a copy, its node hangs under
+something of a row wins. Parents are named as they were requested: where one is missing in a copy, its node hangs under
 the nearest that is there, as it does when a source changes.
 """
 
@@ -18,40 +18,40 @@ from metatree.node import Node, Source, digest_of
 from metatree.notes.feedback import FLAG, flag_ids
 from metatree.notes.notes import erase, note_text
 from metatree.notes.placement import MEMORY_KIND
-from metatree.notes.replication._change_schema import Change, is_well_formed
-from metatree.notes.replication._move_conflicts import hang_at_top, may_hang
+from metatree.notes.replication._change_schema import RowChange, is_well_formed
+from metatree.notes.replication._move_conflicts import attach_at_root, may_attach
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.overlay import above
 from metatree.trees.tree import Tree
 
 _PLACE: Final = "ifnull(home, parent), position"
 _log = logging.getLogger("metatree")
-_SAID: Final = ("parent", "position", "hidden", "title", "description", "provenance", "basis")
+_OVERRIDE_COLUMNS: Final = ("parent", "position", "hidden", "title", "description", "provenance", "basis")
 
 
-def changes_since(tree: Tree, since: int) -> tuple[list[Change], int]:
+def changes_since(tree: Tree, since: int) -> tuple[list[RowChange], int]:
     """Return what changed in the memory layer of a tree after a number, in order, and the number to go on from."""
     layer = Layer(tree.memory)
     with tree.memory.transaction():
         last = layer.last_seq()
         ids = dict.fromkeys(node_id for _, node_id, _ in layer.changes(since, last) if node_id != ROOT)
-        return [change for node_id in ids for change in _of(layer, node_id)], last
+        return [change for node_id in ids for change in _changes_of(layer, node_id)], last
 
 
-def flag_changes(tree: Tree, known: Collection[str]) -> list[Change]:
+def flag_changes(tree: Tree, known: Collection[str]) -> list[RowChange]:
     """Return which flags came and which went, compared with the ids of those that were there; what they say stays."""
     layer, now = Layer(tree.memory), set(flag_ids(tree.memory))
-    came = [Change("flag", flag, _json(layer.fact(flag))) for flag in sorted(now.difference(known))]
-    return came + [Change("flag", flag, None) for flag in sorted(set(known) - now)]
+    came = [RowChange("flag", flag, _json(layer.fact(flag))) for flag in sorted(now.difference(known))]
+    return came + [RowChange("flag", flag, None) for flag in sorted(set(known) - now)]
 
 
-def _of(layer: Layer, node_id: str) -> Iterable[Change]:
-    said = _override_body(layer, node_id)
+def _changes_of(layer: Layer, node_id: str) -> Iterable[RowChange]:
+    body = _override_body(layer, node_id)
     node = _node_body(layer, node_id)
-    if said is not None:
-        yield Change("override", node_id, said)
-    if node is not None or said is None:
-        yield Change("node", node_id, node)
+    if body is not None:
+        yield RowChange("override", node_id, body)
+    if node is not None or body is None:
+        yield RowChange("node", node_id, node)
 
 
 def _node_body(layer: Layer, node_id: str) -> str | None:
@@ -88,48 +88,48 @@ def _override_body(layer: Layer, node_id: str) -> str | None:
         f"SELECT {_PLACE}, hidden, title, description, provenance, basis FROM override WHERE id = ?",
         (node_id,),
     )
-    return None if row is None else _json(dict(zip(_SAID, row, strict=True)))
+    return None if row is None else _json(dict(zip(_OVERRIDE_COLUMNS, row, strict=True)))
 
 
-def apply_changes(tree: Tree, changes: Sequence[Change]) -> int:
+def apply_changes(tree: Tree, changes: Sequence[RowChange]) -> int:
     """Make rows of the memory layer say what changes say, in their order; return how many were changed.
 
     A row that says so already is left alone, so that it does not count as a change here. A change out of form is
     logged and skipped. The caller holds a transaction of the memory.
     """
-    layer, done = Layer(tree.memory), 0
-    nodes: list[Change] = []
+    layer, count = Layer(tree.memory), 0
+    nodes: list[RowChange] = []
     for change in changes:
         if not is_well_formed(change):
             _log.warning("a change of %s %.100r is out of form and left out", change.what, change.id)
         elif change.what == "flag":
-            done += _apply_flag(layer, change)
+            count += _apply_flag(layer, change)
         elif change.what == "override":
-            done += _apply_override(tree, layer, change)
+            count += _apply_override(tree, layer, change)
         elif change.body is None:
-            done += _apply_gone(tree, layer, change.id)
+            count += _apply_removal(tree, layer, change.id)
         else:
             nodes.append(change)
-    waiting = {change.id for change in nodes}
+    pending = {change.id for change in nodes}
     while nodes:  # parents before their children, whatever changed last
-        ready = [c for c in nodes if json.loads(c.body or "")["parent"] not in waiting - {c.id}] or nodes[:1]
+        ready = [c for c in nodes if json.loads(c.body or "")["parent"] not in pending - {c.id}] or nodes[:1]
         for change in ready:
-            done += _apply_node(tree, layer, change)
-            waiting.discard(change.id)
-        nodes = [change for change in nodes if change.id in waiting]
+            count += _apply_node(tree, layer, change)
+            pending.discard(change.id)
+        nodes = [change for change in nodes if change.id in pending]
     tree._overlay.wrote()
-    return done
+    return count
 
 
-def _apply_node(tree: Tree, layer: Layer, change: Change) -> int:
+def _apply_node(tree: Tree, layer: Layer, change: RowChange) -> int:
     if _node_body(layer, change.id) == change.body:
         return 0
-    said = json.loads(change.body or "")
-    parent, position = str(said["parent"]), int(said["position"])
-    node = _node(change.id, said)
+    body = json.loads(change.body or "")
+    parent, position = str(body["parent"]), int(body["position"])
+    node = _node(change.id, body)
     tree._overlay.wrote()
     place = next((i for i in (parent, *above(parent)) if i in tree and i != node.id), ROOT)
-    if not may_hang(tree, layer, node.id, place):
+    if not may_attach(tree, layer, node.id, place):
         place = parent = ROOT
     known = layer.has(node.id)
     if known:
@@ -139,7 +139,7 @@ def _apply_node(tree: Tree, layer: Layer, change: Change) -> int:
     layer.put(node.id, layer.next_seq(), place, position, None if place == parent else parent)
     if not known:
         _gather_children(tree, layer, node.id)
-    for source, kind, target in said["links"]:
+    for source, kind, target in body["links"]:
         layer.store.execute(
             "INSERT OR IGNORE INTO link(source, kind, target) VALUES (?, ?, ?)", (source, kind, target)
         )
@@ -148,7 +148,7 @@ def _apply_node(tree: Tree, layer: Layer, change: Change) -> int:
     return 1
 
 
-def _apply_gone(tree: Tree, layer: Layer, node_id: str) -> int:
+def _apply_removal(tree: Tree, layer: Layer, node_id: str) -> int:
     node = layer.node(node_id)
     if node is not None:
         tree._overlay.wrote()
@@ -185,19 +185,19 @@ def _gather_children(tree: Tree, layer: Layer, node_id: str) -> None:
     """Hang what missed a node under it, now that it is there."""
     tree._overlay.wrote()
     for child, position in layer.store.rows("SELECT id, position FROM node WHERE home = ?", (node_id,)):
-        if may_hang(tree, layer, child, node_id):
+        if may_attach(tree, layer, child, node_id):
             layer.put(child, layer.next_seq(), node_id, position)
             tree._overlay.wrote()
         else:
-            hang_at_top(tree, layer, child)
+            attach_at_root(tree, layer, child)
     for (child,) in layer.store.rows("SELECT id FROM override WHERE home = ?", (node_id,)):
-        if may_hang(tree, layer, child, node_id):
+        if may_attach(tree, layer, child, node_id):
             tree._overlay.put_override(layer.next_seq(), child, parent=node_id, home=None)
         else:
-            hang_at_top(tree, layer, child)
+            attach_at_root(tree, layer, child)
 
 
-def _apply_flag(layer: Layer, change: Change) -> int:
+def _apply_flag(layer: Layer, change: RowChange) -> int:
     if not change.id.startswith(FLAG) or (layer.fact(change.id) is None) == (change.body is None):
         return 0
     if change.body is None:
@@ -206,16 +206,16 @@ def _apply_flag(layer: Layer, change: Change) -> int:
     return 1
 
 
-def _apply_override(tree: Tree, layer: Layer, change: Change) -> int:
+def _apply_override(tree: Tree, layer: Layer, change: RowChange) -> int:
     if change.body is None or tree.index is tree.memory or _override_body(layer, change.id) == change.body:
         return 0
-    said: dict[str, Any] = json.loads(change.body)
-    fields = {name: said[name] for name in _SAID} | {"home": None}
-    parent = said["parent"]
+    body: dict[str, Any] = json.loads(change.body)
+    fields = {name: body[name] for name in _OVERRIDE_COLUMNS} | {"home": None}
+    parent = body["parent"]
     if parent is not None:
         tree._overlay.wrote()
         place = next((i for i in (parent, *above(parent)) if i in tree), ROOT)
-        if not may_hang(tree, layer, change.id, place):
+        if not may_attach(tree, layer, change.id, place):
             fields |= {"parent": ROOT}
         elif place != parent:
             fields |= {"parent": place, "home": parent}
@@ -223,21 +223,21 @@ def _apply_override(tree: Tree, layer: Layer, change: Change) -> int:
     return 1
 
 
-def _node(node_id: str, said: dict[str, Any]) -> Node:
+def _node(node_id: str, body: dict[str, Any]) -> Node:
     source = None
-    if said["source"] is not None:
-        kind, path, first, last, parts = said["source"]
+    if body["source"] is not None:
+        kind, path, first, last, parts = body["source"]
         ranges = tuple((int(a), int(b)) for a, b in parts)
         source = Source(type=kind, path=path, start_line=first, end_line=last, parts=ranges)
     node = Node(
         node_id,
-        said["title"],
-        said["description"],
-        said["content"],
-        said["kind"],
+        body["title"],
+        body["description"],
+        body["content"],
+        body["kind"],
         source,
-        said["provenance"],
-        said["attributes"],
+        body["provenance"],
+        body["attributes"],
     )
     return replace(node, digest=digest_of(node))
 

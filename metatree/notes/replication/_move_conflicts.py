@@ -15,7 +15,7 @@ from metatree.trees.tree import Tree
 _log: Final = logging.getLogger("metatree")
 
 
-def may_hang(tree: Tree, layer: Layer, node_id: str, parent: str) -> bool:
+def may_attach(tree: Tree, layer: Layer, node_id: str, parent: str) -> bool:
     """Return whether a node may hang under a parent, after a circle that this would close was cut elsewhere.
 
     False: it is cut at the node itself, which belongs at the top. The caller holds a transaction of the memory.
@@ -26,19 +26,19 @@ def may_hang(tree: Tree, layer: Layer, node_id: str, parent: str) -> bool:
     if node_id not in chain:
         return True
     circle = chain[chain.index(node_id) :]
-    cut = min(each for each in circle if each == node_id or _was_placed(layer, each))
+    lowest = min(each for each in circle if each == node_id or _was_placed(layer, each))
     _log.warning(
         "%r under %r would hang below itself: two machines moved them at the same time; %r is at the top now",
-        *(node_id, parent, cut),
+        *(node_id, parent, lowest),
     )
-    if cut == node_id:
+    if lowest == node_id:
         return False
-    hang_at_top(tree, layer, cut)
+    attach_at_root(tree, layer, lowest)
     return True
 
 
-def hang_at_top(tree: Tree, layer: Layer, node_id: str) -> None:
-    """Hang a node under the root, whatever parent was wished for it."""
+def attach_at_root(tree: Tree, layer: Layer, node_id: str) -> None:
+    """Hang a node under the root, whatever parent was requested."""
     row = layer.store.row("SELECT position FROM node WHERE id = ?", (node_id,))
     if row is not None:
         layer.put(node_id, layer.next_seq(), ROOT, int(row[0]))

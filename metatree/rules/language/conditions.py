@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
 from metatree.errors import UserError
-from metatree.rules.language.values import Value, written
+from metatree.rules.language.values import Value, value_text
 
 Operator = Literal["+", "-", "*", "/"]
 Comparator = Literal["=", "<>", "<", ">", "<=", ">="]
@@ -43,7 +43,7 @@ class Binary:
                 raise UserError(f"{operand!r} is no number: {self.operator} takes numbers and variables")
 
     def __str__(self) -> str:
-        return f"({shown(self.left)} {self.operator} {shown(self.right)})"
+        return f"({term_text(self.left)} {self.operator} {term_text(self.right)})"
 
 
 Term: TypeAlias = "Var | Value"
@@ -66,7 +66,7 @@ class Pattern:
         return self.id, self.attribute, self.value
 
     def __str__(self) -> str:
-        text = f"({' '.join(map(shown, self.terms))})"
+        text = f"({' '.join(map(term_text, self.terms))})"
         return text if self.fact is None else f"{text} as <{self.fact}>"
 
 
@@ -79,7 +79,7 @@ class Comparison:
     right: Expression
 
     def __str__(self) -> str:
-        return f"({shown(self.left)} {self.comparison} {shown(self.right)})"
+        return f"({term_text(self.left)} {self.comparison} {term_text(self.right)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Aggregate:
     conditions: tuple[Condition, ...]
 
     def __str__(self) -> str:
-        inner = "" if self.expression is None else shown(self.expression)
+        inner = "" if self.expression is None else term_text(self.expression)
         conditions = " ".join(map(str, self.conditions))
         return f"(<{self.variable}> <- #{self.function}({inner})) from {{{conditions}}}"
 
@@ -134,7 +134,8 @@ class Assertion:
     value: Expression
     lasting: bool = False
     """False, written `!`: it is justified by the token, and goes with the last that justifies it. True, written `!!`:
-    it stays until somebody retracts it."""
+    it stays until somebody retracts it; so does what a production asserts that its own negation forbids, which would
+    withdraw itself with `!`."""
 
     @property
     def terms(self) -> tuple[Expression, Expression, Expression]:
@@ -142,7 +143,7 @@ class Assertion:
         return self.id, self.attribute, self.value
 
     def __str__(self) -> str:
-        return f"({'!!' if self.lasting else '!'} {' '.join(map(shown, self.terms))})"
+        return f"({'!!' if self.lasting else '!'} {' '.join(map(term_text, self.terms))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +164,9 @@ def is_operand(expression: Expression) -> bool:
     return not isinstance(expression, str | tuple)
 
 
-def shown(term: Expression) -> str:
+def term_text(term: Expression) -> str:
     """Return a term in the text form."""
-    return str(term) if isinstance(term, Var | Binary) else written(term)
+    return str(term) if isinstance(term, Var | Binary) else value_text(term)
 
 
 def variables_of(expression: Expression | None) -> Iterator[str]:

@@ -20,10 +20,8 @@ order of conditions is allowed, and an error says where it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final, NoReturn, cast, get_args
+from collections.abc import Collection
+from typing import Final, cast, get_args
 
 from metatree.errors import UserError
 from metatree.rules.language.conditions import (
@@ -44,87 +42,31 @@ from metatree.rules.language.conditions import (
     Var,
     is_operand,
 )
+from metatree.rules.language.lexemes import MAX_DIGITS, Lexeme, LexemeReader, RuleError, cut
 from metatree.rules.language.values import Fact, Value, number_of
-from metatree.rules.matcher.scopes import compiled
+from metatree.rules.matcher.scopes import compile_production
 
 COMPARISONS: Final = frozenset(get_args(Comparator))
 OPERATORS: Final = frozenset(get_args(Operator))
 FUNCTIONS: Final = get_args(Function)
-MAX_DEPTH: Final = 64
-"""How deep brackets may be nested."""
-MAX_DIGITS: Final = 1000
-"""Of a number."""
-
 _TOKEN = re.compile(
     r"""(?P<space>[\s]+|;[^\n]*)
     |(?P<function>\#(?:sum|count|min|max|avg|collect)(?=\s*\())
     |(?P<comment>\#[^\n]*)
     |(?P<text>"(?:[^"\\]|\\.)*")
     |(?P<variable><[^\s()<>{}"\#=;]+>)
-    |(?P<group>[-+]\{)
-    |(?P<punctuation>[(){}]|<-|->|<>|<=|>=|<|>|=(?=[\s()<]))
+    |(?P<sign>[-+]\{|[(){}]|<-|->|<>|<=|>=|<|>|=(?=[\s()<]))
     |(?P<word>(?:(?!->)[^\s()<>{}"\#;])+)
     """,
     re.VERBOSE | re.DOTALL,
 )
+_ADVICE: Final = "divide this into several productions or facts"
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
-class RuleError(UserError):
-    """A text makes no sense at some place."""
-
-    line: int
-    column: int
-
-    def __init__(self, line: int, column: int, what: str, **data: str) -> None:
-        super().__init__(f"line {line}, column {column}: {what}", line=line, column=column, **data)
-
-
-class RuleSyntaxError(RuleError):
-    """A text is not in the form of facts and productions."""
-
-    found: str
-    expected: str
-
-    def __init__(self, line: int, column: int, found: str, expected: str) -> None:
-        super().__init__(line, column, f"found {found}, expected {expected}", found=found, expected=expected)
-
-
-@dataclass(frozen=True, slots=True)
-class Lexeme:
-    """One word of a text."""
-
-    kind: str
-    """`text`, `variable`, `function`, `word`, `end`, or the sign itself: `(`, `-{`, `->`, …"""
-    text: str
-    line: int
-    column: int
-
-    def __str__(self) -> str:
-        return "the end of the text" if self.kind == "end" else repr(self.text)
-
-
-def lexemes(source: str, *, line: int = 1) -> list[Lexeme]:
-    """Cut a text into words; comments and white space are left out."""
-    found: list[Lexeme] = []
-    position, start = 0, 0
-    while position < len(source):
-        match = _TOKEN.match(source, position)
-        column = position - start + 1
-        if match is None:
-            what = source[position:].split("\n", 1)[0][:20]
-            expected = 'a closing "' if source[position] == '"' else "a word, a number, or a bracket"
-            raise RuleSyntaxError(line, column, repr(what), expected)
-        kind = str(match.lastgroup)
-        text = match.group()
-        if kind not in ("space", "comment"):
-            found.append(Lexeme(text if kind in ("group", "punctuation") else kind, text, line, column))
-        line += text.count("\n")
-        if "\n" in text:
-            start = position + text.rindex("\n") + 1
-        position = match.end()
-    found.append(Lexeme("end", "", line, len(source) - start + 1))
-    return found
+def lexemes(source: str) -> list[Lexeme]:
+    """Cut a text into words."""
+    return cut(source, _TOKEN, "a word, a number, or a bracket")
 
 
 def parse_facts(source: str) -> list[Fact]:
@@ -166,47 +108,14 @@ def parse_conditions(source: str) -> tuple[Condition, ...]:
 def checked_variables(production: Production, at: Lexeme) -> Production:
     """Return a production; raises RuleError when one of its variables has no value."""
     try:
-        compiled(production)
+        compile_production(production)
     except UserError as exc:
         raise RuleError(at.line, at.column, str(exc)) from exc
     return production
 
 
-class Parser:
-    """Reads a list of words from left to right; also used for programs, which have sections of their own."""
-
-    def __init__(self, words: list[Lexeme]) -> None:
-        self._words = words
-        self._at = 0
-        self._depth = 0
-
-    def peek(self, ahead: int = 0) -> Lexeme:
-        """Return a word without taking it."""
-        return self._words[min(self._at + ahead, len(self._words) - 1)]
-
-    def take(self, kind: str | None = None, expected: str | None = None) -> Lexeme:
-        """Take the next word; with `kind`, it must be of that kind."""
-        word = self.peek()
-        if kind is not None and word.kind != kind:
-            self.fail(expected or repr(kind))
-        self._at += 1
-        return word
-
-    def fail(self, expected: str, word: Lexeme | None = None) -> NoReturn:
-        """Raise a RuleSyntaxError at the next word."""
-        word = word or self.peek()
-        raise RuleSyntaxError(word.line, word.column, str(word), expected)
-
-    @contextmanager
-    def _deeper(self) -> Iterator[None]:
-        """Read what stands in brackets."""
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            word = self.peek()
-            what = f"brackets are nested more than {MAX_DEPTH} deep: divide this into several productions or facts"
-            raise RuleError(word.line, word.column, what)
-        yield
-        self._depth -= 1
+class Parser(LexemeReader):
+    """Reads facts, productions and conditions; also used for programs, which have sections of their own."""
 
     def begins_production(self) -> bool:
         """Say whether the bracket that comes next holds a production, which has an arrow, or a fact."""
@@ -226,7 +135,7 @@ class Parser:
     def fact(self) -> Fact:
         """Read one fact."""
         self.take("(", "'(' and a fact")
-        with self._deeper():
+        with self.deeper(_ADVICE):
             parts = (self.value(), self.value(), self.value())
         self.take(")", "')' after the three values of a fact")
         return parts
@@ -264,19 +173,19 @@ class Parser:
 
     def conditions(self, ends: Collection[str]) -> tuple[Condition, ...]:
         """Read conditions up to a word of one of these kinds."""
-        found: list[Condition] = []
+        conditions: list[Condition] = []
         while self.peek().kind not in ends:
-            found.append(self.condition())
-        if not found:
+            conditions.append(self.condition())
+        if not conditions:
             self.fail("a condition: '(', '-{' or '+{'")
-        return tuple(found)
+        return tuple(conditions)
 
     def condition(self) -> Condition:
         """Read one condition."""
         word = self.peek()
         if word.kind in ("-{", "+{"):
             self.take()
-            with self._deeper():
+            with self.deeper(_ADVICE):
                 inner = self.conditions({"}"})
             self.take("}")
             return Negation(inner) if word.kind == "-{" else Existence(inner)
@@ -322,7 +231,7 @@ class Parser:
             self.fail("'from' and the conditions in braces")
         self.take()
         self.take("{")
-        with self._deeper():
+        with self.deeper(_ADVICE):
             inner = self.conditions({"}"})
         self.take("}")
         return Aggregate(variable, cast(Function, function), expression, inner)
@@ -343,12 +252,12 @@ class Parser:
         opening = self._at
         self.take("(")
         first = self.peek()
-        with self._deeper():
+        with self.deeper(_ADVICE):
             left = self._expression()
             if self.peek().text in OPERATORS:
-                made = self._binary(left, first)
+                expression = self._binary(left, first)
                 self.take(")", "')' after the expression")
-                return made
+                return expression
         if isinstance(left, Binary):
             self.fail("an operator: + - * /")
         self._at = opening

@@ -1,7 +1,8 @@
 """The values that facts are made of: texts, numbers, and facts themselves.
 
 A symbol is a text that can be written without quotes, so `rabbit` and `"rabbit"` are one value; `"12"` is a text and
-`12` a number. Numbers compare as numbers, whatever their type: 1, 1.0 and Decimal("1.0") are one value.
+`12` a number. Lost: a type for symbols, which every caller in Python would have to wrap. Numbers
+compare as numbers, whatever their type: 1, 1.0 and Decimal("1.0") are one value.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def number_of(text: str) -> Number | None:
     return Decimal(text) if "." in text else int(text)
 
 
-def checked(value: Any) -> Value:
+def check_value(value: Any) -> Value:
     """Return a value as facts hold it: booleans become the symbols `true` and `false`.
 
     Raises:
@@ -51,7 +52,7 @@ def checked(value: Any) -> Value:
             return value  # type: ignore[no-any-return]
         raise UserError(f"{value!r} cannot be in a fact: numbers must be finite")
     if isinstance(value, list | tuple):
-        return tuple(checked(part) for part in value)
+        return tuple(check_value(part) for part in value)
     if isinstance(value, str):  # also members of a StrEnum
         return str(value)
     raise UserError(
@@ -59,9 +60,9 @@ def checked(value: Any) -> Value:
     )
 
 
-def checked_fact(fact: Iterable[Any]) -> Fact:
+def check_fact(fact: Iterable[Any]) -> Fact:
     """Return a fact of checked values; raises UserError when it has not three."""
-    parts = tuple(checked(part) for part in fact)
+    parts = tuple(check_value(part) for part in fact)
     if len(parts) != 3:
         raise UserError(f"{parts!r} is no fact: a fact is (id, attribute, value)")
     return parts
@@ -84,15 +85,15 @@ def rank(value: Value) -> tuple[int, Any]:
     return 0, value
 
 
-def written(value: Value) -> str:
-    """Return a value in the text form; `checked` and the parser give it back.
+def value_text(value: Value) -> str:
+    """Return a value in the text form; `check_value` and the parser give it back.
 
     Example:
-        >>> written("rabbit"), written("3 apples"), written("12"), written(12), written(("a", "on", "b"))
+        >>> value_text("rabbit"), value_text("3 apples"), value_text("12"), value_text(12), value_text(("a", "on", "b"))
         ('rabbit', '"3 apples"', '"12"', '12', '(a on b)')
     """
     if isinstance(value, tuple):
-        return f"({' '.join(map(written, value))})"
+        return f"({' '.join(map(value_text, value))})"
     if not isinstance(value, str):
         return _number_text(value)
     if value not in _RESERVED and _SYMBOL.match(value) and number_of(value) is None:
@@ -127,7 +128,7 @@ def from_json(value: Any) -> Value:
         return Decimal(value["decimal"])
     if isinstance(value, list):
         return tuple(from_json(part) for part in value)
-    return checked(value)
+    return check_value(value)
 
 
 class NotANumber(ArithmeticError):

@@ -147,16 +147,16 @@ class _Extreme:
 
     def add(self, value: Value) -> None:
         self.size += 1
-        seen = self.counts.get(value, 0)
-        self.counts[value] = seen + 1
-        if not seen:
+        count = self.counts.get(value, 0)
+        self.counts[value] = count + 1
+        if not count:
             heappush(self.heap, self._entry(value))
 
     def remove(self, value: Value) -> None:
         self.size -= 1
-        left = self.counts[value] - 1
-        if left:
-            self.counts[value] = left
+        count = self.counts[value] - 1
+        if count:
+            self.counts[value] = count
         else:
             del self.counts[value]
             if len(self.heap) > 2 * len(self.counts) + 16:
@@ -224,9 +224,9 @@ class Collection:
 
     def remove(self, value: Value) -> None:
         self.size -= 1
-        left = self.counts[value] - 1
-        if left:
-            self.counts[value] = left
+        count = self.counts[value] - 1
+        if count:
+            self.counts[value] = count
         else:
             del self.counts[value]
 

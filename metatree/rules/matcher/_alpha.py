@@ -18,6 +18,13 @@ Handler = Callable[[Any, Any, Any, int], None]
 """Called with the three values of a fact and the number of the event."""
 
 
+def variable_at(pattern: Pattern, place: int) -> str:
+    """Return the name of the variable in a place."""
+    term = pattern.terms[place]
+    assert isinstance(term, Var)
+    return term.name
+
+
 class Shape:
     """What a pattern asks of a fact, without the names of its variables.
 
@@ -55,8 +62,8 @@ class Alpha:
         self.users = 0
         self._facts = facts
         self._statistics: tuple[int, dict[Places, int]] = (-1, {})
-        self.insert: Callable[[Any, Any, Any], None] = _nothing
-        self.delete: Callable[[Any, Any, Any], None] = _nothing
+        self.insert: Callable[[Any, Any, Any], None] = _no_op
+        self.delete: Callable[[Any, Any, Any], None] = _no_op
 
     def fits(self, fact: Fact) -> bool:
         """Say whether a fact belongs here."""
@@ -73,15 +80,15 @@ class Alpha:
 
         By no place, its only key is `()`.
         """
-        found = self.indexes.get(by)
-        if found is None:
-            found = {}
+        index = self.indexes.get(by)
+        if index is None:
+            index = {}
             rest = tuple(p for p in self.shape.places if p not in by)
             for fact in self._rows():
-                found.setdefault(_part(fact, by), {})[_part(fact, rest)] = None
-            self.indexes[by] = found
+                index.setdefault(_part(fact, by), {})[_part(fact, rest)] = None
+            self.indexes[by] = index
             self._generate()
-        return found
+        return index
 
     def keep(self, used: Collection[Places]) -> None:
         """Drop the indexes that are not used any more."""
@@ -133,7 +140,7 @@ class Alpha:
         for number, (by, index) in enumerate(self.indexes.items()):
             rest = tuple(p for p in self.shape.places if p not in by)
             names[f"index{number}"] = index
-            key, other = _text(by), _text(rest)
+            key, other = places_text(by), places_text(rest)
             add += [
                 f" d = index{number}.get({key})",
                 f" if d is None: index{number}[{key}] = {{{other}: None}}",
@@ -148,7 +155,7 @@ class Alpha:
         self.insert, self.delete = names["insert"], names["delete"]
 
 
-def _nothing(f0: Any, f1: Any, f2: Any) -> None:
+def _no_op(f0: Any, f1: Any, f2: Any) -> None:
     return
 
 
@@ -156,5 +163,6 @@ def _part(fact: Fact, places: Places) -> Any:
     return fact[places[0]] if len(places) == 1 else tuple(fact[p] for p in places)
 
 
-def _text(places: Places) -> str:
+def places_text(places: Places) -> str:
+    """Return the expression for the values in some places of a fact: bare for one, a tuple otherwise."""
     return f"f{places[0]}" if len(places) == 1 else "(" + ", ".join(f"f{p}" for p in places) + ")"

@@ -2,6 +2,8 @@
 
 Written-out code is what makes the matcher fast: a join that an interpreter of plans does in a microsecond takes a
 tenth of one. A function is written when its plan is made, so that its indexes exist, and compiled when first called.
+
+Lost: an interpreter of plans, about ten times slower.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from metatree.rules.language.conditions import (
     variables_of,
 )
 from metatree.rules.language.values import NUMERIC, NotANumber, Value, arithmetic, compare
-from metatree.rules.matcher._alpha import Alpha, Places
+from metatree.rules.matcher._alpha import Alpha, Places, variable_at
 from metatree.rules.matcher._plan import Step
 from metatree.rules.matcher.scopes import View
 
@@ -206,20 +208,20 @@ class Writer:
     def _look_up(self, pattern: Pattern) -> None:
         alpha = self._alpha_of(pattern)
         places = alpha.shape.places
-        bound = tuple(p for p in places if self._var(pattern, p) in self.local)
+        bound = tuple(p for p in places if variable_at(pattern, p) in self.local)
         if len(bound) == len(places):
             self.block(f"if {self._fact(pattern)} in facts:")
         else:
             rest = tuple(p for p in places if p not in bound)
             if not bound and len(places) > 1:
                 index = self._index(alpha, places[:1])
-                outer, rest = self.name(self._var(pattern, places[0])), places[1:]
+                outer, rest = self.name(variable_at(pattern, places[0])), places[1:]
                 self.block(f"for {outer}, others in {index}.items():")
                 source = "others"
             else:
                 index = self._index(alpha, bound)
-                source = f"{index}.get({self.key([self._var(pattern, p) for p in bound])}, E)"
-            targets = ", ".join([self.name(self._var(pattern, p)) for p in rest])
+                source = f"{index}.get({self.key([variable_at(pattern, p) for p in bound])}, E)"
+            targets = ", ".join([self.name(variable_at(pattern, p)) for p in rest])
             self.block(f"for {targets} in {source}:")
         self._bind_fact(pattern, self._fact(pattern))
 
@@ -260,11 +262,6 @@ class Writer:
                 differs.append(f"{self.local[term.name]} != f{place}")
         self.block(f"if {' or '.join(differs) or 'False'}:")
 
-    def _var(self, pattern: Pattern, place: int) -> str:
-        term = pattern.terms[place]
-        assert isinstance(term, Var)
-        return term.name
-
     def _fact(self, pattern: Pattern) -> str:
         parts = [self.local[t.name] if isinstance(t, Var) else self.constant(t) for t in pattern.terms]
         return f"({', '.join(parts)})"
@@ -280,7 +277,7 @@ class Writer:
             return
         slowly = "False"
         if not simple:
-            function = self.constant(_by_hand(test, names))
+            function = self.constant(_interpreted(test, names))
             slowly = f"{function}({', '.join(self.local[n] for n in names)})"
             numeric = " and ".join(f"type({self.local[n]}) in NUMERIC" for n in names) or "True"
             text = f"({text}) if {numeric} else {slowly}"
@@ -340,11 +337,11 @@ class Writer:
             sink()
 
 
-def _by_hand(test: Comparison, names: Sequence[str]) -> Callable[..., bool]:
-    def by_hand(*values: Value) -> bool:
+def _interpreted(test: Comparison, names: Sequence[str]) -> Callable[..., bool]:
+    def interpret(*values: Value) -> bool:
         return holds(test, dict(zip(names, values, strict=True)))
 
-    return by_hand
+    return interpret
 
 
 def _divides(expression: Expression | Comparison) -> bool:
@@ -355,7 +352,7 @@ def _divides(expression: Expression | Comparison) -> bool:
     return False
 
 
-def computed(expression: Expression, names: Sequence[str]) -> Callable[..., Value | None]:
+def value_function(expression: Expression, names: Sequence[str]) -> Callable[..., Value | None]:
     """Return a function of the values of some variables; its result is None where arithmetic fails."""
 
     def compute(*values: Value) -> Value | None:

@@ -2,100 +2,68 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 from metatree.rules.matcher._emit import Code
-from metatree.rules.matcher._joins import Joins
 from metatree.rules.matcher._plan import Plan
-from metatree.rules.matcher._views import Node, Table
+from metatree.rules.matcher._views import QueryNode
+
+Put = Callable[[Callable[..., None] | None], None]
+"""Puts a function in the place of the one that was put last; None takes it out of use."""
 
 
-class Handler(ABC):
-    """A function for one kind of change of one query: written ahead, compiled when first called."""
+class Handler:
+    """A function for one kind of change of one query: written ahead, compiled when first called.
 
-    __slots__ = ("code", "joins", "node", "order")
+    Args:
+        node: the query.
+        plan: gives the order of steps that is best now.
+        write: writes the function for an order.
+        put: puts the function where it is called.
+    """
 
-    def __init__(self, joins: Joins, node: Node) -> None:
-        self.joins = joins
+    __slots__ = ("_plan", "_put", "_write", "code", "node", "order")
+
+    def __init__(
+        self, node: QueryNode, plan: Callable[[], Plan], write: Callable[[Plan], Code], put: Put
+    ) -> None:
         self.node = node
-        self.order = self._order()
-        self.code = self._code()
+        self._plan, self._write, self._put = plan, write, put
+        self.order = plan()
+        self.code = write(self.order)
+        put(self._first)
 
     def replan(self) -> None:
         """Write the function again if another order of steps is better now."""
-        order = self._order()
+        order = self._plan()
         if order != self.order:
             self.order = order
-            self.code = self._code()
+            self.code = self._write(order)
             self._put(self._first)
 
-    def _first(self, *arguments: Any) -> None:
-        made = self.code.compiled()
-        self._put(made)
-        made(*arguments)
-
-    @abstractmethod
-    def _order(self) -> Plan: ...
-
-    @abstractmethod
-    def _code(self) -> Code: ...
-
-    @abstractmethod
-    def _put(self, function: Callable[..., None]) -> None: ...
-
-    @abstractmethod
     def remove(self) -> None:
         """Take the function out of use."""
+        self._put(None)
+
+    def _first(self, *arguments: Any) -> None:
+        function = self.code.compiled()
+        self._put(function)
+        function(*arguments)
 
 
-class FactHandler(Handler):
-    """For facts that fit one pattern."""
+def place_in(functions: list[Any]) -> Put:
+    """Return what puts one function into a list of them."""
+    current: Callable[..., None] | None = None
 
-    __slots__ = ("adds", "current", "handlers", "number")
+    def put(function: Callable[..., None] | None) -> None:
+        nonlocal current
+        if current is None:
+            functions.append(function)
+        elif function is None:
+            functions.remove(current)
+        else:
+            functions[functions.index(current)] = function
+        current = function
 
-    def __init__(self, joins: Joins, node: Node, number: int, handlers: list[Any], *, adds: bool) -> None:
-        self.number = number
-        self.handlers = handlers
-        self.adds = adds
-        super().__init__(joins, node)
-        self.current: Callable[..., None] = self._first
-        handlers.append(self.current)
-
-    def _order(self) -> Plan:
-        return self.joins.fact_plan(self.node, self.number)
-
-    def _code(self) -> Code:
-        return self.joins.fact_code(self.node, self.number, self.order, adds=self.adds)
-
-    def _put(self, function: Callable[..., None]) -> None:
-        self.handlers[self.handlers.index(self.current)] = function
-        self.current = function
-
-    def remove(self) -> None:
-        self.handlers.remove(self.current)
-
-
-class ViewHandler(Handler):
-    """For keys of one view."""
-
-    __slots__ = ("name", "table")
-
-    def __init__(self, joins: Joins, node: Node, table: Table, name: str) -> None:
-        self.table = table
-        self.name = name
-        super().__init__(joins, node)
-        self._put(self._first)
-
-    def _order(self) -> Plan:
-        return self.joins.view_plan(self.node, self.table)
-
-    def _code(self) -> Code:
-        return self.joins.view_code(self.node, self.table, self.order, self.name)
-
-    def _put(self, function: Callable[..., None]) -> None:
-        setattr(self.table, self.name, function)
-
-    def remove(self) -> None:
-        """Do nothing: the table, which alone calls the function, goes with its query."""
+    return put

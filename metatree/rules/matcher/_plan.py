@@ -7,25 +7,19 @@ patterns the one comes next that has the fewest facts for what is known by then.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from metatree.rules.language.conditions import Aggregate, Comparison, Pattern, own_variables
-from metatree.rules.matcher.scopes import Query, View
+from metatree.rules.matcher.scopes import CompiledQuery, View
 
 Step = Pattern | Comparison | View
+Plan = tuple[Step, ...]
+"""The steps after a change, in order; the change itself is not among them."""
 FanOut = Callable[[Pattern, Collection[str]], float]
 """How many facts fit a pattern for each combination of values of these variables."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The steps after a change, in order; the change itself is not among them."""
-
-    steps: tuple[Step, ...]
-
-
 def plan(
-    query: Query,
+    query: CompiledQuery,
     bound: Collection[str],
     fan_out: FanOut,
     *,
@@ -44,16 +38,16 @@ def plan(
     steps: list[Step] = []
     patterns = [p for p in query.patterns if p is not without]
     aggregates = [v for v in query.views if isinstance(v.condition, Aggregate) and v is not without]
-    waiting: list[Comparison | View] = [
+    checks: list[Comparison | View] = [
         *query.tests,
         *(v for v in query.views if not isinstance(v.condition, Aggregate) and v is not without),
     ]
 
     def place_checks() -> None:
-        for check in list(waiting):
+        for check in list(checks):
             needs = check.key if isinstance(check, View) else own_variables(check)
             if known.issuperset(needs):
-                waiting.remove(check)
+                checks.remove(check)
                 steps.append(check)
 
     place_checks()
@@ -72,5 +66,5 @@ def plan(
         assert best_view.variable is not None
         known.add(best_view.variable)
         place_checks()
-    assert not waiting, waiting
-    return Plan(tuple(steps))
+    assert not checks, checks
+    return tuple(steps)

@@ -9,12 +9,12 @@ from metatree.rules.language.conditions import Aggregate, Pattern, Var
 from metatree.rules.language.values import Value
 from metatree.rules.matcher._aggregates import GROUPS, NEUTRAL, Group
 from metatree.rules.matcher._alpha import Alpha
-from metatree.rules.matcher._emit import computed, names_of
-from metatree.rules.matcher.scopes import Query, View
+from metatree.rules.matcher._emit import names_of, value_function
+from metatree.rules.matcher.scopes import CompiledQuery, View
 from metatree.rules.matcher.tokens import Agenda
 
 
-class Table:
+class ViewTable:
     """A view at work."""
 
     __slots__ = (
@@ -33,7 +33,7 @@ class Table:
         "view",
     )
 
-    def __init__(self, view: View, owner: Node) -> None:
+    def __init__(self, view: View, owner: QueryNode) -> None:
         self.view = view
         self.owner = owner
         self.rank = -view.depth
@@ -44,44 +44,44 @@ class Table:
         self.values: dict[Any, Value] = {}
         """Aggregate: key -> its value, for keys that have combinations."""
         self.pending: Any = [] if view.function else {}
-        self.query = Node(view.query, self)
-        self.appear = self.vanish = self.change = _unwired
+        self.query = QueryNode(view.query, self)
+        self.appear = self.vanish = self.change = _not_connected
         self.names = names_of(view.condition.expression) if isinstance(view.condition, Aggregate) else []
         expression = view.condition.expression if isinstance(view.condition, Aggregate) else None
         plain = expression is None or isinstance(expression, Var)
-        self.compute = None if plain or expression is None else computed(expression, self.names)
+        self.compute = None if plain or expression is None else value_function(expression, self.names)
 
 
-class Node:
+class QueryNode:
     """A query at work: its memories, its tables, and where its combinations go."""
 
     __slots__ = ("alphas", "query", "sink", "tables")
 
-    def __init__(self, query: Query, sink: Table | Agenda) -> None:
+    def __init__(self, query: CompiledQuery, sink: ViewTable | Agenda) -> None:
         self.query = query
         self.sink = sink
         self.alphas: dict[Pattern, Alpha] = {}
-        self.tables = {id(view): Table(view, self) for view in query.views}
+        self.tables = {id(view): ViewTable(view, self) for view in query.views}
 
 
-def rank_of(table: Table) -> tuple[int, bool]:
+def rank_of(table: ViewTable) -> tuple[int, bool]:
     """Return the order in which tables are settled: the deepest first, aggregates last."""
     return table.rank, bool(table.view.function)
 
 
-def table_of(table: Table) -> dict[Any, Any]:
+def table_of(table: ViewTable) -> dict[Any, Any]:
     """Return what is looked up by key."""
     return table.values if table.view.function else table.counts
 
 
-def tables_of(node: Node) -> Iterator[Table]:
+def tables_of(node: QueryNode) -> Iterator[ViewTable]:
     """Yield all tables of a query, those that lie deepest first."""
     for table in node.tables.values():
         yield from tables_of(table.query)
         yield table
 
 
-def settle_counts(table: Table, event: int) -> None:
+def settle_counts(table: ViewTable, event: int) -> None:
     """Take in the pending changes of a negation or existence, and tell of keys that appear or vanish."""
     pending = list(table.pending.items())
     table.pending.clear()
@@ -98,7 +98,7 @@ def settle_counts(table: Table, event: int) -> None:
             table.vanish(key, event)
 
 
-def settle_groups(table: Table, event: int) -> None:
+def settle_groups(table: ViewTable, event: int) -> None:
     """Take in the pending changes of an aggregate, and tell of keys whose value changes."""
     assert table.view.function
     neutral = NEUTRAL[table.view.function]
@@ -122,7 +122,7 @@ def settle_groups(table: Table, event: int) -> None:
             change(key, old, new, event)
 
 
-def absorb_groups(table: Table) -> None:
+def absorb_groups(table: ViewTable) -> None:
     """Take in what a fresh join gave, without telling anybody."""
     for key in dict.fromkeys(_apply_groups(table)):
         result = table.groups[key].result()
@@ -130,7 +130,7 @@ def absorb_groups(table: Table) -> None:
             table.values[key] = result
 
 
-def _apply_groups(table: Table) -> list[Any]:
+def _apply_groups(table: ViewTable) -> list[Any]:
     """Put pending values into their groups, or take them out; return the keys."""
     assert table.view.function
     pending = list(table.pending)
@@ -147,5 +147,5 @@ def _apply_groups(table: Table) -> list[Any]:
     return [key for key, _, _ in pending]
 
 
-def _unwired(*_: Any) -> None:
+def _not_connected(*_: Any) -> None:
     raise AssertionError("a view changed before its query was connected")

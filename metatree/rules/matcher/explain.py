@@ -18,7 +18,7 @@ from metatree.rules.language.conditions import (
     bound_by,
     own_variables,
 )
-from metatree.rules.language.values import Value, written
+from metatree.rules.language.values import Value, value_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def why_not(memory: WorkingMemory, name: str) -> Explanation:
         return Explanation(name, *counts)
     met, unmet, sample = _first_unmet(memory, agenda.production)
     reason = _reason(memory, unmet, bool(met))
-    nearest = " ".join(f"<{k}>={written(v)}" for k, v in sample.items())
+    nearest = " ".join(f"<{k}>={value_text(v)}" for k, v in sample.items())
     return Explanation(name, *counts, tuple(map(str, met)), str(unmet), reason, nearest)
 
 
@@ -71,11 +71,11 @@ def _first_unmet(
     sample: dict[str, Value] = {}
     order = _ordered(production.conditions)
     for condition in order:
-        found = memory.query((*met, condition), limit=1)
-        if not found:
+        matches = memory.query((*met, condition), limit=1)
+        if not matches:
             return met, condition, sample
         met.append(condition)
-        sample = found[0]
+        sample = matches[0]
     raise AssertionError("a production whose conditions are all met has a token")
 
 
@@ -86,14 +86,14 @@ def _ordered(conditions: Sequence[Condition]) -> list[Condition]:
     """
     outside = {name for c in conditions for name in bound_by(c)}
     known: set[str] = set()
-    left = list(conditions)
-    found: list[Condition] = []
-    while left:
-        ready = next((c for c in left if known.issuperset(_uses(c, outside))), left[0])
-        left.remove(ready)
-        found.append(ready)
+    remaining = list(conditions)
+    ordered: list[Condition] = []
+    while remaining:
+        ready = next((c for c in remaining if known.issuperset(_uses(c, outside))), remaining[0])
+        remaining.remove(ready)
+        ordered.append(ready)
         known.update(bound_by(ready))
-    return found
+    return ordered
 
 
 def _uses(condition: Condition, outside: set[str]) -> set[str]:

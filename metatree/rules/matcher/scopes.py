@@ -10,7 +10,7 @@ still counts once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from metatree.errors import UserError
@@ -35,7 +35,7 @@ from metatree.rules.language.conditions import (
 
 
 @dataclass(slots=True, eq=False)
-class Query:
+class CompiledQuery:
     """A set of conditions to be joined: those of a production, or those inside of a group."""
 
     patterns: tuple[Pattern, ...]
@@ -50,7 +50,7 @@ class View:
     """A group, kept as a table keyed by what it shares with the outside."""
 
     condition: Negation | Existence | Aggregate
-    query: Query
+    query: CompiledQuery
     key: tuple[str, ...]
     depth: int
     """How deep it lies; 1 for a group of the production itself."""
@@ -78,7 +78,7 @@ class _Scope:
                     self.binders.update((name, condition) for name in bound_by(condition))
 
 
-def compiled(production: Production) -> Query:
+def compile_production(production: Production) -> CompiledQuery:
     """Return the query of a production with its views, innermost views first in no particular order.
 
     Raises:
@@ -101,8 +101,8 @@ def compiled(production: Production) -> Query:
 
 def _check_circles(conditions: Sequence[Condition]) -> None:
     """Raise UserError when an aggregate needs its own value, or those beside each other need each other's."""
-    given = {n for c in conditions if isinstance(c, Pattern) for n in bound_by(c)}
-    aggregates = {c.variable: c for c in conditions if isinstance(c, Aggregate) and c.variable not in given}
+    bound = {n for c in conditions if isinstance(c, Pattern) for n in bound_by(c)}
+    aggregates = {c.variable: c for c in conditions if isinstance(c, Aggregate) and c.variable not in bound}
     for name, one in aggregates.items():
         used = {n for c in one.conditions for n in all_variables(c)} | {*variables_of(one.expression)}
         if name in used - {n for c in one.conditions for n in bound_by(c)}:
@@ -124,7 +124,7 @@ def _check_circles(conditions: Sequence[Condition]) -> None:
             _check_circles(condition.conditions)
 
 
-def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> Query:
+def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> CompiledQuery:
     """Compile conditions whose scope is the last of the scopes; groups inside are closed first."""
     views: list[View] = []
     plain: list[Condition] = []
@@ -147,7 +147,7 @@ def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> 
     for view in views:
         if isinstance(view.condition, Aggregate):
             _check_expression(view, name)
-    return Query(patterns, tests, tuple(views), variables)
+    return CompiledQuery(patterns, tests, tuple(views), variables)
 
 
 def _check_expression(view: View, name: str) -> None:
@@ -162,44 +162,34 @@ def _check_expression(view: View, name: str) -> None:
 
 def _view(condition: Negation | Existence | Aggregate, scopes: list[_Scope], name: str) -> View:
     """Close a group over what it uses from outside, and compile it."""
-    conditions = _closed(condition.conditions, scopes, _expression_of(condition), name)
-    closed: Negation | Existence | Aggregate
-    if isinstance(condition, Aggregate):
-        closed = Aggregate(condition.variable, condition.function, condition.expression, conditions)
-    else:
-        closed = type(condition)(conditions)
+    conditions = _close_group(condition.conditions, scopes, _expression_of(condition), name)
+    closed = replace(condition, conditions=conditions)
     inner = _Scope(list(conditions))
     query = _query(conditions, [*scopes, inner], name)
     outside = {n for scope in scopes for n in scope.binders}
     used = dict.fromkeys(n for c in conditions for n in all_variables(c))
-    key = tuple(n for n in used if n in outside and not _is_result(closed, n))
+    result = condition.variable if isinstance(condition, Aggregate) else None
+    key = tuple(n for n in used if n in outside and n != result)
     return View(closed, query, key, len(scopes))
-
-
-def _is_result(condition: Condition, name: str) -> bool:
-    return isinstance(condition, Aggregate) and condition.variable == name
 
 
 def _expression_of(condition: Condition) -> Expression | None:
     return condition.expression if isinstance(condition, Aggregate) else None
 
 
-def _closed(
+def _close_group(
     conditions: Sequence[Condition], scopes: list[_Scope], expression: Expression | None, name: str
 ) -> tuple[Condition, ...]:
     """Add to a group those outer conditions that give a value to what the group uses and does not bind itself.
 
     Groups inside come first: what they take from further out, this group must have too.
     """
-    here = _Scope(list(conditions))
+    scope = _Scope(list(conditions))
     grown: list[Condition] = []
     for condition in conditions:
         if isinstance(condition, Negation | Existence | Aggregate):
-            inner = _closed(condition.conditions, [*scopes, here], _expression_of(condition), name)
-            if isinstance(condition, Aggregate):
-                condition = Aggregate(condition.variable, condition.function, condition.expression, inner)
-            else:
-                condition = type(condition)(inner)
+            inner = _close_group(condition.conditions, [*scopes, scope], _expression_of(condition), name)
+            condition = replace(condition, conditions=inner)
         grown.append(condition)
     while True:
         own = {n for c in grown for n in bound_by(c)}
@@ -224,17 +214,11 @@ def _binder(name: str, scopes: list[_Scope]) -> Condition | None:
 _fresh = count(1)
 
 
-def _renamed(aggregate: Aggregate, scopes: list[_Scope]) -> Aggregate:
+def _renamed(aggregate: Aggregate, scopes: list[_Scope]) -> Condition:
     """Copy an aggregate so that what is its own cannot be taken for a variable of the group it is copied into."""
     outside = {n for scope in scopes for n in scope.binders}
     own = {n for c in aggregate.conditions for n in all_variables(c)} - outside
-    names = {n: f"{n}~{next(_fresh)}" for n in sorted(own)}
-    return Aggregate(
-        aggregate.variable,
-        aggregate.function,
-        _renamed_expression(aggregate.expression, names) if aggregate.expression is not None else None,
-        tuple(_renamed_condition(c, names) for c in aggregate.conditions),
-    )
+    return _renamed_condition(aggregate, {n: f"{n}~{next(_fresh)}" for n in sorted(own)})
 
 
 def _renamed_condition(condition: Condition, names: dict[str, str]) -> Condition:
@@ -254,7 +238,9 @@ def _renamed_condition(condition: Condition, names: dict[str, str]) -> Condition
                 tuple(_renamed_condition(c, names) for c in inner),
             )
         case _:
-            return type(condition)(tuple(_renamed_condition(c, names) for c in condition.conditions))
+            return replace(
+                condition, conditions=tuple(_renamed_condition(c, names) for c in condition.conditions)
+            )
 
 
 def _renamed_expression(expression: Expression, names: dict[str, str]) -> Expression:

@@ -1,7 +1,8 @@
 """What a production matches, and what of it has not been dealt with yet.
 
 A token is one combination of facts that meets the conditions, as the tuple of the values of the production's
-variables: two combinations never have the same values.
+variables: two combinations never have the same values, so a token needs no count. Each is met exactly once, since
+patterns before the changed one leave the changed fact out, and views change one key at a time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, overload
 
 from metatree.errors import UserError
 from metatree.rules.language.conditions import Pattern, Production, Var
-from metatree.rules.language.values import Fact, Value, written
+from metatree.rules.language.values import Fact, Value, value_text
 
 Values = tuple[Value, ...]
 
@@ -45,7 +46,7 @@ class Token(Mapping[str, Value]):
         return len(self.variables)
 
     def __str__(self) -> str:
-        return "(" + " ".join(f"{name}={written(value)}" for name, value in self.items()) + ")"
+        return "(" + " ".join(f"{name}={value_text(value)}" for name, value in self.items()) + ")"
 
 
 class Tokens(Sequence[Token]):
@@ -146,9 +147,9 @@ class Agenda:
     def newest(self) -> int:
         """Return the event of the token that came last among those to add or to remove; 0 when there is none."""
         latest = 0
-        for waiting in (self.to_add, self.to_remove):
-            if waiting:
-                latest = max(latest, next(reversed(waiting.values())))
+        for tokens in (self.to_add, self.to_remove):
+            if tokens:
+                latest = max(latest, next(reversed(tokens.values())))
         return latest
 
 

@@ -47,7 +47,7 @@ class Truth:
             lasting: those that stay, or those that the token justifies.
         """
         known = dict(zip(self._variables[production.name], values, strict=True))
-        found: list[Fact] = []
+        facts: list[Fact] = []
         for assertion in production.asserts:
             if assertion.lasting is not lasting:
                 continue
@@ -55,8 +55,8 @@ class Truth:
                 i, a, v = (evaluate(term, known) for term in assertion.terms)
             except NotANumber:
                 continue
-            found.append((i, a, v))
-        return found
+            facts.append((i, a, v))
+        return facts
 
     def justify(self, fact: Fact, by: Justification, *, holds: bool) -> bool:
         """Note a justification; True when the fact must be asserted now."""
@@ -136,14 +136,14 @@ class Truth:
 
 
 def _reachable(start: str, feeds: Mapping[str, set[str]]) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     todo = [*feeds[start]]
     while todo:
         name = todo.pop()
-        if name not in found:
-            found.add(name)
+        if name not in names:
+            names.add(name)
             todo += feeds[name]
-    return found
+    return names
 
 
 def _patterns(production: Production) -> Iterable[Pattern]:
@@ -151,7 +151,7 @@ def _patterns(production: Production) -> Iterable[Pattern]:
 
 
 def _fits(assertion: Assertion, pattern: Pattern) -> bool:
-    for made, wanted in zip(assertion.terms, pattern.terms, strict=True):
-        if isinstance(made, str | int | float) and not isinstance(wanted, Var) and made != wanted:
+    for term, expected in zip(assertion.terms, pattern.terms, strict=True):
+        if isinstance(term, str | int | float) and not isinstance(expected, Var) and term != expected:
             return False
     return True

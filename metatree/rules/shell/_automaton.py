@@ -66,10 +66,6 @@ class Automaton:
 
     start: ClassVar[int] = 1
 
-    def next(self, state: int, symbol: str) -> int | None:
-        """Return the state that a symbol leads to, None when it is not allowed."""
-        return self.arrows[state].get(symbol)
-
     def allowed(self, state: int) -> dict[str, int]:
         """Return the symbols that are allowed in a state, with where they lead."""
         return dict(self.arrows[state])
@@ -84,7 +80,7 @@ class Automaton:
         """
         state: int | None = self.start
         for symbol in word:
-            state = self.next(state, symbol) if state is not None else None
+            state = self.arrows[state].get(symbol) if state is not None else None
         return state in self.accepting
 
     def graph(self) -> networkx.MultiDiGraph[int]:
@@ -99,46 +95,38 @@ class Automaton:
                 graph.add_edge(state, target, key=symbol, symbol=symbol)
         return graph
 
-    def graphviz(self, labels: Mapping[str, str] | None = None) -> str:
-        """Return a picture in the DOT language; `labels` maps symbols to what is written on their arrows."""
+    def graphviz(self) -> str:
+        """Return a picture in the DOT language."""
         lines = ["digraph schedule {", "  rankdir=LR;", '  "" [shape=none];', f'  "" -> {self.start};']
         for state in self.arrows:
             shape = "doublecircle" if state in self.accepting else "circle"
             lines.append(f"  {state} [shape={shape}];")
-        for state, target, label in self._labelled(labels):
+        for state, target, label in self._labelled():
             escaped = label.replace("\\", "\\\\").replace('"', '\\"')
             lines.append(f'  {state} -> {target} [label="{escaped}"];')
         return "\n".join([*lines, "}"])
 
-    def mermaid(self, labels: Mapping[str, str] | None = None) -> str:
+    def mermaid(self) -> str:
         """Return a picture as a Mermaid state diagram."""
         lines = ["stateDiagram-v2", "  direction LR", f"  [*] --> {self.start}"]
-        for state, target, label in self._labelled(labels):
+        for state, target, label in self._labelled():
             escaped = (
                 label.replace("#", "#35;").replace(";", "#59;").replace(":", "#58;").replace('"', "#quot;")
             )
             lines.append(f"  {state} --> {target}: {escaped}")
         return "\n".join([*lines, *(f"  {state} --> [*]" for state in sorted(self.accepting))])
 
-    def _labelled(self, labels: Mapping[str, str] | None) -> list[tuple[int, int, str]]:
+    def _labelled(self) -> list[tuple[int, int, str]]:
         """Return one arrow for each pair of states, with all its symbols."""
         together: dict[tuple[int, int], list[str]] = {}
         for state, arrows in self.arrows.items():
             for symbol, target in arrows.items():
-                together.setdefault((state, target), []).append((labels or {}).get(symbol, symbol))
+                together.setdefault((state, target), []).append(symbol)
         return [(state, target, ", ".join(names)) for (state, target), names in together.items()]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the automaton as JSON."""
-        return {
-            "start": self.start,
-            "accepting": sorted(self.accepting),
-            "arrows": [[s, symbol, t] for s, arrows in self.arrows.items() for symbol, t in arrows.items()],
-        }
 
 
 @dataclass(slots=True)
-class _Loose:
+class _Nfa:
     """A nondeterministic automaton under construction."""
 
     empty: list[list[int]] = field(default_factory=list)
@@ -163,44 +151,44 @@ class _Loose:
                 return end
             case Chain(parts):
                 for part in parts:
-                    begin = self.build(part, self._fresh(begin))
+                    begin = self.build(part, self._state_after(begin))
                 return begin
             case Choice(parts):
                 end = self.state()
                 for part in parts:
-                    self.empty[self.build(part, self._fresh(begin))].append(end)
+                    self.empty[self.build(part, self._state_after(begin))].append(end)
                 return end
             case Repeat(part, least, most):
                 return self._repeat(part, least, most, begin)
 
     def _repeat(self, part: Regex, least: int, most: int | None, begin: int) -> int:
         for _ in range(least):
-            begin = self.build(part, self._fresh(begin))
+            begin = self.build(part, self._state_after(begin))
         if most is None:
-            loop = self._fresh(begin)
-            self.empty[self.build(part, self._fresh(loop))].append(loop)
+            loop = self._state_after(begin)
+            self.empty[self.build(part, self._state_after(loop))].append(loop)
             return loop
         end = self.state()
         for _ in range(most - least):
             self.empty[begin].append(end)
-            begin = self.build(part, self._fresh(begin))
+            begin = self.build(part, self._state_after(begin))
         self.empty[begin].append(end)
         return end
 
-    def _fresh(self, begin: int) -> int:
+    def _state_after(self, begin: int) -> int:
         """Return a state without arrows of its own behind a state."""
         state = self.state()
         self.empty[begin].append(state)
         return state
 
     def closure(self, states: frozenset[int]) -> frozenset[int]:
-        found, todo = set(states), list(states)
+        closure, todo = set(states), list(states)
         while todo:
             for state in self.empty[todo.pop()]:
-                if state not in found:
-                    found.add(state)
+                if state not in closure:
+                    closure.add(state)
                     todo.append(state)
-        return frozenset(found)
+        return frozenset(closure)
 
 
 def minimal(regex: Regex) -> Automaton:
@@ -209,10 +197,10 @@ def minimal(regex: Regex) -> Automaton:
     Raises:
         UserError: it has too many states, or accepts no word at all.
     """
-    loose = _Loose()
-    begin = loose.state()
-    end = loose.build(regex, begin)
-    first = loose.closure(frozenset([begin]))
+    nfa = _Nfa()
+    begin = nfa.state()
+    end = nfa.build(regex, begin)
+    first = nfa.closure(frozenset([begin]))
     arrows: dict[frozenset[int], dict[str, frozenset[int]]] = {}
     todo = deque([first])
     work = 0
@@ -227,10 +215,10 @@ def minimal(regex: Regex) -> Automaton:
             )
         targets: dict[str, set[int]] = {}
         for state in sorted(states):
-            arrow = loose.arrows[state]
+            arrow = nfa.arrows[state]
             if arrow is not None:
                 targets.setdefault(arrow[0], set()).add(arrow[1])
-        arrows[states] = {symbol: loose.closure(frozenset(reached)) for symbol, reached in targets.items()}
+        arrows[states] = {symbol: nfa.closure(frozenset(reached)) for symbol, reached in targets.items()}
         todo.extend(arrows[states].values())
     accepting = {states for states in arrows if end in states}
     return _numbered(_trimmed(arrows, accepting), accepting, first)
@@ -257,7 +245,7 @@ def _trimmed(arrows: _Arrows, accepting: set[frozenset[int]]) -> _Arrows:
 
 
 def _merged(arrows: _Arrows, accepting: set[frozenset[int]]) -> dict[frozenset[int], int]:
-    """Return the block of each state; states of one block are told apart by no word."""
+    """Return the block of each state; no word distinguishes states of one block."""
     looks: dict[Any, list[frozenset[int]]] = {}
     sources: dict[str, dict[frozenset[int], list[frozenset[int]]]] = {}
     for state, targets in arrows.items():

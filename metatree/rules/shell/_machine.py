@@ -17,12 +17,12 @@ from typing import Any
 
 from metatree.durable import Effect, Event, Outcome, Signal
 from metatree.errors import MetatreeError
-from metatree.rules._working_memory import Change, WorkingMemory
+from metatree.rules._working_memory import FactChange, WorkingMemory
 from metatree.rules.language.text import parse_productions
-from metatree.rules.language.values import from_json, to_json, written
+from metatree.rules.language.values import from_json, to_json, value_text
 from metatree.rules.matcher.explain import why_not
 from metatree.rules.matcher.tokens import Token, Tokens, Values
-from metatree.rules.shell.resolvers import AskingResolver, Candidate, Conflict, Resolver
+from metatree.rules.shell.resolvers import AskingResolver, CandidateProduction, ConflictSet, Resolver
 from metatree.rules.shell.schedule import Schedule
 
 _SHOWN = 20
@@ -36,7 +36,7 @@ class Batch:
     left: list[tuple[bool, Values]]
     """What is not dealt with yet: whether it is to be added, and its values."""
     size: int = 1
-    """How many of them are under way."""
+    """How many of them are in progress."""
     narrowing: bool = False
     """Whether a part of several has failed since the last token was set aside."""
 
@@ -47,8 +47,6 @@ class ShellState:
 
     memory: WorkingMemory
     schedule: Schedule
-    controlled: tuple[str, ...]
-    """Productions that fire only when the shell says so."""
     seed: int
     limits: dict[str, Any]
     looks: bool
@@ -119,7 +117,7 @@ class ShellMachine:
         text = given["schedule"]
         schedule = Schedule.parse(text, given["order"]) if text is not None else Schedule.free(controlled)
         limits = dict(given["limits"])
-        state = ShellState(memory, schedule, tuple(controlled), given["seed"], limits, given["board"])
+        state = ShellState(memory, schedule, given["seed"], limits, given["board"])
         return state, self._turn(state)
 
     def ended(self, state: ShellState) -> str | None:
@@ -174,16 +172,20 @@ class ShellMachine:
                 allowed = state.schedule.allowed(state.position)
                 state.detail = "; ".join(self._expected(state, name) for name in allowed)
             return []
-        bound = state.limits.get("cycles")
-        if bound is not None and state.cycle >= bound:
+        most = state.limits.get("cycles")
+        if most is not None and state.cycle >= most:
             state.ended, state.detail = "limit", "cycles"
             return []
-        rng = Random(f"{state.seed}:{state.cycle}")
-        conflict = Conflict(state.position, accepting, candidates, state.cycle + 1, rng, state.memory)
+        conflict = self._conflict(state, candidates)
         if len(candidates) > 1 and isinstance(self.resolver, AskingResolver):
             return [self._effect(state, "resolve", {"conflict": conflict})]
         chosen = self.resolver.choose(conflict)
         return self._chosen(state, candidates, chosen if isinstance(chosen, str) else None, "")
+
+    def _conflict(self, state: ShellState, candidates: tuple[CandidateProduction, ...]) -> ConflictSet:
+        accepting = state.position in state.schedule.automaton.accepting
+        rng = Random(f"{state.seed}:{state.cycle}")
+        return ConflictSet(state.position, accepting, candidates, state.cycle + 1, rng, state.memory)
 
     def _end(self, state: ShellState, ended: str) -> None:
         """End a run; one in which something failed has failed, wherever it is."""
@@ -202,8 +204,8 @@ class ShellMachine:
             return f'"{name}" failed or did nothing for the tokens it has'
         return str(why_not(state.memory, name))
 
-    def _candidates(self, state: ShellState) -> tuple[Candidate, ...]:
-        found = []
+    def _candidates(self, state: ShellState) -> tuple[CandidateProduction, ...]:
+        candidates = []
         for name, target in state.schedule.allowed(state.position).items():
             agenda = state.memory.agenda(name)
             if name not in self.removals and agenda.to_remove:
@@ -212,27 +214,19 @@ class ShellMachine:
             adds = len(Tokens(agenda, agenda.to_add, aside))
             removes = len(Tokens(agenda, agenda.to_remove, aside))
             if adds or removes:
-                found.append(Candidate(name, target, adds, removes, agenda.newest()))
-        return tuple(found)
+                candidates.append(CandidateProduction(name, target, adds, removes, agenda.newest()))
+        return tuple(candidates)
 
     def _on_resolve(self, state: ShellState, event: Outcome) -> list[Effect]:
         candidates = self._candidates(state)
         if event.error is not None:
-            conflict = Conflict(
-                state.position,
-                state.position in state.schedule.automaton.accepting,
-                candidates,
-                state.cycle + 1,
-                Random(f"{state.seed}:{state.cycle}"),
-                state.memory,
-            )
-            chosen = self.resolver.choose(conflict)
+            chosen = self.resolver.choose(self._conflict(state, candidates))
             name = chosen if isinstance(chosen, str) else None
             return self._chosen(state, candidates, name, f"the resolver failed ({event.error})")
         return self._chosen(state, candidates, event.value.get("production"), "")
 
     def _chosen(
-        self, state: ShellState, candidates: tuple[Candidate, ...], name: str | None, remark: str
+        self, state: ShellState, candidates: tuple[CandidateProduction, ...], name: str | None, remark: str
     ) -> list[Effect]:
         if name is None:
             accepting = state.position in state.schedule.automaton.accepting
@@ -253,7 +247,11 @@ class ShellMachine:
     # Firing -----------------------------------------------------------------------------------------------------
 
     def _fire(
-        self, state: ShellState, chosen: Candidate, candidates: tuple[Candidate, ...], remark: str
+        self,
+        state: ShellState,
+        chosen: CandidateProduction,
+        candidates: tuple[CandidateProduction, ...],
+        remark: str,
     ) -> list[Effect]:
         state.cycle += 1
         name = chosen.production
@@ -298,7 +296,7 @@ class ShellMachine:
             "production": name,
             "to_add": add,
             "to_remove": remove,
-            "memory": state.memory,
+            "facts": state.memory,
             "cycle": state.cycle,
             "first_id": first_id,
         }
@@ -311,12 +309,12 @@ class ShellMachine:
             following = self._failed(state, name, event, _tokens(effect))
         else:
             did = event.value
-            committed, gone = self._commit(state, name, did)
+            committed, withdrawn = self._commit(state, name, did)
             entry["committed"] += committed
             done = self._change(state, did["changes"], {"production": name, "cycle": state.cycle})
             entry["asserted"] += done["asserted"]
             entry["retracted"] += done["retracted"]
-            entry["notes"] += [*did["notes"], *gone]
+            entry["notes"] += [*did["notes"], *withdrawn]
             state.ids += did["ids"]
             if not committed and not done["asserted"] and not done["retracted"]:
                 entry["notes"].append("it committed no token and changed no fact: its tokens are set aside")
@@ -395,12 +393,14 @@ class ShellMachine:
         agenda = state.memory.agenda(name)
         adds = [tuple(from_json(v) for v in token) for token in did["add"]]
         removes = [tuple(from_json(v) for v in token) for token in did["remove"]]
-        gone = [t for t in adds if t not in agenda.to_add] + [t for t in removes if t not in agenda.to_remove]
+        withdrawn = [t for t in adds if t not in agenda.to_add] + [
+            t for t in removes if t not in agenda.to_remove
+        ]
         adds = [t for t in adds if t in agenda.to_add]
         removes = [t for t in removes if t in agenda.to_remove]
         state.memory.commit(name, add=adds, remove=removes)
-        shown = [str(agenda.token(t)) for t in (*adds, *removes)]
-        return shown, [f"{agenda.token(t)} was withdrawn before it was committed" for t in gone]
+        texts = [str(agenda.token(t)) for t in (*adds, *removes)]
+        return texts, [f"{agenda.token(t)} was withdrawn before it was committed" for t in withdrawn]
 
     def _change(
         self, state: ShellState, changes: list[list[Any]], provenance: dict[str, Any]
@@ -408,8 +408,8 @@ class ShellMachine:
         """Assert and retract facts; return all that came and went, what productions derived included."""
         done: dict[str, list[str]] = {"asserted": [], "retracted": []}
 
-        def note(change: Change) -> None:
-            done["asserted" if change.asserted else "retracted"].append(written(change.fact))
+        def note(change: FactChange) -> None:
+            done["asserted" if change.asserted else "retracted"].append(value_text(change.fact))
 
         stop = state.memory.watch(note)
         try:
@@ -450,6 +450,6 @@ def _facts(facts: list[list[Any]]) -> list[tuple[Any, ...]]:
     return [tuple(from_json(part) for part in fact) for fact in facts]
 
 
-def given_facts(facts: Any) -> list[list[Any]]:
+def facts_json(facts: Any) -> list[list[Any]]:
     """Return facts as `begin` takes them."""
     return [[to_json(part) for part in fact] for fact in facts]

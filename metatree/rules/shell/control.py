@@ -8,53 +8,39 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 from metatree.durable import (
     Attempt,
     Effect,
-    Folded,
     Handler,
     Journal,
     MemoryJournal,
     Policy,
     Record,
+    Replayed,
     Runner,
     first_record,
-    fold,
+    replay,
 )
 from metatree.errors import UserError
 from metatree.rules._working_memory import WorkingMemory
 from metatree.rules.language.conditions import Production
 from metatree.rules.language.text import parse_facts, parse_productions
-from metatree.rules.language.values import Fact, checked_fact
+from metatree.rules.language.values import Fact, check_fact
 from metatree.rules.matcher.explain import Explanation, why_not
-from metatree.rules.shell._machine import ShellMachine, ShellState, given_facts
+from metatree.rules.shell._machine import ShellMachine, ShellState, facts_json
 from metatree.rules.shell.knowledge import Firing, KnowledgeSource, Rule
+from metatree.rules.shell.on_blackboard import BoardBridge
 from metatree.rules.shell.resolvers import AskingResolver, Resolver, SelfTransition
 from metatree.rules.shell.schedule import Schedule
 
 ShellEnded = Literal["accepted", "stuck", "stopped", "limit", "waiting", "cancelled", "failed"]
-
-
-class Board(Protocol):
-    """A blackboard, as the shell uses it: what came and went on it as facts, and a place for the trace."""
-
-    def look(self, memory: WorkingMemory) -> list[tuple[str, Fact]]:
-        """Return what changed since the last look, as `+` or `-` and a fact; at first, all that memory lacks."""
-        ...
-
-    def fired(self, run_id: str, entry: Mapping[str, Any]) -> None:
-        """Write an entry of the trace down; the same one may come again after a crash."""
-        ...
-
-    def settled(self, run_id: str, memory: WorkingMemory) -> None:
-        """Show the facts of working memory."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +91,7 @@ class ControlShell:
         inferences: productions with a right-hand side that apply at any time, by themselves.
         schedule: which production may fire when; None allows all of them always.
         resolver: picks among those that may; `SelfTransition` when None.
-        board: a blackboard to react to and to write the trace to; see `metatree.rules.shell.on_blackboard`.
+        board: a blackboard to react to and to write the trace to; see `BoardBridge`.
         concurrency: how many tokens of one firing may be at work at once, for logic that is fired for `each`.
         order: names of productions, by the numbers in the schedule; None for those of the sources, one after the other.
 
@@ -120,7 +106,7 @@ class ControlShell:
         inferences: str | Iterable[Production] = (),
         schedule: str | None = None,
         resolver: Resolver | None = None,
-        board: Board | None = None,
+        board: BoardBridge | None = None,
         concurrency: int = 8,
         order: Sequence[str] | None = None,
     ) -> None:
@@ -151,10 +137,10 @@ class ControlShell:
         self, facts: str | Iterable[Iterable[Any]], *, seed: int, limits: ShellLimits
     ) -> dict[str, Any]:
         """Return the input of a run, as its journal keeps it."""
-        read = parse_facts(facts) if isinstance(facts, str) else [checked_fact(fact) for fact in facts]
+        read = parse_facts(facts) if isinstance(facts, str) else [check_fact(fact) for fact in facts]
         controlled = [{"text": str(rule.production), "controlled": True} for rule in self.rules.values()]
         return {
-            "facts": given_facts(read),
+            "facts": facts_json(read),
             "productions": [{"text": str(p), "controlled": False} for p in self.inferences] + controlled,
             "schedule": self._schedule_text,
             "order": self._order,
@@ -189,13 +175,13 @@ class ControlShell:
         run_id = run_id or uuid.uuid4().hex[:12]
         seed = seed if seed is not None else uuid.uuid4().int % 2**32
         given = self.given(facts, seed=seed, limits=limits)
-        with _opened(journal) as kept:
+        with _open_journal(journal) as open_journal:
             first = first_record(self.machine, given, time.time())
-            folded = fold(
+            replayed = replay(
                 self.machine, [first]
             )  # before anything is written: a mistake in the input ends here
-            token = kept.create(run_id, self.machine.name, first)
-            return await self._drive(kept, run_id, token, folded, limits, on_entry)
+            token = open_journal.create(run_id, self.machine.name, first)
+            return await self._drive(open_journal, run_id, token, replayed, limits, on_entry)
 
     async def aresume(
         self,
@@ -214,23 +200,25 @@ class ControlShell:
             LeaseLost: another process is at work on it.
             UserError: the run began with other productions or another schedule.
         """
-        with _opened(journal) as kept:
-            records = kept.read(run_id)
+        with _open_journal(journal) as open_journal:
+            records = open_journal.read(run_id)
             self._check_same(run_id, records[0].body["given"])
-            folded = fold(self.machine, records)
-            if self.machine.ended(folded.state) is not None and not self._goes_on(folded.state, limits):
-                return self._report(folded.state, str(folded.state.ended), "", folded.used, run_id)
-            token = kept.acquire(run_id)
-            records = kept.read(run_id)
+            replayed = replay(self.machine, records)
+            if self.machine.ended(replayed.state) is not None and not self._may_continue(
+                replayed.state, limits
+            ):
+                return self._report(replayed.state, str(replayed.state.ended), "", replayed.used, run_id)
+            token = open_journal.acquire(run_id)
+            records = open_journal.read(run_id)
             extra = [Record("resume", time.time())]
             if limits is not None:
                 body = {"name": "limits", "value": {"cycles": limits.cycles}}
                 extra.append(Record("signal", time.time(), body=body))
             for record in extra:
-                kept.append(run_id, token, len(records), record)
+                open_journal.append(run_id, token, len(records), record)
                 records.append(record)
-            folded = fold(self.machine, records)
-            return await self._drive(kept, run_id, token, folded, limits or ShellLimits(), on_entry)
+            replayed = replay(self.machine, records)
+            return await self._drive(open_journal, run_id, token, replayed, limits or ShellLimits(), on_entry)
 
     def run(self, facts: str | Iterable[Iterable[Any]] = (), **options: Any) -> ShellReport:
         """Do what `arun` does, and wait for it; works inside a running event loop too."""
@@ -244,7 +232,7 @@ class ControlShell:
 
         return run_apart(lambda: self.aresume(run_id, **options))
 
-    def _goes_on(self, state: ShellState, limits: ShellLimits | None) -> bool:
+    def _may_continue(self, state: ShellState, limits: ShellLimits | None) -> bool:
         return state.ended == "limit" and limits is not None
 
     def _check_same(self, run_id: str, given: Mapping[str, Any]) -> None:
@@ -260,16 +248,16 @@ class ControlShell:
         journal: Journal,
         run_id: str,
         token: int,
-        folded: Folded[ShellState],
+        replayed: Replayed[ShellState],
         limits: ShellLimits,
         on_entry: OnEntry | None,
     ) -> ShellReport:
-        told = len(folded.state.trace)
+        reported = len(replayed.state.trace)
 
         def on_step(state: ShellState) -> None:
-            nonlocal told
-            for entry in state.trace[told:]:
-                told += 1
+            nonlocal reported
+            for entry in state.trace[reported:]:
+                reported += 1
                 if self.board is not None:
                     self.board.fired(run_id, entry)
                     self.board.settled(run_id, state.memory)
@@ -287,13 +275,13 @@ class ControlShell:
             concurrency=self.concurrency,
             on_step=on_step,
         )
-        finish = await runner.drive(folded)
+        finish = await runner.drive(replayed)
         return self._report(finish.state, finish.ended, finish.detail, finish.used, run_id)
 
     def _handlers(self, run_id: str) -> dict[str, Handler]:
         handlers: dict[str, Handler] = {"look": self._look, "resolve": self._resolve}
         for name, rule in self.rules.items():
-            handlers[f"fire {name}"] = _Fire(rule, self.board)
+            handlers[f"fire {name}"] = partial(self._fire, rule)
         return handlers
 
     def _policies(self) -> dict[str, Policy]:
@@ -303,11 +291,16 @@ class ControlShell:
             policies[f"fire {name}"] = replace(rule.policy, counts=tuple(counts))
         return policies
 
+    def _fire(self, rule: Rule, effect: Effect, attempt: Attempt) -> Any:
+        firing = Firing(**effect.payload, board=self.board, key=attempt.key, attempt=attempt.number)
+        result = rule.logic(firing)
+        return _outcome_after(result, firing) if isinstance(result, Awaitable) else firing.outcome()
+
     def _look(self, effect: Effect, attempt: Attempt) -> Any:
         assert self.board is not None
         return {
             "changes": [
-                [sign, *given_facts([fact])[0]] for sign, fact in self.board.look(effect.payload["memory"])
+                [sign, *facts_json([fact])[0]] for sign, fact in self.board.look(effect.payload["memory"])
             ]
         }
 
@@ -337,34 +330,9 @@ class ControlShell:
         )
 
 
-class _Fire:
-    """Carries out the firings of one production."""
-
-    def __init__(self, rule: Rule, board: Any) -> None:
-        self._rule = rule
-        self._board = board
-
-    def __call__(self, effect: Effect, attempt: Attempt) -> Any:
-        payload = effect.payload
-        firing = Firing(
-            payload["production"],
-            payload["to_add"],
-            payload["to_remove"],
-            facts=payload["memory"],
-            board=self._board,
-            cycle=payload["cycle"],
-            key=attempt.key,
-            attempt=attempt.number,
-            first_id=payload["first_id"],
-        )
-        done = self._rule.logic(firing)
-        if hasattr(done, "__await__"):
-            return self._finish(firing, done)
-        return firing.outcome()
-
-    async def _finish(self, firing: Firing, done: Any) -> Any:
-        await done
-        return firing.outcome()
+async def _outcome_after(result: Awaitable[object], firing: Firing) -> dict[str, Any]:
+    await result
+    return firing.outcome()
 
 
 def _bounds(limits: ShellLimits) -> dict[str, float]:
@@ -372,31 +340,19 @@ def _bounds(limits: ShellLimits) -> dict[str, float]:
     return {name: getattr(limits, name) for name in names if getattr(limits, name) is not None}
 
 
-def _opened(journal: str | Path | Journal | None) -> AbstractContextManager[Journal]:
-    if journal is None:
-        return nullcontext(MemoryJournal())
-    if isinstance(journal, str | Path):
-        from metatree.durable.sqlite_journal import SqliteJournal
-        from metatree.storage.store import Store
+@contextmanager
+def _open_journal(journal: str | Path | Journal | None) -> Iterator[Journal]:
+    if not isinstance(journal, str | Path):
+        yield MemoryJournal() if journal is None else journal
+        return
+    from metatree.durable.sql_journal import SqlJournal
+    from metatree.storage.store import Store
 
-        return _Kept(SqliteJournal, Store.open(journal))
-    return nullcontext(journal)
-
-
-class _Kept(AbstractContextManager[Journal]):
-    def __init__(self, make: Callable[[Any], Journal], store: Any) -> None:
-        self._closing = closing(store)
-        self._journal = make(store)
-
-    def __enter__(self) -> Journal:
-        self._closing.__enter__()
-        return self._journal
-
-    def __exit__(self, *error: Any) -> None:
-        self._closing.__exit__(*error)
+    with Store.open(journal) as store:
+        yield SqlJournal(store)
 
 
-def narrated(entry: Mapping[str, Any]) -> list[str]:
+def trace_lines(entry: Mapping[str, Any]) -> list[str]:
     """Return an entry of the trace as lines of text."""
     if entry["event"] == "board":
         return [f"The board says: {' '.join(entry['asserted']) or 'nothing new'}"]
@@ -414,7 +370,7 @@ def narrated(entry: Mapping[str, Any]) -> list[str]:
     return [*lines, f"Transitioned to state {entry['state_after']}"]
 
 
-def closing_lines(report: ShellReport) -> Sequence[str]:
+def ending_lines(report: ShellReport) -> Sequence[str]:
     """Return how a run ended as lines of text."""
     match report.ended:
         case "accepted" if not report.detail:

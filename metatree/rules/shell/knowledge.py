@@ -11,50 +11,40 @@ from metatree.errors import UserError
 from metatree.rules._working_memory import WorkingMemory
 from metatree.rules.language.conditions import Production
 from metatree.rules.language.text import parse_productions
-from metatree.rules.language.values import checked, to_json
+from metatree.rules.language.values import check_value, to_json
 from metatree.rules.matcher.tokens import Token
 
 
+@dataclass(eq=False)
 class Firing:
     """One production fires: what its logic is given, and how it says what it did.
 
     What it does is kept until it returns, then applied as one: commits first, then facts in their order. So logic that
-    raises has done nothing, and the facts it looks at are those from before.
+    raises has done nothing, and the facts it looks at are those from before. Lost: facts that logic sees at once, since
+    a crash or an error half-way would leave them.
     """
 
-    def __init__(
-        self,
-        production: str,
-        to_add: Sequence[Token],
-        to_remove: Sequence[Token],
-        *,
-        facts: WorkingMemory,
-        board: Any = None,
-        cycle: int = 0,
-        key: str = "",
-        attempt: int = 1,
-        first_id: str = "0",
-    ) -> None:
-        self.production = production
-        self.to_add = to_add
-        """Tokens that came since the last commit, oldest first; counting them and taking the first is cheap."""
-        self.to_remove = to_remove
-        """Tokens that were committed and do not hold any more; only for logic that asks for them."""
-        self.facts = facts
-        """Working memory, to look at and to query, not to change."""
-        self.board = board
-        """The blackboard that the shell was given, if any."""
-        self.cycle = cycle
-        self.key = key
-        """Idempotency key: the same when this firing is repeated after a crash."""
-        self.attempt = attempt
-        """From 1."""
-        self._first_id = first_id
-        self._ids = 0
-        self._changes: list[list[Any]] = []
-        self._adds: list[Token] = []
-        self._removes: list[Token] = []
-        self._notes: list[str] = []
+    production: str
+    to_add: Sequence[Token]
+    """Tokens that came since the last commit, oldest first; counting them and taking the first is cheap."""
+    to_remove: Sequence[Token]
+    """Tokens that were committed and do not hold any more; only for logic that asks for them."""
+    facts: WorkingMemory = field(kw_only=True)
+    """Working memory, to look at and to query, not to change."""
+    board: Any = None
+    """The blackboard that the shell was given, if any."""
+    cycle: int = 0
+    key: str = ""
+    """Idempotency key: the same when this firing is repeated after a crash."""
+    attempt: int = 1
+    """From 1."""
+    first_id: str = "0"
+    """What the ids that it makes begin with."""
+    _ids: int = field(default=0, init=False)
+    _changes: list[list[Any]] = field(default_factory=list, init=False)
+    _adds: list[Token] = field(default_factory=list, init=False)
+    _removes: list[Token] = field(default_factory=list, init=False)
+    _notes: list[str] = field(default_factory=list, init=False)
 
     def commit(self, *tokens: Token) -> None:
         """Say that tokens are dealt with, to add or to remove."""
@@ -68,11 +58,11 @@ class Firing:
 
     def add(self, subject: Any, attribute: Any, value: Any) -> None:
         """Assert a fact."""
-        self._changes.append(["+", *(to_json(checked(part)) for part in (subject, attribute, value))])
+        self._changes.append(["+", *(to_json(check_value(part)) for part in (subject, attribute, value))])
 
     def retract(self, subject: Any, attribute: Any, value: Any) -> None:
         """Retract a fact; one that is not there makes no difference."""
-        self._changes.append(["-", *(to_json(checked(part)) for part in (subject, attribute, value))])
+        self._changes.append(["-", *(to_json(check_value(part)) for part in (subject, attribute, value))])
 
     def note(self, text: str) -> None:
         """Say something for the trace."""
@@ -80,7 +70,7 @@ class Firing:
 
     def new_id(self, prefix: str) -> str:
         """Return an id that no other firing of this run makes, such as `trip0`."""
-        base, _, part = self._first_id.partition(".")
+        base, _, part = self.first_id.partition(".")
         number = (
             str(int(base) + self._ids) if not part else f"{base}.{part}" + (f".{self._ids}" * bool(self._ids))
         )
@@ -111,7 +101,8 @@ class Rule:
     each: bool = False
     """Whether every token is a firing of its own, all at once: for logic that waits for a model or a search."""
     removals: bool = False
-    """Whether it deals with tokens to remove; if not, they are dropped."""
+    """Whether it deals with tokens to remove; if not, they are dropped. Lost: always, since every source that consumes
+    what it matches would have to clean up after itself before the schedule could end."""
     policy: Policy = field(default_factory=lambda: Policy(attempts=2, timeout_s=600.0))
     """How often it is tried when it raises, and for how long."""
 

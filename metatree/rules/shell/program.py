@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final, NoReturn
+from typing import Final
 
 from metatree.errors import UserError
 from metatree.rules.language.conditions import Production
-from metatree.rules.language.text import Lexeme, Parser, RuleError, RuleSyntaxError, lexemes
+from metatree.rules.language.lexemes import Lexeme, RuleSyntaxError
+from metatree.rules.language.text import Parser, lexemes
 from metatree.rules.language.values import Fact
 from metatree.rules.shell.control import ControlShell
 from metatree.rules.shell.knowledge import KnowledgeSource, commit_all
@@ -31,7 +32,7 @@ from metatree.rules.shell.schedule import Schedule
 
 _OPENING: Final = re.compile(r"^[ \t]*schedule[ \t]*\{", re.MULTILINE)
 _CLOSING: Final = re.compile(r"^[ \t]*\}[ \t]*$", re.MULTILINE)
-_OPENED: Final = re.compile(r"^[ \t]*schedule\b", re.MULTILINE)
+_SCHEDULE: Final = re.compile(r"^[ \t]*schedule\b", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -63,7 +64,7 @@ class Program:
             schedule = (text[begin:end], text.count("\n", 0, begin) + 1, opening.end() - opening.start())
             blank = re.sub(r"[^\n]", " ", text[opening.start() : closing.end()])
             text = text[: opening.start()] + blank + text[closing.end() :]
-        again = _OPENED.search(text)
+        again = _SCHEDULE.search(text)
         if again is not None:
             line = text.count("\n", 0, again.start()) + 1
             expected = (
@@ -84,7 +85,9 @@ class Program:
                 if parser.begins_production():
                     production = parser.production(default=f"rule {len(self.productions) + 1}")
                     if production.name in names:
-                        _wrong(word, f"two productions are called {production.name!r}: rename one of them")
+                        parser.wrong(
+                            word, f"two productions are called {production.name!r}: rename one of them"
+                        )
                     names.add(production.name)
                     self.productions.append(production)
                 else:
@@ -100,7 +103,7 @@ class Program:
                     try:
                         self.make_resolver()
                     except UserError as exc:
-                        _wrong(name, str(exc))
+                        parser.wrong(name, str(exc))
                 case "seed":
                     seed = parser.value()
                     if not isinstance(seed, int):
@@ -116,7 +119,7 @@ class Program:
         for text, word in mentioned:
             if text not in names:
                 known = ", ".join(repr(production.name) for production in self.productions) or "none"
-                _wrong(word, f"there is no production {text!r}: there are {known}")
+                parser.wrong(word, f"there is no production {text!r}: there are {known}")
 
     @property
     def controlled(self) -> list[Production]:
@@ -151,11 +154,7 @@ class Program:
 
 
 def _texts(parser: Parser) -> list[tuple[str, Lexeme]]:
-    found = []
+    texts = []
     while (word := parser.peek()).kind == "text":
-        found.append((str(parser.value()), word))
-    return found
-
-
-def _wrong(at: Lexeme, what: str) -> NoReturn:
-    raise RuleError(at.line, at.column, what)
+        texts.append((str(parser.value()), word))
+    return texts

@@ -7,13 +7,13 @@ effect, so that its answer is in the journal and never paid for twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Protocol, runtime_checkable
 
 from metatree.errors import BadModelAnswer, UserError
 from metatree.node import Node
-from metatree.protocols import Option, Router, RouteRequest
+from metatree.protocols import Option, RouteRequest, SupportsRoute
 from metatree.rules._working_memory import WorkingMemory
 
 
@@ -28,7 +28,7 @@ STOP: Final = _Stop()
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateProduction:
     """A production that may fire now and has tokens."""
 
     production: str
@@ -41,14 +41,14 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class ConflictSet:
     """What a resolver is asked."""
 
     state: int
     """Of the schedule."""
     accepting: bool
     """Whether the run may end here."""
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CandidateProduction, ...]
     """In the order of the schedule's arrows; never empty."""
     cycle: int
     rng: Random
@@ -56,7 +56,7 @@ class Conflict:
     memory: WorkingMemory
     """To look at, not to change."""
 
-    def named(self, production: str) -> Candidate | None:
+    def named(self, production: str) -> CandidateProduction | None:
         """Return the candidate of a production."""
         return next((c for c in self.candidates if c.production == production), None)
 
@@ -67,7 +67,7 @@ Chosen = str | _Stop
 class Resolver(Protocol):
     """Picks one of the candidates."""
 
-    def choose(self, conflict: Conflict) -> Chosen:
+    def choose(self, conflict: ConflictSet) -> Chosen:
         """Return the name of a candidate's production, or STOP to end the run."""
         ...
 
@@ -76,7 +76,7 @@ class Resolver(Protocol):
 class AskingResolver(Protocol):
     """Asks somebody to pick one of the candidates."""
 
-    async def ask(self, conflict: Conflict, errors: tuple[str, ...]) -> Chosen:
+    async def ask(self, conflict: ConflictSet, errors: tuple[str, ...]) -> Chosen:
         """Do what `choose` does; `errors` says what was wrong with the earlier answers."""
         ...
 
@@ -84,14 +84,14 @@ class AskingResolver(Protocol):
 class Trivial:
     """Takes one at random."""
 
-    def choose(self, conflict: Conflict) -> Chosen:
+    def choose(self, conflict: ConflictSet) -> Chosen:
         return conflict.rng.choice(conflict.candidates).production
 
 
 class First:
     """Takes the first in the order of the schedule."""
 
-    def choose(self, conflict: Conflict) -> Chosen:
+    def choose(self, conflict: ConflictSet) -> Chosen:
         return conflict.candidates[0].production
 
 
@@ -101,11 +101,11 @@ class SelfTransition:
     def __init__(self, otherwise: Resolver | None = None) -> None:
         self.otherwise = otherwise or Trivial()
 
-    def choose(self, conflict: Conflict) -> Chosen:
+    def choose(self, conflict: ConflictSet) -> Chosen:
         staying = tuple(c for c in conflict.candidates if c.target == conflict.state)
         if len(staying) == 1:
             return staying[0].production
-        return self.otherwise.choose(_among(conflict, staying or conflict.candidates))
+        return self.otherwise.choose(_narrowed(conflict, staying or conflict.candidates))
 
 
 class OverridingSelfTransition:
@@ -115,7 +115,7 @@ class OverridingSelfTransition:
         self.precedence = tuple(precedence)
         self.otherwise = otherwise or SelfTransition()
 
-    def choose(self, conflict: Conflict) -> Chosen:
+    def choose(self, conflict: ConflictSet) -> Chosen:
         for name in self.precedence:
             if conflict.named(name) is not None:
                 return name
@@ -129,16 +129,20 @@ class Priority:
         self.priorities = dict(priorities)
         self.otherwise = otherwise or First()
 
-    def choose(self, conflict: Conflict) -> Chosen:
+    def choose(self, conflict: ConflictSet) -> Chosen:
         best = max(self.priorities.get(c.production, 0) for c in conflict.candidates)
-        among = tuple(c for c in conflict.candidates if self.priorities.get(c.production, 0) == best)
-        return among[0].production if len(among) == 1 else self.otherwise.choose(_among(conflict, among))
+        best_ones = tuple(c for c in conflict.candidates if self.priorities.get(c.production, 0) == best)
+        return (
+            best_ones[0].production
+            if len(best_ones) == 1
+            else self.otherwise.choose(_narrowed(conflict, best_ones))
+        )
 
 
 class Recency:
     """Takes the production whose newest token came last."""
 
-    def choose(self, conflict: Conflict) -> Chosen:
+    def choose(self, conflict: ConflictSet) -> Chosen:
         return max(conflict.candidates, key=lambda c: c.newest).production
 
 
@@ -149,11 +153,11 @@ class StopWhen:
         >>> enough = StopWhen(lambda conflict: len(conflict.memory.query("(<q> answer <a>)")) >= 2, First())
     """
 
-    def __init__(self, condition: Callable[[Conflict], bool], otherwise: Resolver | None = None) -> None:
+    def __init__(self, condition: Callable[[ConflictSet], bool], otherwise: Resolver | None = None) -> None:
         self.condition = condition
         self.otherwise = otherwise or SelfTransition()
 
-    def choose(self, conflict: Conflict) -> Chosen:
+    def choose(self, conflict: ConflictSet) -> Chosen:
         return STOP if self.condition(conflict) else self.otherwise.choose(conflict)
 
 
@@ -167,7 +171,7 @@ class AskRouter:
 
     def __init__(
         self,
-        router: Router,
+        router: SupportsRoute,
         goal: str,
         *,
         descriptions: Mapping[str, str] | None = None,
@@ -178,10 +182,10 @@ class AskRouter:
         self.descriptions = dict(descriptions or {})
         self.otherwise = otherwise or SelfTransition()
 
-    def choose(self, conflict: Conflict) -> Chosen:
+    def choose(self, conflict: ConflictSet) -> Chosen:
         return self.otherwise.choose(conflict)
 
-    async def ask(self, conflict: Conflict, errors: tuple[str, ...]) -> Chosen:
+    async def ask(self, conflict: ConflictSet, errors: tuple[str, ...]) -> Chosen:
         options = tuple(
             Option(
                 c.production,
@@ -196,8 +200,8 @@ class AskRouter:
         )
         decision = await self.router.route(RouteRequest((self.goal,), context, node, options, errors))
         if decision.choice is None:
-            left = tuple(c for c in conflict.candidates if c.production not in decision.unviable)
-            return self.otherwise.choose(_among(conflict, left or conflict.candidates))
+            remaining = tuple(c for c in conflict.candidates if c.production not in decision.unviable)
+            return self.otherwise.choose(_narrowed(conflict, remaining or conflict.candidates))
         if conflict.named(decision.choice) is None:
             raise BadModelAnswer(
                 f"{decision.choice!r} was not offered: choose one of {[o.id for o in options]}"
@@ -231,7 +235,5 @@ def resolver_named(name: str, arguments: Sequence[str] = ()) -> Resolver:
     )
 
 
-def _among(conflict: Conflict, candidates: tuple[Candidate, ...]) -> Conflict:
-    return Conflict(
-        conflict.state, conflict.accepting, candidates, conflict.cycle, conflict.rng, conflict.memory
-    )
+def _narrowed(conflict: ConflictSet, candidates: tuple[CandidateProduction, ...]) -> ConflictSet:
+    return replace(conflict, candidates=candidates)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from metatree.errors import UserError
-from metatree.rules.language.text import MAX_DEPTH, MAX_DIGITS, Lexeme, RuleError, RuleSyntaxError
+from metatree.rules.language.lexemes import MAX_DIGITS, Lexeme, LexemeReader, RuleError, cut
 from metatree.rules.shell._automaton import Automaton, Chain, Choice, Regex, Repeat, Symbol, minimal
 
 _TOKEN: Final = re.compile(
@@ -65,7 +65,7 @@ class Schedule:
             RuleSyntaxError: with line, column, what was found and what was expected.
             ScheduleError: a symbol is unknown or unused, there is no `main`, or no end can be reached.
         """
-        return _Reader(text, productions, line, column).schedule()
+        return _ScheduleReader(text, productions, line, column).schedule()
 
     @classmethod
     def free(cls, productions: Sequence[str]) -> Schedule:
@@ -86,63 +86,60 @@ class Schedule:
         return self.automaton.mermaid()
 
 
-class _Reader:
+class _ScheduleReader(LexemeReader):
     def __init__(self, text: str, productions: Sequence[str], line: int, column: int) -> None:
+        expected = "a symbol, a number, or one of = ; | * + ? ( ) { }"
+        super().__init__(cut(text, _TOKEN, expected, line=line, column=column))
         self._text = text
         self._productions = list(productions)
-        self._words = _words(text, line, column)
-        self._at = 0
-        self._depth = 0
         self._symbols: dict[str, str] = {}
         self._expressions: dict[str, Regex] = {}
         self._used: set[str] = set()
         self._defined: dict[str, Lexeme] = {}
 
     def schedule(self) -> Schedule:
-        while self._peek().kind != "end":
+        while self.peek().kind != "end":
             self._definition()
         if "main" not in self._expressions:
-            self._wrong(
-                self._peek(), "there is no `main = …;`: it is the expression that the schedule follows"
-            )
+            self.wrong(self.peek(), "there is no `main = …;`: it is the expression that the schedule follows")
         unused = [n for n in self._defined if n not in self._used and n != "main"]
         if unused:
             word = self._defined[unused[0]]
-            self._wrong(word, f"the symbol {unused[0]!r} is not used: use it, or take it out")
+            self.wrong(word, f"the symbol {unused[0]!r} is not used: use it, or take it out")
         try:
             automaton = minimal(self._expressions["main"])
         except UserError as exc:
-            self._wrong(self._defined["main"], str(exc))
+            self.wrong(self._defined["main"], str(exc))
         except RecursionError:  # by symbols that are made of symbols; brackets are counted
-            self._wrong(self._defined["main"], "`main` is nested too deep: use fewer symbols made of symbols")
+            self.wrong(self._defined["main"], "`main` is nested too deep: use fewer symbols made of symbols")
         return Schedule(automaton, self._text, self._symbols)
 
     def _definition(self) -> None:
-        name = self._take("name", "the name of a symbol")
+        name = self.take("name", "the name of a symbol")
         if name.text in self._defined:
-            self._wrong(name, f"the symbol {name.text!r} is defined twice: rename one of them")
+            self.wrong(name, f"the symbol {name.text!r} is defined twice: rename one of them")
         self._defined[name.text] = name
-        self._take("=", "'=' after the name")
-        word = self._peek()
-        if word.kind == "number" or (word.kind == "text" and self._peek(1).kind == ";"):
-            self._at += 1
+        self.take("=", "'=' after the name")
+        word = self.peek()
+        if word.kind == "number" or (word.kind == "text" and self.peek(1).kind == ";"):
+            self.take()
             production = self._production(word)
             self._symbols[name.text] = production
             self._expressions[name.text] = Symbol(production)
         else:
             self._expressions[name.text] = self._choice()
-        self._take(";", "';' after the definition, or more of the expression")
+        self.take(";", "';' after the definition, or more of the expression")
 
     def _production(self, word: Lexeme) -> str:
         if word.kind == "text":
             name = re.sub(r"\\(.)", r"\1", word.text[1:-1])
             if name not in self._productions:
                 known = ", ".join(map(repr, self._productions))
-                self._wrong(word, f"there is no production {name!r}: there are {known or 'none'}")
+                self.wrong(word, f"there is no production {name!r}: there are {known or 'none'}")
             return name
         number = self._number(word)
         if number >= len(self._productions):
-            self._wrong(
+            self.wrong(
                 word,
                 f"there is no production number {number}: there are {len(self._productions)}, counted from 0",
             )
@@ -150,23 +147,23 @@ class _Reader:
 
     def _choice(self) -> Regex:
         parts = [self._sequence()]
-        while self._peek().kind == "|":
-            self._at += 1
+        while self.peek().kind == "|":
+            self.take()
             parts.append(self._sequence())
         return parts[0] if len(parts) == 1 else Choice(tuple(parts))
 
     def _sequence(self) -> Regex:
         parts = []
-        while self._peek().kind in ("name", "text", "("):
+        while self.peek().kind in ("name", "text", "("):
             parts.append(self._repeated())
         if not parts:
-            self._fail("a symbol or '('")
+            self.fail("a symbol or '('")
         return parts[0] if len(parts) == 1 else Chain(tuple(parts))
 
     def _repeated(self) -> Regex:
         part = self._atom()
-        while (word := self._peek()).kind in ("*", "+", "?", "{"):
-            self._at += 1
+        while (word := self.peek()).kind in ("*", "+", "?", "{"):
+            self.take()
             match word.kind:
                 case "*":
                     part = Repeat(part, 0, None)
@@ -175,83 +172,43 @@ class _Reader:
                 case "?":
                     part = Repeat(part, 0, 1)
                 case _:
-                    part = self._counted(part, word)
+                    part = self._repetition(part, word)
         return part
 
-    def _counted(self, part: Regex, opening: Lexeme) -> Regex:
-        least = self._number(self._take("number", "")) if self._peek().kind == "number" else None
+    def _repetition(self, part: Regex, opening: Lexeme) -> Regex:
+        least = self._number(self.take("number", "")) if self.peek().kind == "number" else None
         most = least
-        if self._peek().kind == ",":
-            self._at += 1
-            most = self._number(self._take("number", "")) if self._peek().kind == "number" else None
+        if self.peek().kind == ",":
+            self.take()
+            most = self._number(self.take("number", "")) if self.peek().kind == "number" else None
         elif least is None:
-            self._fail("a number or ','")
-        self._take("}", "'}'")
+            self.fail("a number or ','")
+        self.take("}", "'}'")
         if least is None and most is None:
-            self._wrong(opening, "{,} says nothing: give a number, or use *")
+            self.wrong(opening, "{,} says nothing: give a number, or use *")
         if most is not None and (least or 0) > most:
-            self._wrong(opening, f"{{{least},{most}}} cannot be met: the first number is the smaller one")
+            self.wrong(opening, f"{{{least},{most}}} cannot be met: the first number is the smaller one")
         return Repeat(part, least or 0, most)
 
     def _atom(self) -> Regex:
-        word = self._peek()
-        self._at += 1
+        word = self.take()
         if word.kind == "(":
-            self._depth += 1
-            if self._depth > MAX_DEPTH:
-                self._wrong(
-                    word, f"brackets are nested more than {MAX_DEPTH} deep: name parts of the expression"
-                )
-            inner = self._choice()
-            self._depth -= 1
-            self._take(")", "')', or more of the expression")
+            with self.deeper("name parts of the expression"):
+                inner = self._choice()
+            self.take(")", "')', or more of the expression")
             return inner
         if word.kind == "text":
             return Symbol(self._production(word))
         self._used.add(word.text)
         if word.text not in self._expressions:
             known = ", ".join(self._expressions) or "none"
-            self._wrong(word, f"the symbol {word.text!r} is unknown: define it first (known: {known})")
+            self.wrong(word, f"the symbol {word.text!r} is unknown: define it first (known: {known})")
         return self._expressions[word.text]
-
-    def _peek(self, ahead: int = 0) -> Lexeme:
-        return self._words[min(self._at + ahead, len(self._words) - 1)]
-
-    def _take(self, kind: str, expected: str) -> Lexeme:
-        if self._peek().kind != kind:
-            self._fail(expected)
-        self._at += 1
-        return self._words[self._at - 1]
-
-    def _fail(self, expected: str) -> NoReturn:
-        word = self._peek()
-        raise RuleSyntaxError(word.line, word.column, str(word), expected)
 
     def _number(self, word: Lexeme) -> int:
         if len(word.text) > MAX_DIGITS:
-            self._wrong(word, f"a number of more than {MAX_DIGITS:,} digits: use a smaller one")
+            self.wrong(word, f"a number of more than {MAX_DIGITS:,} digits: use a smaller one")
         return int(word.text)
 
-    def _wrong(self, at: Lexeme, what: str) -> NoReturn:
+    def wrong(self, at: Lexeme, what: str) -> NoReturn:
         raise ScheduleError(at.line, at.column, f"schedule: {what}")
-
-
-def _words(text: str, line: int, column: int) -> list[Lexeme]:
-    found: list[Lexeme] = []
-    position, start = 0, 1 - column
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        column = position - start + 1
-        if match is None:
-            raise RuleSyntaxError(
-                line, column, repr(text[position]), "a symbol, a number, or one of = ; | * + ? ( ) { }"
-            )
-        kind, word = str(match.lastgroup), match.group()
-        if kind != "space":
-            found.append(Lexeme(word if kind == "sign" else kind, word, line, column))
-        line += word.count("\n")
-        if "\n" in word:
-            start = position + word.rindex("\n") + 1
-        position = match.end()
-    found.append(Lexeme("end", "", line, len(text) - start + 1))
-    return found

@@ -67,7 +67,7 @@ def best_passage(
     if not spans:
         return None
     counts = [term_counts(text[start:end]) for start, end in spans]
-    own, asked = _asked(question)
+    own, wording = _question_terms(question)
     weights, total = _weights(own, counts)
     if not total:
         return None
@@ -76,7 +76,7 @@ def best_passage(
     windows = [
         window
         for window in windows
-        if _says_more(said := text[window[0] : window[1]], own) and not _only_asks(said, asked)
+        if _adds_terms(passage := text[window[0] : window[1]], own) and not _is_question(passage, wording)
     ]
     if not windows:
         return None
@@ -87,15 +87,15 @@ def best_passage(
 
 
 @lru_cache(maxsize=16)
-def _asked(question: str) -> tuple[Mapping[str, float], frozenset[str]]:
+def _question_terms(question: str) -> tuple[Mapping[str, float], frozenset[str]]:
     """Return the weights of a question's terms, and the terms: one question is asked of many texts."""
     return sections(question).term_weights(), frozenset(terms(question[:MAX_QUESTION_CHARS]))
 
 
-def _says_more(passage: str, asked: Collection[str]) -> bool:
+def _adds_terms(passage: str, own: Collection[str]) -> bool:
     """Whether a passage has a word or a number besides those of the question; a heading often has none."""
     return any(
-        raw.isdecimal() or (len(raw) > 1 and any(term not in asked for term in _simple(raw)))
+        raw.isdecimal() or (len(raw) > 1 and any(term not in own for term in _simple(raw)))
         for raw in raw_tokens(passage)
     )
 
@@ -105,17 +105,17 @@ _COLON = re.compile(r":\s")
 _BRACKETED = re.compile(r"\[[^\]\n]*\]")
 
 
-def _only_asks(passage: str, asked: frozenset[str]) -> bool:
+def _is_question(passage: str, wording: frozenset[str]) -> bool:
     """Whether a passage is the question itself, maybe with who asks it and when: `user: Where is the car?`."""
     if not _ASKS.search(passage):
         return False
-    if set(terms(passage)) == asked:
+    if set(terms(passage)) == wording:
         return True
     colon = _COLON.search(passage)
     if colon is None:
         return False
     naming = [raw for raw in raw_tokens(_BRACKETED.sub("", passage[: colon.start()])) if not raw.isdecimal()]
-    return len(naming) <= _MOST_NAMING and set(terms(passage[colon.end() :])) == asked
+    return len(naming) <= _MOST_NAMING and set(terms(passage[colon.end() :])) == wording
 
 
 def _simple(raw: str) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def _windows(
     Args:
         matches: the words of the question in each sentence; as with lines, so the length of the question counts once.
     """
-    found = []
+    windows = []
     for middle, matched in enumerate(matches):
         if not matched:
             continue
@@ -174,17 +174,17 @@ def _windows(
             _, at = max(gains)
             first, last = min(first, at), max(last, at)
             have.update(matches[at])
-        found.append((spans[first][0], spans[last][1], math.fsum(weights[term] for term in have)))
-    found.sort(key=lambda window: (-window[2], window[1] - window[0], window[0]))
-    return found[:_NEAREST]
+        windows.append((spans[first][0], spans[last][1], math.fsum(weights[term] for term in have)))
+    windows.sort(key=lambda window: (-window[2], window[1] - window[0], window[0]))
+    return windows[:_NEAREST]
 
 
 def _lines(text: str) -> list[tuple[int, int]]:
-    found, start = [], 0
+    lines, start = [], 0
     for line in text.split("\n"):
-        found.append((start, start + len(line)))
+        lines.append((start, start + len(line)))
         start += len(line) + 1
-    return found[: MAX_SPANS * 5]
+    return lines[: MAX_SPANS * 5]
 
 
 def _code_windows(
@@ -196,7 +196,7 @@ def _code_windows(
     else:
         at = [i for i, matched in enumerate(matches) if matched]
         starts = sorted({max(0, min(i - MAX_CODE_LINES // 3, len(spans) - MAX_CODE_LINES)) for i in at})
-    found = []
+    windows = []
     for first in starts[:MAX_SPANS]:
         last = min(first + MAX_CODE_LINES, len(spans)) - 1
         have = set().union(*matches[first : last + 1])
@@ -206,9 +206,9 @@ def _code_windows(
             first += 1
         while not text[slice(*spans[last])].strip():
             last -= 1
-        found.append((spans[first][0], spans[last][1], math.fsum(weights[term] for term in have)))
-    found.sort(key=lambda window: (-window[2], window[0]))
-    return found[:_NEAREST]
+        windows.append((spans[first][0], spans[last][1], math.fsum(weights[term] for term in have)))
+    windows.sort(key=lambda window: (-window[2], window[0]))
+    return windows[:_NEAREST]
 
 
 def _cosines(question: str, text: str, windows: Sequence[Window], embedder: Embedder | None) -> list[float]:

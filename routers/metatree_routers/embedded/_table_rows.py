@@ -40,13 +40,13 @@ def best_row(text: str, question: str, *, called: str, embedder: Embedder | None
     total = sum(weights.values())
     header = text.split("\n", 1)[0]
     around = weights.keys() & term_counts(f"{called}\n{header}").keys()
-    asked = weights.keys() - around
+    terms = weights.keys() - around
     rows, start = list[tuple[float, int, int]](), 0
     for line in text.split("\n")[: MAX_SPANS * 5]:
         end = start + len(line)
-        said = asked & term_counts(line).keys() if start else set()
-        if SEPARATOR in line and said:
-            rows.append((math.fsum(weights[term] for term in said | around) / total, start, end))
+        matched = terms & term_counts(line).keys() if start else set()
+        if SEPARATOR in line and matched:
+            rows.append((math.fsum(weights[term] for term in matched | around) / total, start, end))
         start = end + 1
     if not rows:
         return None

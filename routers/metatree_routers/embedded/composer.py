@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from metatree.protocols import ComposeRequest
+from metatree._util.threads import off_loop
+from metatree.protocols import Composer, ComposeRequest, Traits
 
 
-class EmbeddedComposer:
+class EmbeddedComposer(Composer):
     """Puts the answers under their questions, in the order of the questions, each once."""
 
-    async def compose(self, request: ComposeRequest) -> str:
+    traits = Traits(any_loop=True)
+
+    @off_loop
+    def compose(self, request: ComposeRequest) -> str:
         """Return the joined text; questions without an answer are named at the end."""
         questions = list(
             dict.fromkeys([*request.questions, *(answer.question for answer in request.answers)])
         )
         blocks = []
         for question in questions:
-            said = [answer.answer.strip() for answer in request.answers if answer.question == question]
+            parts = [answer.answer.strip() for answer in request.answers if answer.question == question]
             # The last of several parts may say those before it again.
             texts = dict.fromkeys(
                 text
-                for i, text in enumerate(said)
+                for i, text in enumerate(parts)
                 if text
-                and not any(text != later and f"\n{text}\n" in f"\n{later}\n" for later in said[i + 1 :])
+                and not any(text != later and f"\n{text}\n" in f"\n{later}\n" for later in parts[i + 1 :])
             )
             if texts:
                 text = "\n\n".join(texts)

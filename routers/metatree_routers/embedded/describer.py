@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from metatree.protocols import DescribeRequest, Description
+from metatree._util.threads import off_loop
+from metatree.protocols import Describer, DescribeRequest, Description, Traits
 from metatree_routers.embedded._sentences import sentences
 
 MAX_TITLE_CHARS = 80
@@ -21,10 +22,13 @@ _DOCSTRING = re.compile(r'^\s*[rRbBuU]{0,2}("""|\'\'\')\s*(.+?)\s*\1', re.MULTIL
 _TAG = re.compile(r"<[^<>]{1,500}>")
 
 
-class EmbeddedDescriber:
+class EmbeddedDescriber(Describer):
     """Takes the title from the first heading, definition or line, and the description from the first sentences."""
 
-    async def describe(self, request: DescribeRequest) -> Description:
+    traits = Traits(any_loop=True)
+
+    @off_loop
+    def describe(self, request: DescribeRequest) -> Description:
         """Return a title of at most 80 characters and a description of at most 240; both in one line."""
         text = request.content[:_READ_CHARS].replace("\r\n", "\n")
         title, rest = _title(text)
@@ -35,11 +39,11 @@ class EmbeddedDescriber:
 
 def _title(text: str) -> tuple[str, str]:
     """Return the title and what follows it."""
-    found = [
+    candidates = [
         match for pattern in (_HTML_TITLE, _HEADING, _UNDERLINED, _DEFINED) if (match := pattern.search(text))
     ]
-    if found:
-        first = min(found, key=lambda match: match.start())
+    if candidates:
+        first = min(candidates, key=lambda match: match.start())
         return _TAG.sub(" ", first.group(1)), text[first.end() :]
     for line in text.split("\n"):
         if any(letter.isalnum() for letter in line):
@@ -51,17 +55,17 @@ def _title(text: str) -> tuple[str, str]:
 def _description(text: str, rest: str) -> str:
     documented = _DOCSTRING.search(text)
     body = documented.group(2) if documented else _TAG.sub(" ", rest)
-    said = ""
+    summary = ""
     for start, end in sentences(body):
         sentence = " ".join(body[start:end].split())
         if not any(letter.isalnum() for letter in sentence):
             continue
-        if said and len(said) + len(sentence) >= MAX_DESCRIPTION_CHARS:
+        if summary and len(summary) + len(sentence) >= MAX_DESCRIPTION_CHARS:
             break
-        said = f"{said} {sentence}".strip()
-        if len(said) > MAX_DESCRIPTION_CHARS // 2:
+        summary = f"{summary} {sentence}".strip()
+        if len(summary) > MAX_DESCRIPTION_CHARS // 2:
             break
-    return said
+    return summary
 
 
 def shorten(text: str, limit: int) -> str:

@@ -1,4 +1,11 @@
-"""The embedded reader: quotes the passage that answers, or says that there is none, without a model."""
+"""The embedded reader: quotes the passage that answers, or says that there is none, without a model.
+
+It closes a question with a passage that has the word it turns on, or with the third part when the parts have all its
+words that count between them. Which word that is comes from its shape and from the numbers of its tokens, so a reader
+needs no index. The rule about halves the passages found in a wrong collection (see `USEFUL`), and loses up to one in
+six of the right ones (more in a single paper, whose questions use other words). Words cannot tell a passage that
+answers from one on the same subject; a model can.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +13,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from metatree._util.threads import off_loop
 from metatree.node import Node
 from metatree.notes.placement import MEMORY_KIND
-from metatree.protocols import Answer, Reading, ReadRequest
+from metatree.protocols import Answer, Reader, Reading, ReadRequest, Traits
 from metatree_routers.embedded._passages import Passage, best_passage, looks_like_code
 from metatree_routers.embedded._table_rows import best_row, is_table, with_header
 from metatree_routers.embeddings.static import Embedder, static_embedder
-from metatree_routers.query.key_terms import NOTABLE, STRONG, Word, words_of
+from metatree_routers.query.key_terms import NOTABLE, STRONG, KeyTerm, key_terms_of
 from metatree_routers.query.parse import sections
 from metatree_routers.query.terms import term_counts
 from metatree_routers.query.wording import asking_terms
@@ -29,15 +37,16 @@ ENOUGH_PARTS = 3
 on. Without, no more than these are given: further ones would not be clearer."""
 SAME_QUESTION = 0.6
 """Share of common words, of all words of two questions, from which one is the other in other words."""
-_MOST_TOLD = 4_000
+_MAX_RECALLED_CHARS = 4_000
 
 _PROSE_SUFFIXES = frozenset({".md", ".rst", ".txt", ".html", ".htm", ".pdf", ".adoc", ".tex", ""})
+# What is said of such a tool closes no question. Lost: leaving it unread; it is all there is on how to get something.
 _TOOL_KINDS = frozenset({"api operation", "mcp tool"})
 """Nodes whose own text says what a call of a server would answer, and is no answer itself."""
 _CODE_KINDS = frozenset({"definition", "class", "function", "method", "code"})
 
 
-class EmbeddedReader:
+class EmbeddedReader(Reader):
     """Finds the sentences, or the lines of code, that answer; the quote is the content's own words.
 
     A question is closed only by a passage that has the word it turns on, itself or in the title, path or description
@@ -46,23 +55,26 @@ class EmbeddedReader:
 
     Args:
         embeddings: whether static embeddings are used where they can be loaded.
-        is_common: says which words are common in the tree (`TextEvidence.is_common`): no question turns on one of
+        is_common: says which words are common in the tree (`Evidence.is_common`): no question turns on one of
             those. None goes by the shape of the words alone, and takes a project's name for rare.
     """
 
-    def __init__(self, *, embeddings: bool = True, is_common: Callable[[Word], bool] | None = None) -> None:
+    traits = Traits(any_loop=True)
+
+    def __init__(self, *, embeddings: bool = True, is_common: Callable[[str], bool] | None = None) -> None:
         self._embeddings = embeddings
         self._is_common = is_common
 
-    async def read(self, request: ReadRequest) -> Reading:
+    @off_loop
+    def read(self, request: ReadRequest) -> Reading:
         """Return a passage for each question that has one here; `useful=False` when none has."""
         embedder: Embedder | None = static_embedder() if self._embeddings else None
         table = is_table(request.content)
         is_code = not table and _is_code(request.node, request.content)
         answers = []
         for question in request.questions:
-            if (told := _told_before(request, question)) is not None:
-                answers.append(told)
+            if (recalled := _recalled_answer(request, question)) is not None:
+                answers.append(recalled)
                 continue
             if table:
                 called = f"{request.node.title}\n{request.node.description}"
@@ -77,40 +89,45 @@ class EmbeddedReader:
                     answers.append(answer)
         return Reading(tuple(answers), useful=bool(answers))
 
-    def _words(self, question: str) -> list[Word]:
+    def _words(self, question: str) -> list[KeyTerm]:
         """Return the words that the question turns on, the heaviest first."""
-        words = words_of(question, embeddings=self._embeddings)
+        words = key_terms_of(question, embeddings=self._embeddings)
         common = self._is_common
-        return [word for word in words if common is None or word.weight < NOTABLE or not common(word)]
+        return [word for word in words if common is None or word.weight < NOTABLE or not common(word.text)]
 
 
-def _told_before(request: ReadRequest, question: str) -> Answer | None:
-    """Return what a memory says whose title is this question, in other words perhaps: it was told as its answer."""
+# A short answer ("The red one") has no word of its question. Lost: the question in the text, which is then quoted.
+def _recalled_answer(request: ReadRequest, question: str) -> Answer | None:
+    """Return what a memory says whose title is this question, in other words perhaps: it was stored as its answer."""
     node, content = request.node, request.content.strip()
     if node.kind != MEMORY_KIND or not content or not node.title.rstrip().endswith("?"):
         return None
-    asked, told = ({*sections(text).term_weights()} - asking_terms() for text in (question, node.title))
-    if not asked or len(asked & told) < SAME_QUESTION * len(asked | told):
+    question_terms, title_terms = (
+        {*sections(text).term_weights()} - asking_terms() for text in (question, node.title)
+    )
+    if not question_terms or len(question_terms & title_terms) < SAME_QUESTION * len(
+        question_terms | title_terms
+    ):
         return None
-    said = content[:_MOST_TOLD]
-    return Answer(question, said, said, complete=True)
+    beginning = content[:_MAX_RECALLED_CHARS]
+    return Answer(question, beginning, beginning, complete=True)
 
 
 def _answer(
-    request: ReadRequest, question: str, passage: Passage, is_code: bool, words: Sequence[Word]
+    request: ReadRequest, question: str, passage: Passage, is_code: bool, words: Sequence[KeyTerm]
 ) -> Answer | None:
     quote = request.content[passage.start : passage.end]
     parts = [part for part in request.partial_answers if part.question == question]
     describes = request.node.kind in _TOOL_KINDS and request.content == request.node.content
     if any(quote in part.quote for part in parts) or (describes and parts):
         return None
-    unsaid = set(_unsaid(request.node, quote, words))
-    turning = words[0] if words and words[0].weight >= NOTABLE and words[0] in unsaid else None
+    missing = set(_missing_terms(request.node, quote, words))
+    turning = words[0] if words and words[0].weight >= NOTABLE and words[0] in missing else None
     strong = {word for word in words if word.weight >= STRONG}
-    if strong and strong <= unsaid:
+    if strong and strong <= missing:
         return None
     alone = passage.score >= COMPLETE
-    complete = turning is None and not describes and (alone or _say_all(parts, words, unsaid))
+    complete = turning is None and not describes and (alone or _cover_all(parts, words, missing))
     if not complete and len(parts) >= ENOUGH_PARTS:
         return None
     text = _with_signature(request.content, passage, quote) if is_code else quote
@@ -119,19 +136,19 @@ def _answer(
     return Answer(question, text, quote, complete)
 
 
-def _say_all(parts: Sequence[Answer], words: Sequence[Word], unsaid: Collection[Word]) -> bool:
+def _cover_all(parts: Sequence[Answer], words: Sequence[KeyTerm], missing: Collection[KeyTerm]) -> bool:
     """Whether enough parts have, between them and what is read now, every word that counts."""
     if len(parts) + 1 < ENOUGH_PARTS:
         return False
-    said = term_counts("\n".join(part.quote for part in parts))
+    counts = term_counts("\n".join(part.quote for part in parts))
     least = words[0].weight / 2 if words else 0.0
-    return all(word.weight < least or word not in unsaid or word.said_in(said) for word in words)
+    return all(word.weight < least or word not in missing or word.is_in(counts) for word in words)
 
 
-def _unsaid(node: Node, quote: str, words: Sequence[Word]) -> list[Word]:
+def _missing_terms(node: Node, quote: str, words: Sequence[KeyTerm]) -> list[KeyTerm]:
     """Return the words that neither the quote nor what the node is called has."""
-    said = term_counts(f"{node.title}\n{node.path or node.id}\n{node.description}\n{quote}")
-    return [word for word in words if not word.said_in(said)]
+    counts = term_counts(f"{node.title}\n{node.path or node.id}\n{node.description}\n{quote}")
+    return [word for word in words if not word.is_in(counts)]
 
 
 def _with_signature(content: str, passage: Passage, quote: str) -> str:

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from metatree.protocols import Option, RouteDecision, RouteRequest
+from metatree._util.threads import off_loop
+from metatree.protocols import ABSTAINED, Option, RouteDecision, Router, RouteRequest, Traits
 from metatree_routers.embedded._menu_scores import MenuScore, score_menu
 from metatree_routers.embeddings.static import Embedder, static_embedder
 
-DOUBTFUL = 0.01
-"""Evidence up to here is none; `TextEvidence` gives it where no text has a word that the questions turn on."""
 _NOTHING = "nothing in or below it matches the questions"
 _LITTLE = "next to nothing in or below it matches the questions"
 _DOUBTFUL = "a word that the questions turn on is in no text of the tree"
 _MOST_WORDS = 4
 
 
-class EmbeddedRouter:
+class EmbeddedRouter(Router):
     """Routes by evidence: the option's score where the search gives one, else its title and description.
 
     Holds no state: the same request gives the same decision. Options that nothing speaks for are ruled out, and all
-    of them where the evidence says, by scores of at most `DOUBTFUL`, that no text has a word the questions turn on.
+    of them where the evidence says, by scores of at most `ABSTAINED`, that no text has a word the questions turn on.
 
     Args:
         embeddings: whether static embeddings are used where they can be loaded.
     """
 
-    by_evidence = True
-    """It adds nothing to what the evidence says, so the evidence gives the reasons of what is collected."""
+    traits = Traits(any_loop=True, follows_evidence=True)
 
     def __init__(self, *, embeddings: bool = True) -> None:
         self._embeddings = embeddings
 
-    async def route(self, request: RouteRequest) -> RouteDecision:
+    @off_loop
+    def route(self, request: RouteRequest) -> RouteDecision:
         """Choose the option with the best score, and rule out those without any."""
         bare = [option for option in request.options if option.score is None]
         read = dict(zip((option.id for option in bare), self._scores(request, bare), strict=True))
@@ -41,7 +40,7 @@ class EmbeddedRouter:
         ruled_out = {
             option.id
             for option in request.options
-            if scores[option.id] <= (0 if option.score is None else DOUBTFUL)
+            if scores[option.id] <= (0 if option.score is None else ABSTAINED)
         }
         viable = [option for option in request.options if option.id not in ruled_out]
         # Doubt is about all of a tree: beside an option that something speaks for, a low score is no more than low.

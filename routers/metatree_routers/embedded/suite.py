@@ -15,7 +15,7 @@ def embedded_suite(spec: str = "embedded", *, evidence: Evidence | None = None) 
     """Return the embedded parts; the entry point `metatree.routers: embedded`.
 
     Args:
-        evidence: that of the tree, if the reader is to know which words are common there: a `TextEvidence`.
+        evidence: that of the tree, if the reader is to know which words are common there.
         spec: `embedded`, or `embedded/words` for words alone, without static embeddings.
 
     Raises:
@@ -27,7 +27,9 @@ def embedded_suite(spec: str = "embedded", *, evidence: Evidence | None = None) 
     embeddings = option != "words"
     return Suite(
         router=EmbeddedRouter(embeddings=embeddings),
-        reader=EmbeddedReader(embeddings=embeddings, is_common=getattr(evidence, "is_common", None)),
+        reader=EmbeddedReader(
+            embeddings=embeddings, is_common=None if evidence is None else evidence.is_common
+        ),
         tool_caller=EmbeddedToolCaller(),
         composer=EmbeddedComposer(),
         describer=EmbeddedDescriber(),

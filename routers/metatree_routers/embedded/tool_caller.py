@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from metatree._util.threads import off_loop
 from metatree.errors import BadModelAnswer
-from metatree.protocols import ToolRequest
+from metatree.protocols import ToolCaller, ToolRequest, Traits
 from metatree_routers.query.terms import STOP_WORDS, raw_tokens, terms
 
 _QUOTED = re.compile(
@@ -52,7 +53,8 @@ _LIMITS = ("max", "limit", "count", "top", "k", "n", "lines", "results", "size")
 _DEFAULT_LIMIT = 20
 
 
-class EmbeddedToolCaller:
+# Rows of databases are looked up by `find_rows`, which takes a question; SQL is for models.
+class EmbeddedToolCaller(ToolCaller):
     """Fills in a tool's arguments by the names and types in its schema.
 
     Patterns and names get what the questions quote, the identifiers in them, or their rarest words; queries get the
@@ -60,9 +62,10 @@ class EmbeddedToolCaller:
     told of an error, the next candidate is tried.
     """
 
-    by_rules = True
+    traits = Traits(any_loop=True, by_rules=True)
 
-    async def fill(self, request: ToolRequest) -> dict[str, Any]:
+    @off_loop
+    def fill(self, request: ToolRequest) -> dict[str, Any]:
         """Return the required arguments, and those optional ones that the question names outright.
 
         Raises:
@@ -91,10 +94,10 @@ def _resolved(property_: Mapping[str, Any], schema: Mapping[str, Any]) -> Mappin
     """Follow a reference inside the schema, and take the first alternative that is not null."""
     for _ in range(5):
         if "$ref" in property_:
-            found: Any = schema
+            target: Any = schema
             for step in str(property_["$ref"]).lstrip("#/").split("/"):
-                found = found.get(step, {}) if isinstance(found, Mapping) else {}
-            property_ = found
+                target = target.get(step, {}) if isinstance(target, Mapping) else {}
+            property_ = target
         else:
             choices = property_.get("anyOf") or property_.get("oneOf") or property_.get("allOf")
             if not choices:
@@ -140,8 +143,8 @@ def _candidates(name: str, property_: Mapping[str, Any], request: ToolRequest) -
 
 def _chosen(choices: Iterable[Any], request: ToolRequest, default: Any) -> Iterator[Any]:
     choices = list(choices)
-    said = set(terms(" ".join(request.questions)))
-    yield from (choice for choice in choices if set(terms(str(choice))) & said)
+    question_terms = set(terms(" ".join(request.questions)))
+    yield from (choice for choice in choices if set(terms(str(choice))) & question_terms)
     if default in choices:
         yield default
     yield from choices
@@ -164,32 +167,32 @@ def _numbers(
 
 def _strings(name: str, property_: Mapping[str, Any], request: ToolRequest) -> Iterator[str]:
     questions = [question.strip() for question in request.questions if question.strip()]
-    asked = "\n".join(questions)
-    said = f"{asked}\n{request.context}"
+    wording = "\n".join(questions)
+    text = f"{wording}\n{request.context}"
     meaning = _meaning(name, property_)
     match meaning:
         case "url":
-            yield from _URL.findall(said)
+            yield from _URL.findall(text)
         case "date":
-            yield from _DATE.findall(said)
+            yield from _DATE.findall(text)
         case "commit":
-            yield from _COMMIT.findall(said)
+            yield from _COMMIT.findall(text)
         case "email":
-            yield from _EMAIL.findall(said)
+            yield from _EMAIL.findall(text)
         case "path":
-            yield from _PATH.findall(said)
+            yield from _PATH.findall(text)
             if request.node.path:
                 yield request.node.path
         case "pattern":
-            yield from (re.escape(word) for word in _words_to_look_for(asked))
+            yield from (re.escape(word) for word in _words_to_look_for(wording))
         case "name" | "word":
-            yield from _words_to_look_for(asked)
+            yield from _words_to_look_for(wording)
         case "query":
             yield from questions
-            yield from _words_to_look_for(asked)
+            yield from _words_to_look_for(wording)
         case _:
-            yield from _quoted(asked)
-            yield from _CODE_NAME.findall(asked)
+            yield from _quoted(wording)
+            yield from _CODE_NAME.findall(wording)
             yield from _proper_names(questions)
     if "default" in property_ and isinstance(property_["default"], str):
         yield property_["default"]
@@ -200,9 +203,9 @@ def _meaning(name: str, property_: Mapping[str, Any]) -> str:
     formats = {"uri": "url", "date": "date", "date-time": "date", "email": "email"}
     if property_.get("format") in formats:
         return formats[property_["format"]]
-    for said in (_words(name), _words(f"{property_.get('title', '')} {property_.get('description', '')}")):
+    for label in (_words(name), _words(f"{property_.get('title', '')} {property_.get('description', '')}")):
         for meaning, words in _WORDS_OF.items():
-            if set(words) & set(said):
+            if set(words) & set(label):
                 return meaning
     return ""
 

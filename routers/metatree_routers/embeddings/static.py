@@ -114,10 +114,10 @@ def status() -> tuple[bool, str]:
 
 
 def _package_folder() -> Path:
-    found = find_spec("wordllama")
-    if found is None or not found.submodule_search_locations:
+    spec = find_spec("wordllama")
+    if spec is None or not spec.submodule_search_locations:
         raise LookupError("the package wordllama is not installed")
-    return Path(next(iter(found.submodule_search_locations)))
+    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def _one(folder: Path, subfolder: str, pattern: str) -> Path:

@@ -5,6 +5,14 @@ text), the best three of its parts by BM25 summed, and what the question names o
 in the path, and the past commits like it. A part is ranked by its own score and by that of the whole it belongs to.
 For a question of a sentence, static embeddings are added to the parts' scores: z-scores of the two are summed, over
 the nodes that share words with the question.
+
+k1, b, title weights and the number of parts move the result by less than a point either way over 441 issues, so they
+stand at plain values. Lost: weights learned on the other repositories (no better than round ones for these parts,
+five points worse for 62 features); imports, tests, folders and in-degrees as further parts
+(docs/benchmarks/retrieval-code.md).
+
+Reports and questions are ranked apart: a report is about files to change, a question about a text that answers it.
+What helps one harms the other (files read as one text, figures, names).
 """
 
 from __future__ import annotations
@@ -22,21 +30,21 @@ from metatree_routers.evidence.signals.commit_scores import (
     named_scores,
     nearest_scores,
 )
-from metatree_routers.evidence.signals.linker import Pointer, Resolver, by_home
+from metatree_routers.evidence.signals.linker import Linker, MentionMatch, by_home
 from metatree_routers.evidence.signals.matching import Matches, best_of, best_parts, match, share_of_best
 from metatree_routers.evidence.signals.paths import path_scores
-from metatree_routers.evidence.signals.rerank import CloseLook, Seen
+from metatree_routers.evidence.signals.rerank import Reranked, Reranker
 from metatree_routers.index.commits import SimilarCommit
-from metatree_routers.index.index import Reader
-from metatree_routers.index.node_table import Ints, Records
+from metatree_routers.index.index import IndexSnapshot
+from metatree_routers.index.node_table import Ints, NodeTable
 from metatree_routers.index.roles import factors
-from metatree_routers.query.mentions import find_clues
+from metatree_routers.query.mentions import find_mentions
 from metatree_routers.query.parse import sections
 from metatree_routers.query.terms import term_counts
 
 Floats = npt.NDArray[np.float32]
 
-CLUE_WEIGHT = 0.2
+MENTION_WEIGHT = 0.2
 PATH_WEIGHT = 0.5
 """Of the words of a report in the path of a file."""
 TITLE_WEIGHT = 0.2
@@ -47,8 +55,8 @@ NEAREST_WEIGHT = 0.2
 """Of the one most like the report alone."""
 NAMED_WEIGHT = 0.4
 """Of a past commit that the report names and that touched this file alone."""
-MOST_CLUES = 4
-"""Clues of a file that count, the strongest whole, each further one half as much."""
+MOST_MENTIONS = 4
+"""Mentions of a file that count, the strongest whole, each further one half as much."""
 UNSAID = 0.1
 """How sure it is of the best file when no text has a word of the report, but a path or a commit has."""
 
@@ -59,9 +67,9 @@ class Ranking:
 
     scores: Floats
     """(n,) in [0, 1]."""
-    reached: Floats
+    best_below: Floats
     """(n,) the best score at or below each node."""
-    pointers: dict[int, list[Pointer]]
+    mention_matches: dict[int, list[MentionMatch]]
     """What the question names in each file, strongest first."""
     parts: Floats
     """(n,) what speaks for each part alone, in a unit of its own."""
@@ -71,7 +79,7 @@ class Ranking:
     """Nodes with evidence, best first."""
     named: dict[int, int] = field(default_factory=dict)
     """Node -> the node that names it, where that brought it up."""
-    bridged: dict[int, tuple[int, str]] = field(default_factory=dict)
+    by_shared_name: dict[int, tuple[int, str]] = field(default_factory=dict)
     """Node -> (the node with a name that it has too, the name), where that brought it up."""
     inputs: dict[int, tuple[int, str]] = field(default_factory=dict)
     """Tool -> (the tool whose input it finds, the name of the input), where that brought it up."""
@@ -79,83 +87,83 @@ class Ranking:
     """Past commits like the question that touched a file, the most similar first; where a history was read."""
     named_commits: dict[int, list[SimilarCommit]] = field(default_factory=dict)
     """Past commits that the question names and that touched a file."""
-    seen: Seen | None = None
+    seen: Reranked | None = None
     """What a closer look at the best files has found."""
-    _speakers: Ints | None = None
+    _source_nodes: Ints | None = None
 
-    def speakers(self, records: Records, nodes: Sequence[int]) -> list[int]:
+    def source_nodes(self, table: NodeTable, nodes: Sequence[int]) -> list[int]:
         """Return the node whose line says why, for each node: itself, or the best part of what is read as one text."""
-        if self._speakers is None:
-            speakers = np.arange(len(records), dtype=np.int32)
-            parts = readable(records, self.order)
-            parts = parts[(records.home_row[parts] >= 0) & ~readable_mask(records)[records.home[parts]]]
-            speakers[records.home[parts[::-1]]] = parts[::-1]  # the best is written last
-            self._speakers = speakers
-        return [int(self._speakers[node]) for node in nodes]
+        if self._source_nodes is None:
+            source_nodes = np.arange(len(table), dtype=np.int32)
+            parts = readable(table, self.order)
+            parts = parts[(table.home_row[parts] >= 0) & ~readable_mask(table)[table.home[parts]]]
+            source_nodes[table.home[parts[::-1]]] = parts[::-1]  # the best is written last
+            self._source_nodes = source_nodes
+        return [int(self._source_nodes[node]) for node in nodes]
 
 
-def clue_scores(records: Records, pointers: dict[int, list[Pointer]]) -> Floats:
+def mention_scores(table: NodeTable, mention_matches: dict[int, list[MentionMatch]]) -> Floats:
     """Score each home by what the question names in it: (h,); each thing counts once."""
-    scores = np.zeros(len(records.homes), dtype=np.float32)
-    for home, found in pointers.items():
-        row = records.home_row[home]
+    scores = np.zeros(len(table.homes), dtype=np.float32)
+    for home, matches in mention_matches.items():
+        row = table.home_row[home]
         if row < 0:
             continue
         seen: set[str] = set()
-        for pointer in found:
-            if pointer.clue.text not in seen and len(seen) < MOST_CLUES:
-                scores[row] += pointer.strength * pointer.clue.weight * 0.5 ** len(seen)
-                seen.add(pointer.clue.text)
+        for mention_match in matches:
+            if mention_match.mention.text not in seen and len(seen) < MOST_MENTIONS:
+                scores[row] += mention_match.strength * mention_match.mention.weight * 0.5 ** len(seen)
+                seen.add(mention_match.mention.text)
     return scores
 
 
 def rank(
-    reader: Reader,
+    snapshot: IndexSnapshot,
     report: str,
     *,
     similar: Sequence[SimilarCommit] = (),
     named: Sequence[SimilarCommit] = (),
-    look: CloseLook | None = None,
+    look: Reranker | None = None,
 ) -> Ranking:
-    """Rank all nodes for a report; a question of a sentence or a few goes through `questions.rank_question`.
+    """Rank all nodes for a report; a question of a sentence or a few goes through `_question.rank_question`.
 
     Args:
-        reader: one moment of an index.
-        report: what is to be mended.
+        snapshot: one moment of an index.
+        report: what is to be fixed.
         similar: past commits like the report; what they touched is evidence.
         named: past commits that the report names.
         look: takes a closer look at the best files; None to go by words and commits alone.
     """
-    records = reader.records
+    table = snapshot.table
     parts = sections(report)
     weights = parts.term_weights()
-    postings = reader.postings(weights)
-    matches = match(reader, weights, postings)
-    pointers = by_home(reader, Resolver(reader, find_clues(parts)).pointers())
-    role_factors = factors(parts.heading, is_report=True)[records.role]
-    extra = np.float32(PATH_WEIGHT) * share_of_best(path_scores(records, postings, weights))
+    postings = snapshot.postings(weights)
+    matches = match(snapshot, weights, postings)
+    mention_matches = by_home(snapshot, Linker(snapshot, find_mentions(parts)).matches())
+    role_factors = factors(parts.heading, is_report=True)[table.role]
+    extra = np.float32(PATH_WEIGHT) * share_of_best(path_scores(table, postings, weights))
     if parts.is_long:
         title = {term: 1.0 + math.log(times) for term, times in term_counts(parts.title).items()}
-        extra = extra + np.float32(TITLE_WEIGHT) * share_of_best(match(reader, title, postings).whole)
-    commits = by_file(reader, similar)
+        extra = extra + np.float32(TITLE_WEIGHT) * share_of_best(match(snapshot, title, postings).whole)
+    commits = by_file(snapshot, similar)
     if commits:
-        extra = extra + np.float32(HISTORY_WEIGHT) * share_of_best(commit_scores(reader, similar, commits))
-        extra = extra + np.float32(NEAREST_WEIGHT) * nearest_scores(reader, similar, commits)
-    by_name = by_file(reader, named)
+        extra = extra + np.float32(HISTORY_WEIGHT) * share_of_best(commit_scores(snapshot, similar, commits))
+        extra = extra + np.float32(NEAREST_WEIGHT) * nearest_scores(snapshot, similar, commits)
+    by_name = by_file(snapshot, named)
     if by_name:
-        extra = extra + np.float32(NAMED_WEIGHT) * named_scores(reader, named, by_name)
+        extra = extra + np.float32(NAMED_WEIGHT) * named_scores(snapshot, named, by_name)
     seen = None
-    if look is not None and len(records.homes):
-        sums = whole_scores(records, matches, pointers, extra)
-        seen = look(reader, parts, sums, role_factors[records.homes])
+    if look is not None and len(table.homes):
+        sums = whole_scores(table, matches, mention_matches, extra)
+        seen = look(snapshot, parts, sums, role_factors[table.homes])
         extra = extra + seen.total(sums)
-    scores = combine(records, matches, pointers, role_factors, by_whole=True, extra=extra)
+    scores = combine(table, matches, mention_matches, role_factors, by_whole=True, extra=extra)
     least = UNSAID if extra.any() else 0.0
-    scores *= np.float32(max(least, confidence(records, matches, scores)))
+    scores *= np.float32(max(least, confidence(table, matches, scores)))
     return Ranking(
         scores,
-        records.best_below(scores),
-        pointers,
+        table.best_below(scores),
+        mention_matches,
         matches.parts,
         matches.weights,
         in_order(scores),
@@ -171,21 +179,21 @@ def together(rankings: Sequence[Ranking]) -> Ranking:
         return rankings[0]
     scores = np.maximum.reduce([ranking.scores for ranking in rankings])
     weights: dict[str, float] = {}
-    pointers: dict[int, list[Pointer]] = {}
+    mention_matches: dict[int, list[MentionMatch]] = {}
     for ranking in rankings:
         for term, weight in ranking.weights.items():
             weights[term] = max(weight, weights.get(term, 0.0))
-        for home, found in ranking.pointers.items():
-            pointers.setdefault(home, []).extend(found)
+        for home, matches in ranking.mention_matches.items():
+            mention_matches.setdefault(home, []).extend(matches)
     return Ranking(
         scores=scores,
-        reached=np.maximum.reduce([ranking.reached for ranking in rankings]),
-        pointers=pointers,
+        best_below=np.maximum.reduce([ranking.best_below for ranking in rankings]),
+        mention_matches=mention_matches,
         parts=np.maximum.reduce([share_of_best(ranking.parts) for ranking in rankings]),
         weights=weights,
         order=in_order(scores),
         named={node: naming for ranking in rankings for node, naming in ranking.named.items()},
-        bridged={node: by for ranking in rankings for node, by in ranking.bridged.items()},
+        by_shared_name={node: by for ranking in rankings for node, by in ranking.by_shared_name.items()},
         inputs={node: by for ranking in rankings for node, by in ranking.inputs.items()},
     )
 
@@ -196,35 +204,38 @@ def in_order(scores: Floats) -> Ints:
     return order[np.argsort(-scores[order], kind="stable")].astype(np.int32)
 
 
-def readable(records: Records, nodes: Ints) -> Ints:
+def readable(table: NodeTable, nodes: Ints) -> Ints:
     """Keep what has text of its own, or nothing below it."""
-    kept: Ints = nodes[readable_mask(records)[nodes]]
-    return kept
+    result: Ints = nodes[readable_mask(table)[nodes]]
+    return result
 
 
-def readable_mask(records: Records) -> npt.NDArray[np.bool_]:
+def readable_mask(table: NodeTable) -> npt.NDArray[np.bool_]:
     """Say of every node whether it has text of its own, or nothing below it: (n,)."""
-    mask: npt.NDArray[np.bool_] = (records.lengths[:, 2] > 0) | records.is_leaf
+    mask: npt.NDArray[np.bool_] = (table.lengths[:, 2] > 0) | table.is_leaf
     return mask
 
 
 def whole_scores(
-    records: Records, matches: Matches, pointers: dict[int, list[Pointer]], extra: Floats | None = None
+    table: NodeTable,
+    matches: Matches,
+    mention_matches: dict[int, list[MentionMatch]],
+    extra: Floats | None = None,
 ) -> Floats:
     """Add up what speaks for each home: (h,), without the factors of their roles.
 
     Args:
         extra: (h,) what else speaks for each home.
     """
-    whole = share_of_best(matches.whole) + share_of_best(best_parts(records, matches.parts))
-    whole += np.float32(CLUE_WEIGHT) * clue_scores(records, pointers)
+    whole = share_of_best(matches.whole) + share_of_best(best_parts(table, matches.parts))
+    whole += np.float32(MENTION_WEIGHT) * mention_scores(table, mention_matches)
     return whole if extra is None else whole + extra
 
 
 def combine(
-    records: Records,
+    table: NodeTable,
     matches: Matches,
-    pointers: dict[int, list[Pointer]],
+    mention_matches: dict[int, list[MentionMatch]],
     role_factors: Floats,
     *,
     by_whole: bool,
@@ -239,26 +250,26 @@ def combine(
         extra: (h,) what else speaks for each home.
     """
     own = share_of_best(matches.parts * role_factors)
-    if not len(records.homes):
+    if not len(table.homes):
         return own
-    whole = whole_scores(records, matches, pointers, extra)
-    whole = share_of_best(whole * role_factors[records.homes])
-    inside = records.home_row >= 0
-    rows = records.home_row[inside]
-    best_in_home = best_of(rows, matches.parts[inside], len(records.homes))
+    whole = whole_scores(table, matches, mention_matches, extra)
+    whole = share_of_best(whole * role_factors[table.homes])
+    inside = table.home_row >= 0
+    rows = table.home_row[inside]
+    best_in_home = best_of(rows, matches.parts[inside], len(table.homes))
     share = matches.parts[inside] / np.maximum(best_in_home[rows], np.float32(1e-9))
     scores = own.copy()
-    scores[records.homes] = 0
+    scores[table.homes] = 0
     if by_whole:
         scores[inside] = np.float32(0.99) * whole[rows] * share
-        scores[records.homes] = whole
+        scores[table.homes] = whole
     else:
         scores[inside] = np.float32(0.5) * own[inside] + np.float32(0.5) * whole[rows] * share
-        scores[records.homes] = best_of(rows, scores[inside], len(records.homes))
+        scores[table.homes] = best_of(rows, scores[inside], len(table.homes))
     return share_of_best(scores)
 
 
-def confidence(records: Records, matches: Matches, scores: Floats) -> float:
+def confidence(table: NodeTable, matches: Matches, scores: Floats) -> float:
     """Say how much of the question the best node covers, in [0, 1], so that scores can be compared across questions.
 
     The share of the question's weight (term weights times inverse document frequency; a word that no node has
@@ -268,6 +279,6 @@ def confidence(records: Records, matches: Matches, scores: Floats) -> float:
         return 0.0
     best = int(np.argmax(scores))
     covered = float(matches.covered[best])
-    if records.home_row[best] >= 0:
-        covered = max(covered, float(matches.covered_whole[records.home_row[best]]))
+    if table.home_row[best] >= 0:
+        covered = max(covered, float(matches.covered_whole[table.home_row[best]]))
     return math.sqrt(min(1.0, covered / matches.total))

@@ -18,27 +18,27 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree.errors import UnknownNode
-from metatree.protocols import Scored
+from metatree.protocols import ABSTAINED, Evidence, Scored, Traits
 from metatree.storage.store import Store
 from metatree.trees.tree import Tree
-from metatree_routers.embedded.router import DOUBTFUL
 from metatree_routers.embeddings.choose import SLOW, embedder_of, embedding_set
 from metatree_routers.embeddings.static import static_embedder
 from metatree_routers.evidence._explain_nodes import reason
 from metatree_routers.evidence._question import rank_question
 from metatree_routers.evidence._ranking import Ranking, rank, readable, together
-from metatree_routers.evidence.signals.feedback import Flags, flagged_for, lowered, said_against
+from metatree_routers.evidence.signals.feedback import Feedback, flag_clause, flagged_for, lowered
 from metatree_routers.evidence.signals.named_commits import named_commits, names_of_commits
-from metatree_routers.evidence.signals.rerank import CloseLook
+from metatree_routers.evidence.signals.rerank import Reranker
 from metatree_routers.index.commits import CommitIndex, SimilarCommit
-from metatree_routers.index.index import IndexedTree, Reader, TextIndex
+from metatree_routers.index.index import IndexedTree, IndexSnapshot, TextIndex
 from metatree_routers.index.node_table import Ints
 from metatree_routers.index.node_texts import NodeTexts
 from metatree_routers.index.store import is_indexed
 from metatree_routers.index.vectors import MOST_VECTORS, Progress
 from metatree_routers.query.best_line import best_line
-from metatree_routers.query.key_terms import Word, missing, words_of
+from metatree_routers.query.key_terms import key_terms_of, missing
 from metatree_routers.query.parse import MAX_CHARS, sections
+from metatree_routers.query.terms import expand
 
 _CACHED_SCORES = 6_000_000
 """Numbers kept by the cache of rankings, three for each node."""
@@ -73,8 +73,8 @@ class _LateScored(Scored):
 
     @property
     def line(self) -> str:
-        found: str = self._find()
-        return found
+        text: str = self._find()
+        return text
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Scored):
@@ -85,7 +85,7 @@ class _LateScored(Scored):
         return Scored, (self.node_id, self.score, self.line)
 
 
-class TextEvidence:
+class TextEvidence(Evidence):
     """Scores nodes for questions by their words; implements `metatree.Evidence`. Threads may share it.
 
     The index follows the tree: each call first takes in what has changed, which is cheap when nothing has.
@@ -96,6 +96,8 @@ class TextEvidence:
         history: whether past commits are evidence for files, where the tree was built with its history.
         progress: called with (nodes done, nodes to do) while the index is built.
     """
+
+    traits = Traits(may_abstain=True)
 
     def __init__(
         self,
@@ -116,8 +118,7 @@ class TextEvidence:
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
         self.index = TextIndex(tree, embedder=self._embedder, embedding=self._embedding)
         self.commits = CommitIndex(tree.index) if history and isinstance(tree.index, Store) else None
-        memory: Store | None = getattr(tree, "memory", None)
-        self._flags = None if memory is None else Flags(memory)
+        self._feedback = Feedback(tree.memory) if isinstance(tree, Tree) else None
 
     def score(
         self,
@@ -130,7 +131,7 @@ class TextEvidence:
     ) -> list[Scored]:
         """Return at most `k` nodes, best first, without those that nothing speaks for.
 
-        Where no text of the tree has a word that every question turns on, all scores are at most `DOUBTFUL`; not with
+        Where no text of the tree has a word that every question turns on, all scores are at most `ABSTAINED`; not with
         `among`, which asks for the best of some nodes, whatever they say. Of more than 20 results, the `line` is
         computed when it is first looked at, as the tree is then.
 
@@ -143,7 +144,7 @@ class TextEvidence:
         Raises:
             UnknownNode: `under` is not in the tree.
         """
-        return self._score(questions, under, among, k, exclude, doubts=among is None)
+        return self._score(questions, under, among, k, exclude, may_abstain=among is None)
 
     def rank(
         self,
@@ -153,8 +154,8 @@ class TextEvidence:
         among: Collection[str] | None = None,
         k: int = 10,
     ) -> list[Scored]:
-        """Score as `score` does, but never in doubt: for collecting the best nodes, whatever they say."""
-        return self._score(questions, under, among, k, (), doubts=False)
+        """Score as `score` does, but never abstain: for collecting the best nodes, whatever they say."""
+        return self._score(questions, under, among, k, (), may_abstain=False)
 
     def _score(
         self,
@@ -164,46 +165,51 @@ class TextEvidence:
         k: int,
         exclude: Collection[str],
         *,
-        doubts: bool,
+        may_abstain: bool,
     ) -> list[Scored]:
-        asked = _cleaned(questions)
+        cleaned = _cleaned(questions)
 
-        def find(reader: Reader) -> list[tuple[str, float, str]]:
-            scope = None if among is None else _number(reader, under)
-            ranking = self.ranking(reader, asked, scope)
-            found = best(reader, ranking)
-            if doubts and self._is_doubtful(ranking, asked):
-                found = [(number, score * DOUBTFUL) for number, score in found]
-            speakers = ranking.speakers(reader.records, [number for number, _ in found])
-            ids = reader.ids({*(number for number, _ in found), *speakers})
+        def find(snapshot: IndexSnapshot) -> list[tuple[str, float, str]]:
+            scope = None if among is None else _number(snapshot, under)
+            ranking = self.ranking(snapshot, cleaned, scope)
+            scored = best(snapshot, ranking)
+            if may_abstain and self._abstains(ranking, cleaned):
+                scored = [(number, score * ABSTAINED) for number, score in scored]
+            source_nodes = ranking.source_nodes(snapshot.table, [number for number, _ in scored])
+            ids = snapshot.ids({*(number for number, _ in scored), *source_nodes})
             return [
-                (ids[number], score, ids[who]) for (number, score), who in zip(found, speakers, strict=True)
+                (ids[number], score, ids[who])
+                for (number, score), who in zip(scored, source_nodes, strict=True)
             ]
 
-        def best(reader: Reader, ranking: Ranking) -> list[tuple[int, float]]:
+        def best(snapshot: IndexSnapshot, ranking: Ranking) -> list[tuple[int, float]]:
             if among is not None:
-                numbers = np.array(sorted(reader.numbers(among).values()), dtype=np.int32)
-                numbers = numbers[ranking.reached[numbers] > 0]
-                numbers = numbers[np.argsort(-ranking.reached[numbers], kind="stable")]
-                numbers = numbers[~_barred(reader, numbers, exclude)][:k]
-                return [(int(number), float(ranking.reached[number])) for number in numbers]
-            chosen = islice(_in_order(reader, ranking.order, _number(reader, under), exclude), k)
+                numbers = np.array(sorted(snapshot.numbers(among).values()), dtype=np.int32)
+                numbers = numbers[ranking.best_below[numbers] > 0]
+                numbers = numbers[np.argsort(-ranking.best_below[numbers], kind="stable")]
+                numbers = numbers[~_barred(snapshot, numbers, exclude)][:k]
+                return [(int(number), float(ranking.best_below[number])) for number in numbers]
+            chosen = islice(_in_order(snapshot, ranking.order, _number(snapshot, under), exclude), k)
             return [(number, float(ranking.scores[number])) for number in chosen]
 
-        if not asked or k <= 0:
+        if not cleaned or k <= 0:
             return []
-        found = self.query(find)
-        speakers = [speaker for _, _, speaker in found]
-        if len(found) <= _EAGER_LINES:
-            lines = self._lines(asked, set(speakers))
-            return [Scored(id_, min(1.0, score), lines.get(speaker, "")) for id_, score, speaker in found]
+        scored = self.query(find)
+        source_nodes = [source_node for _, _, source_node in scored]
+        if len(scored) <= _EAGER_LINES:
+            lines = self._lines(cleaned, set(source_nodes))
+            return [
+                Scored(id_, min(1.0, score), lines.get(source_node, "")) for id_, score, source_node in scored
+            ]
 
         def line(at: int) -> str:
             first = at - at % _LINE_BLOCK
-            return self._lines(asked, set(speakers[first : first + _LINE_BLOCK])).get(speakers[at], "")
+            return self._lines(cleaned, set(source_nodes[first : first + _LINE_BLOCK])).get(
+                source_nodes[at], ""
+            )
 
         return [
-            _LateScored(id_, min(1.0, score), partial(line, at)) for at, (id_, score, _) in enumerate(found)
+            _LateScored(id_, min(1.0, score), partial(line, at)) for at, (id_, score, _) in enumerate(scored)
         ]
 
     def why(self, questions: Sequence[str], node: str, *, under: str | None = None) -> str:
@@ -212,42 +218,47 @@ class TextEvidence:
         Args:
             under: the node below which alone nodes competed, if any.
         """
-        asked = _cleaned(questions)
+        cleaned = _cleaned(questions)
 
-        def find(reader: Reader) -> str:
-            number = reader.numbers([node]).get(node)
+        def find(snapshot: IndexSnapshot) -> str:
+            number = snapshot.numbers([node]).get(node)
             if number is None:
                 return ""
-            ranking = self.ranking(reader, asked, _number(reader, under))
-            texts = NodeTexts(self._tree, reader)
-            why = reason(reader, ranking, asked, number, lambda n: dict(zip(n, texts.titles(n), strict=True)))
-            against = said_against(flagged_for(self._flags, asked).get(node))
+            ranking = self.ranking(snapshot, cleaned, _number(snapshot, under))
+            texts = NodeTexts(self._tree, snapshot)
+            why = reason(
+                snapshot, ranking, cleaned, number, lambda n: dict(zip(n, texts.titles(n), strict=True))
+            )
+            against = flag_clause(flagged_for(self._feedback, cleaned).get(node))
             return "; ".join(filter(None, (why, against)))
 
-        return self.query(find) if asked else ""
+        return self.query(find) if cleaned else ""
 
     def missing(self, question: str) -> tuple[str, ...]:
         """Return the words that the question turns on and that no text of the tree has, if there are any."""
-        asked = _cleaned([question])
+        cleaned = _cleaned([question])
         return (
-            self.query(lambda reader: self._missing(self.ranking(reader, asked), asked[0])) if asked else ()
+            self.query(lambda snapshot: self._missing(self.ranking(snapshot, cleaned), cleaned[0]))
+            if cleaned
+            else ()
         )
 
-    def is_common(self, word: Word) -> bool:
+    def is_common(self, word: str) -> bool:
         """Say whether so many texts of the tree have a word that it tells none from another, as a project's name."""
+        terms = expand(word)
 
-        def find(reader: Reader) -> bool:
-            known = reader.postings(word.terms)
-            holders = min((len(known[term]) if term in known else 0 for term in word.terms), default=0)
-            return holders >= max(LEAST_COMMON, COMMON_SHARE * reader.records.n_texts)
+        def find(snapshot: IndexSnapshot) -> bool:
+            known = snapshot.postings(terms)
+            holders = min((len(known[term]) if term in known else 0 for term in terms), default=0)
+            return holders >= max(LEAST_COMMON, COMMON_SHARE * snapshot.table.n_texts)
 
         return self.query(find)
 
     def _missing(self, ranking: Ranking, question: str) -> tuple[str, ...]:
-        words = words_of(question, embeddings=self._embeddings)
-        return missing(words, lambda word: word.said_in(ranking.weights))
+        words = key_terms_of(question, embeddings=self._embeddings)
+        return missing(words, lambda word: word.is_in(ranking.weights))
 
-    def _is_doubtful(self, ranking: Ranking, questions: tuple[str, ...]) -> bool:
+    def _abstains(self, ranking: Ranking, questions: tuple[str, ...]) -> bool:
         return all(self._missing(ranking, question) for question in questions)
 
     def below(
@@ -257,46 +268,48 @@ class TextEvidence:
 
         Nodes without evidence have an empty list. What lies below two of the nodes belongs to the nearer one.
         """
-        asked = _cleaned(questions)
+        cleaned = _cleaned(questions)
         hints: dict[str, list[Scored]] = {id_: [] for id_ in nodes}
-        if not asked or k <= 0:
+        if not cleaned or k <= 0:
             return hints
 
-        def find(reader: Reader) -> dict[str, list[tuple[str, float]]]:
-            ranking = self.ranking(reader, asked)
-            numbers = reader.numbers(nodes)
+        def find(snapshot: IndexSnapshot) -> dict[str, list[tuple[str, float]]]:
+            ranking = self.ranking(snapshot, cleaned)
+            numbers = snapshot.numbers(nodes)
             groups: dict[int, list[int]] = {number: [] for number in numbers.values()}
-            wanted = sum(float(ranking.reached[number]) > 0 for number in groups) * k
-            for block in _blocks(readable(reader.records, ranking.order)):
+            wanted = sum(float(ranking.best_below[number]) > 0 for number in groups) * k
+            for block in _blocks(readable(snapshot.table, ranking.order)):
                 if not wanted:
                     break
-                above = reader.records.nearest(block, groups)
+                above = snapshot.table.nearest(block, groups)
                 block, above = block[above >= 0], above[above >= 0]
-                barred = _barred(reader, block, exclude)
+                barred = _barred(snapshot, block, exclude)
                 for number, group in zip(block[~barred].tolist(), above[~barred].tolist(), strict=True):
                     if len(groups[group]) < k:
                         groups[group].append(number)
                         wanted -= 1
-            ids = reader.ids(number for group in groups.values() for number in group)
+            ids = snapshot.ids(number for group in groups.values() for number in group)
             return {
                 id_: [(ids[n], float(ranking.scores[n])) for n in groups[number]]
                 for id_, number in numbers.items()
             }
 
         groups = self.query(find)
-        lines = self._lines(asked, {node for found in groups.values() for node, _ in found})
-        for id_, found in groups.items():
-            hints[id_] = [Scored(node, min(1.0, score), lines.get(node, "")) for node, score in found]
+        lines = self._lines(cleaned, {node for hits in groups.values() for node, _ in hits})
+        for id_, hits in groups.items():
+            hints[id_] = [Scored(node, min(1.0, score), lines.get(node, "")) for node, score in hits]
         return hints
 
-    def ranking(self, reader: Reader, questions: tuple[str, ...], scope: int | None = None) -> Ranking:
+    def ranking(
+        self, snapshot: IndexSnapshot, questions: tuple[str, ...], scope: int | None = None
+    ) -> Ranking:
         """Return the ranking of all nodes for these questions; a few of the latest are remembered.
 
         Args:
             scope: number of the node below which alone nodes compete; a report is always ranked over all.
         """
-        flagged = () if self._flags is None else self._flags.token()
-        key = (questions, reader.generation, scope, flagged)
+        flagged = () if self._feedback is None else self._feedback.token()
+        key = (questions, snapshot.generation, scope, flagged)
         with self._lock:
             known = self._rankings.get(key)
             if known is not None:
@@ -304,30 +317,30 @@ class TextEvidence:
                 return known
         embedder = self._embedder
         if len(questions) > 1:
-            ranking = together([self.ranking(reader, (question,), scope) for question in questions])
+            ranking = together([self.ranking(snapshot, (question,), scope) for question in questions])
         elif sections(questions[0]).is_long:
-            ranking = rank(reader, questions[0])
+            ranking = rank(snapshot, questions[0])
         else:
-            ranking = rank_question(reader, questions[0], embedder, NodeTexts(self._tree, reader), scope)
-        if len(questions) == 1 and self._flags is not None and flagged:
-            ranking = lowered(reader, ranking, self._flags.of(questions[0]))
+            ranking = rank_question(snapshot, questions[0], embedder, NodeTexts(self._tree, snapshot), scope)
+        if len(questions) == 1 and self._feedback is not None and flagged:
+            ranking = lowered(snapshot, ranking, self._feedback.of(questions[0]))
         with self._lock:
             self._rankings[key] = ranking
-            most = max(2, _CACHED_SCORES // (3 * len(reader.records) + 1))
+            most = max(2, _CACHED_SCORES // (3 * len(snapshot.table) + 1))
             while len(self._rankings) > min(most, _MOST_RANKINGS):
                 self._rankings.popitem(last=False)
         return ranking
 
-    def file_query(self, issue: str, query: Callable[[Reader, Ranking], T]) -> T:
+    def file_query(self, issue: str, query: Callable[[IndexSnapshot, Ranking], T]) -> T:
         """Run a query over the index and the ranking of whole files for an issue; the latest are remembered."""
         issue = issue[:MAX_CHARS].strip()  # a search asks with the stripped one
         token = self.commits.token() if self.commits is not None else ""
         similar: list[SimilarCommit] | None = None
         named: list[SimilarCommit] = []
 
-        def find(reader: Reader) -> T:
+        def find(snapshot: IndexSnapshot) -> T:
             nonlocal similar, named
-            key = (issue, reader.generation, token)
+            key = (issue, snapshot.generation, token)
             with self._lock:
                 ranking = self._file_rankings.get(key)
             if ranking is None:
@@ -340,17 +353,17 @@ class TextEvidence:
                 history = self._tree.index if token and isinstance(self._tree.index, Store) else None
                 # A slow embedder gained nothing on files, for a second and more (docs/benchmarks/retrieval-code.md).
                 embedder = static_embedder if self._embedding in SLOW else self._embedder
-                look = CloseLook(NodeTexts(self._tree, reader), embedder, history)
-                ranking = rank(reader, issue, similar=similar, named=named, look=look)
+                look = Reranker(NodeTexts(self._tree, snapshot), embedder, history)
+                ranking = rank(snapshot, issue, similar=similar, named=named, look=look)
                 with self._lock:
                     self._file_rankings[key] = ranking
                     while len(self._file_rankings) > _MOST_FILE_RANKINGS:
                         self._file_rankings.popitem(last=False)
-            return query(reader, ranking)
+            return query(snapshot, ranking)
 
         return self.query(find)
 
-    def query(self, query: Callable[[Reader], T]) -> T:
+    def query(self, query: Callable[[IndexSnapshot], T]) -> T:
         """Bring the index up to date and run a query over one moment of it."""
         self._follow()
         return self.index.query(query)
@@ -363,7 +376,7 @@ class TextEvidence:
             }
         missing = sorted(set(ids) - known.keys())
         if missing:
-            weights = self.index.query(lambda reader: self.ranking(reader, questions).weights)
+            weights = self.index.query(lambda snapshot: self.ranking(snapshot, questions).weights)
             for node, _, content in self._tree.texts(missing):
                 known[node.id] = best_line(content or f"{node.title}\n{node.description}", weights)
             with self._lock:
@@ -392,32 +405,34 @@ class TextEvidence:
 
 
 def _cleaned(questions: Sequence[str]) -> tuple[str, ...]:
-    asked = (questions,) if isinstance(questions, str) else tuple(questions)
-    return tuple(dict.fromkeys(question[:MAX_CHARS] for question in asked if question.strip()))
+    texts = (questions,) if isinstance(questions, str) else tuple(questions)
+    return tuple(dict.fromkeys(question[:MAX_CHARS] for question in texts if question.strip()))
 
 
-def _number(reader: Reader, id_: str | None) -> int | None:
+def _number(snapshot: IndexSnapshot, id_: str | None) -> int | None:
     if id_ is None or id_ == ".":
         return None
-    found = reader.numbers([id_])
-    if id_ not in found:
+    numbers = snapshot.numbers([id_])
+    if id_ not in numbers:
         raise UnknownNode(id_)
-    return found[id_]
+    return numbers[id_]
 
 
-def _in_order(reader: Reader, order: Ints, under: int | None, exclude: Collection[str]) -> Iterator[int]:
+def _in_order(
+    snapshot: IndexSnapshot, order: Ints, under: int | None, exclude: Collection[str]
+) -> Iterator[int]:
     for block in _blocks(order):
         if under is not None:
-            block = block[reader.records.nearest(block, [under]) >= 0]
-        yield from block[~_barred(reader, block, exclude)].tolist()
+            block = block[snapshot.table.nearest(block, [under]) >= 0]
+        yield from block[~_barred(snapshot, block, exclude)].tolist()
 
 
-def _barred(reader: Reader, nodes: Ints, exclude: Collection[str]) -> npt.NDArray[np.bool_]:
+def _barred(snapshot: IndexSnapshot, nodes: Ints, exclude: Collection[str]) -> npt.NDArray[np.bool_]:
     """Say which of these nodes are excluded, or lie below one that is."""
     if not exclude or not len(nodes):
         return np.zeros(len(nodes), dtype=bool)
-    numbers = reader.numbers(exclude)
-    barred: npt.NDArray[np.bool_] = reader.records.nearest(nodes, numbers.values()) >= 0
+    numbers = snapshot.numbers(exclude)
+    barred: npt.NDArray[np.bool_] = snapshot.table.nearest(nodes, numbers.values()) >= 0
     return barred
 
 

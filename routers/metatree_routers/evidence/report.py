@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from metatree.node import Node
-from metatree.protocols import Scored
+from metatree.protocols import Evidence, Scored
 from metatree.trees.tree import Tree
 from metatree_routers.evidence._explain_files import reasons
 from metatree_routers.evidence._ranking import Ranking
 from metatree_routers.evidence.evidence import TextEvidence
-from metatree_routers.index.index import Reader
+from metatree_routers.index.index import IndexSnapshot
 from metatree_routers.query.parse import sections
 
 MOST_DEFINITIONS = 5
@@ -67,30 +67,30 @@ def rank_files(
     if not issue.strip() or k <= 0:
         return []
 
-    def find(reader: Reader, ranking: Ranking) -> list[tuple[str, float, str, list[str]]]:
-        chosen = _best_files(reader, ranking, k, accept)
-        ids = reader.ids(chosen)
-        said = reasons(reader, ranking, chosen, sections(issue))
+    def find(snapshot: IndexSnapshot, ranking: Ranking) -> list[tuple[str, float, str, list[str]]]:
+        chosen = _best_files(snapshot, ranking, k, accept)
+        ids = snapshot.ids(chosen)
+        explanations = reasons(snapshot, ranking, chosen, sections(issue))
         return [
             (
                 ids[number],
                 float(ranking.scores[number]),
-                said[number],
-                _definitions(reader, ranking, number),
+                explanations[number],
+                _definitions(snapshot, ranking, number),
             )
             for number in chosen
         ]
 
-    found = []
+    files = []
     for id_, score, reason, definitions in evidence.file_query(issue, find):
         node = tree.find(id_)
         if node is not None:
-            listed = tuple(d for name in definitions if (d := _definition(tree, name)) is not None)
-            found.append(FoundFile(id_, node.path or id_, min(1.0, score), reason, listed))
-    return found
+            defined = tuple(d for name in definitions if (d := _definition(tree, name)) is not None)
+            files.append(FoundFile(id_, node.path or id_, min(1.0, score), reason, defined))
+    return files
 
 
-class FileEvidence:
+class FileEvidence(Evidence):
     """Scores files alone, as `rank_files` orders them; implements `metatree.Evidence` for searches of files.
 
     Args:
@@ -120,30 +120,34 @@ class FileEvidence:
     ) -> list[Scored]:
         """Return at most `k` files, best first, without the lines that matched: `rank_files` gives the reasons."""
         issue = "\n".join(questions)
-        kept = None if among is None else frozenset(among)
+        allowed = None if among is None else frozenset(among)
 
-        def find(reader: Reader, ranking: Ranking) -> list[tuple[str, float]]:
-            chosen = _best_files(reader, ranking, k, self._accepts if kept is None else kept.__contains__)
-            ids = reader.ids(chosen)
+        def find(snapshot: IndexSnapshot, ranking: Ranking) -> list[tuple[str, float]]:
+            chosen = _best_files(
+                snapshot, ranking, k, self._accepts if allowed is None else allowed.__contains__
+            )
+            ids = snapshot.ids(chosen)
             return [(ids[number], float(ranking.scores[number])) for number in chosen]
 
         if not issue.strip() or k <= 0:
             return []
-        found = [Scored(id_, min(1.0, score)) for id_, score in self.text.file_query(issue, find)]
+        scores = [Scored(id_, min(1.0, score)) for id_, score in self.text.file_query(issue, find)]
         if under is None or under == self._tree.root:
-            return found
+            return scores
         return [
-            scored for scored in found if under in (scored.node_id, *self._tree.ancestors(scored.node_id))
+            scored for scored in scores if under in (scored.node_id, *self._tree.ancestors(scored.node_id))
         ]
 
 
-def _best_files(reader: Reader, ranking: Ranking, k: int, accept: Callable[[str], bool] | None) -> list[int]:
+def _best_files(
+    snapshot: IndexSnapshot, ranking: Ranking, k: int, accept: Callable[[str], bool] | None
+) -> list[int]:
     """Return the numbers of the best files that are accepted, best first."""
-    files = np.flatnonzero(reader.records.of_kind(["file"]) & (ranking.scores > 0))
+    files = np.flatnonzero(snapshot.table.of_kind(["file"]) & (ranking.scores > 0))
     files = files[np.argsort(-ranking.scores[files], kind="stable")].astype(np.int32)
     chosen: list[int] = []
     for start in range(0, len(files), 256):
-        block = reader.ids(files[start : start + 256])
+        block = snapshot.ids(files[start : start + 256])
         for number in files[start : start + 256].tolist():
             if len(chosen) == k:
                 return chosen
@@ -166,18 +170,20 @@ def _definition(tree: Tree, id_: str) -> FoundDefinition | None:
     return FoundDefinition(id_, id_.partition("::")[2] or node.title, start, end)
 
 
-def _definitions(reader: Reader, ranking: Ranking, file: int) -> list[str]:
+def _definitions(snapshot: IndexSnapshot, ranking: Ranking, file: int) -> list[str]:
     """Return the ids of the definitions in a file that fit best, those that the issue names outright first."""
-    records = reader.records
-    inside = np.flatnonzero((records.home == file) & records.alive & records.of_kind(_DEFINITION_KINDS))
+    table = snapshot.table
+    inside = np.flatnonzero((table.home == file) & table.alive & table.of_kind(_DEFINITION_KINDS))
     scores = ranking.parts[inside].astype(np.float64)
     best = float(scores.max()) if len(scores) else 0.0
-    for pointer in ranking.pointers.get(file, ()):
-        scores[inside == pointer.node] += best * pointer.strength * pointer.clue.weight
-    scores *= np.maximum(records.lengths[inside, 2], 1) ** LENGTH_POWER
+    for mention_match in ranking.mention_matches.get(file, ()):
+        scores[inside == mention_match.node] += best * mention_match.strength * mention_match.mention.weight
+    scores *= np.maximum(table.lengths[inside, 2], 1) ** LENGTH_POWER
     # An issue names a class, whose description has the words of all its methods; the lines to edit are in one of them.
-    scores[~records.is_leaf[inside]] *= CONTAINER_FACTOR
+    scores[~table.is_leaf[inside]] *= CONTAINER_FACTOR
     order = np.argsort(-scores, kind="stable")[:MOST_DEFINITIONS]
-    kept = [int(inside[i]) for i in order if scores[i] > 0 and scores[i] >= LEAST_SHARE * scores[order[0]]]
-    ids = reader.ids(kept)
-    return [ids[number] for number in kept]
+    strongest = [
+        int(inside[i]) for i in order if scores[i] > 0 and scores[i] >= LEAST_SHARE * scores[order[0]]
+    ]
+    ids = snapshot.ids(strongest)
+    return [ids[number] for number in strongest]

@@ -3,6 +3,9 @@
 A block is a count, the lengths of each term and of its list, the terms, the lists; the lengths are little-endian
 32-bit numbers. Terms are in order within a block and from block to block, so the first terms of all blocks of a
 segment tell which block a term is in.
+
+With blocks of 64 terms a segment is some thousand rows of SQLite, not a hundred thousand. Lost: a row for each term,
+whose insertion was a seventh of the index's CPU.
 """
 
 from __future__ import annotations
@@ -86,7 +89,7 @@ def unpack(block: bytes) -> Iterator[tuple[str, bytes]]:
         yield term, block[ends[count + at] : ends[count + at + 1]]
 
 
-def found_in(block: bytes, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
+def lists_in(block: bytes, wanted: Collection[str]) -> Iterator[tuple[str, bytes]]:
     """Yield those of the terms that a block has, with their lists."""
     return ((term, data) for term, data in unpack(block) if term in wanted)
 
@@ -97,12 +100,12 @@ def places(firsts: Sequence[str], terms: Iterable[str]) -> dict[int, set[str]]:
     Args:
         firsts: the first term of each block.
     """
-    found: dict[int, set[str]] = {}
+    result: dict[int, set[str]] = {}
     for term in terms:
         block = bisect_right(firsts, term) - 1
         if block >= 0:
-            found.setdefault(block, set()).add(term)
-    return found
+            result.setdefault(block, set()).add(term)
+    return result
 
 
 def _encoded(term: str) -> bytes:

@@ -20,7 +20,7 @@ _IN_SEQUENCE = frozenset({"page", "document", "conversation", "session"})
 
 
 class Nodes(Protocol):
-    """What must be known of all nodes to place them, as arrays; `Records` is it."""
+    """What must be known of all nodes to place them, as arrays; `NodeTable` is it."""
 
     parent: Ints
     home: Ints
@@ -40,7 +40,7 @@ class Nodes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
+class Ancestry:
     """The places of all nodes in the tree; the root is left out everywhere, since it stands for everything."""
 
     above: tuple[Ints, ...]
@@ -68,10 +68,10 @@ class Levels:
         return sums
 
 
-def levels_of(records: Nodes) -> Levels:
+def ancestry_of(table: Nodes) -> Ancestry:
     """Compute the places of all nodes."""
-    n = len(records)
-    parent = np.where(records.alive & (records.parent > 0), records.parent, np.int32(-1))
+    n = len(table)
+    parent = np.where(table.alive & (table.parent > 0), table.parent, np.int32(-1))
     above: list[Ints] = []
     depth = np.zeros(n, dtype=np.int32)
     at = parent
@@ -79,41 +79,41 @@ def levels_of(records: Nodes) -> Levels:
         above.append(at)
         depth += at >= 0
         at = np.where(at >= 0, parent[np.maximum(at, 0)], np.int32(-1))
-    live = np.flatnonzero(records.alive)[1:]
+    live = np.flatnonzero(table.alive)[1:]
     by_depth = tuple(live[depth[live] == level].astype(np.int32) for level in range(len(above) + 1))
-    before, after = _neighbours(records, live)
-    own = records.lengths.sum(axis=1)
-    levels = Levels(
+    before, after = _neighbours(table, live)
+    own = table.lengths.sum(axis=1)
+    ancestry = Ancestry(
         tuple(above),
         depth,
         by_depth,
-        records.alive & ~records.is_leaf & (np.arange(n) > 0),
+        table.alive & ~table.is_leaf & (np.arange(n) > 0),
         own,
         before,
         after,
         np.minimum(np.float32(1), SHORT / np.maximum(own, 1)).astype(np.float32),
     )
-    return Levels(
-        levels.above,
+    return Ancestry(
+        ancestry.above,
         depth,
         by_depth,
-        levels.is_inner,
-        levels.sums_below(np.where(records.alive, own, np.float32(0))),
+        ancestry.is_inner,
+        ancestry.sums_below(np.where(table.alive, own, np.float32(0))),
         before,
         after,
-        levels.nearness,
+        ancestry.nearness,
     )
 
 
-def _neighbours(records: Nodes, live: npt.NDArray[np.intp]) -> tuple[Ints, Ints]:
+def _neighbours(table: Nodes, live: npt.NDArray[np.intp]) -> tuple[Ints, Ints]:
     """Give the leaves before and after each leaf under the same parent, in the order in which they were numbered."""
-    n = len(records)
+    n = len(table)
     before, after = np.full(n, -1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
-    in_sequence = records.of_kind(_IN_SEQUENCE)
-    leaves = live[records.is_leaf[live] & (records.parent[live] > 0)]
-    leaves = leaves[in_sequence[records.home[leaves]] & (records.home[leaves] != leaves)]
-    leaves = leaves[np.argsort(records.parent[leaves], kind="stable")]
-    same = records.parent[leaves[1:]] == records.parent[leaves[:-1]]
+    in_sequence = table.of_kind(_IN_SEQUENCE)
+    leaves = live[table.is_leaf[live] & (table.parent[live] > 0)]
+    leaves = leaves[in_sequence[table.home[leaves]] & (table.home[leaves] != leaves)]
+    leaves = leaves[np.argsort(table.parent[leaves], kind="stable")]
+    same = table.parent[leaves[1:]] == table.parent[leaves[:-1]]
     before[leaves[1:][same]] = leaves[:-1][same]
     after[leaves[:-1][same]] = leaves[1:][same]
     return before, after

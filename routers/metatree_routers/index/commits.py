@@ -3,6 +3,9 @@
 The commits are those that `build_tree(…, history=True)` has read, up to the one that is checked out. Their posting
 lists lie in the store beside the text index and follow the history: new commits become a segment, another history is
 indexed anew.
+
+They have tables of their own: a commit is no node, and its words must not count for how rare a word is in the tree.
+The vocabulary is that of the texts.
 """
 
 from __future__ import annotations
@@ -17,16 +20,17 @@ from typing import Any
 
 import numpy as np
 
+from metatree.storage.schema import SQLITE
 from metatree.storage.store import Store
 from metatree.trees.history import find_commits, history_sources, history_state, messages, touches
-from metatree_routers.index._posting_blocks import found_in, places
+from metatree_routers.index._posting_blocks import lists_in, places
+from metatree_routers.index._schema import COMMITS
 from metatree_routers.index.bm25 import BM25
 from metatree_routers.index.postings import Postings, SegmentBuilder, decode
 from metatree_routers.index.store import pages
 from metatree_routers.index.vocabulary import Vocabulary
 from metatree_routers.query.terms import terms
 
-VERSION = 2
 MESSAGE = BM25(k1=1.2, b=0.6)
 SUBJECT_WEIGHT = 2.0
 MOST_BODY_CHARS = 2_000
@@ -78,13 +82,13 @@ class CommitIndex:
             return False
         with self._lock:
             state = self._state()
-            if (state["version"], state["sources"]) == (VERSION, wanted):
+            if (state["version"], state["sources"]) == (COMMITS.version, wanted):
                 return True
             if self._store.read_only:  # what is indexed has to do
-                return bool(state["sources"]) and state["version"] == VERSION
+                return bool(state["sources"]) and state["version"] == COMMITS.version
             with self._store.transaction():
                 state = self._state()
-                fresh = state["version"] == VERSION and all(
+                fresh = state["version"] == COMMITS.version and all(
                     wanted.get(mount, (None,))[0] == known[0] for mount, known in state["sources"].items()
                 )
                 if not fresh or state["segments"] >= MOST_SEGMENTS:
@@ -99,7 +103,7 @@ class CommitIndex:
                 if len(builder):
                     self._write(state["segments"], builder)
                     state["segments"] += 1
-                self._keep({"version": VERSION, "segments": state["segments"], "sources": wanted})
+                self._keep({"version": COMMITS.version, "segments": state["segments"], "sources": wanted})
         return True
 
     def token(self) -> str:
@@ -108,15 +112,15 @@ class CommitIndex:
 
     def _history(self) -> dict[str, tuple[int, int]]:
         """Return, for each source with commits, the epoch of its history and its last commit."""
-        found = {}
+        histories = {}
         for mount in history_sources(self._store):
             state = history_state(self._store, mount)
             row = self._store.row(
                 "SELECT number FROM history_commit WHERE source = ? ORDER BY number DESC LIMIT 1", (mount,)
             )
             if state is not None and row is not None:
-                found[mount] = (state.epoch, int(row[0]))
-        return found
+                histories[mount] = (state.epoch, int(row[0]))
+        return histories
 
     def _state(self) -> dict[str, Any]:
         row = self._store.row("SELECT value FROM meta WHERE key = ?", (_KEY,))
@@ -132,16 +136,9 @@ class CommitIndex:
         )
 
     def _cleared(self) -> dict[str, Any]:
-        self._store.execute("DROP TABLE IF EXISTS commit_posting")
-        self._store.execute("DROP TABLE IF EXISTS commit_length")
-        self._store.execute(
-            "CREATE TABLE commit_posting(segment INTEGER NOT NULL, block INTEGER NOT NULL, data BLOB NOT NULL,"
-            " PRIMARY KEY (segment, block))"
-        )
-        self._store.execute(
-            "CREATE TABLE commit_length(segment INTEGER PRIMARY KEY, data BLOB NOT NULL, firsts TEXT NOT NULL)"
-        )
-        return {"version": VERSION, "segments": 0, "sources": {}}
+        for statement in COMMITS.anew(SQLITE):
+            self._store.execute(statement)
+        return {"version": COMMITS.version, "segments": 0, "sources": {}}
 
     def _write(self, number: int, builder: SegmentBuilder) -> None:
         segment = builder.build()
@@ -170,10 +167,10 @@ class CommitIndex:
             return []
         norms = MESSAGE.norms(lengths, float(lengths.mean()))
         scores = np.zeros(len(numbers), dtype=np.float32)
-        for term, found in self._postings(weights).items():
-            at = np.searchsorted(numbers, found["node"])
-            tf = np.asarray(SUBJECT_WEIGHT * found["title"] + found["content"], dtype=np.float32)
-            idf = MESSAGE.idf(len(found), len(numbers))
+        for term, rows in self._postings(weights).items():
+            at = np.searchsorted(numbers, rows["node"])
+            tf = np.asarray(SUBJECT_WEIGHT * rows["title"] + rows["content"], dtype=np.float32)
+            idf = MESSAGE.idf(len(rows), len(numbers))
             scores[at] += np.float32(weights[term] * idf) * MESSAGE.saturate(tf, norms[at])
         best = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
         return self._aged({int(numbers[i]): float(scores[i]) for i in best if scores[i] > 0}, k)
@@ -185,14 +182,14 @@ class CommitIndex:
         if not name.startswith("#"):
             numbers = [commit.number for commit in find_commits(self._store, name)]
             return self._read(dict.fromkeys(numbers, 1.0))
-        found = self._postings(terms(name)).values()
-        holders = sorted({int(number) for each in found for number in each["node"]})
+        lists = self._postings(terms(name)).values()
+        holders = sorted({int(number) for each in lists for number in each["node"]})
         rows = self._store.rows(
             "SELECT number, subject, body FROM history_commit WHERE number IN (SELECT value FROM json_each(?))",
             (json.dumps(holders),),
         )
-        said = re.compile(rf"{re.escape(name)}(?!\d)")
-        return self._read({row[0]: 1.0 for row in rows if said.search(f"{row[1]}\n{row[2]}")})
+        pattern = re.compile(rf"{re.escape(name)}(?!\d)")
+        return self._read({row[0]: 1.0 for row in rows if pattern.search(f"{row[1]}\n{row[2]}")})
 
     def _aged(self, scores: Mapping[int, float], k: int) -> list[SimilarCommit]:
         rows = self._store.rows(
@@ -231,16 +228,18 @@ class CommitIndex:
         return data[:, 0], data[:, 1].astype(np.float32)
 
     def _postings(self, terms: Collection[str]) -> dict[str, Postings]:
-        found: dict[str, list[Postings]] = {}
+        by_term: dict[str, list[Postings]] = {}
         for segment, firsts in self._store.rows("SELECT segment, firsts FROM commit_length"):
             wanted = places(json.loads(firsts), terms)
             for page in pages(sorted(wanted), _IN):
                 marks = ",".join("?" * len(page))
                 sql = f"SELECT block, data FROM commit_posting WHERE segment = ? AND block IN ({marks})"
                 for block, packed in self._store.rows(sql, (segment, *page)):
-                    for term, data in found_in(packed, wanted[block]):
-                        found.setdefault(term, []).append(decode(data))
-        return {term: parts[0] if len(parts) == 1 else np.concatenate(parts) for term, parts in found.items()}
+                    for term, data in lists_in(packed, wanted[block]):
+                        by_term.setdefault(term, []).append(decode(data))
+        return {
+            term: parts[0] if len(parts) == 1 else np.concatenate(parts) for term, parts in by_term.items()
+        }
 
 
 def votes(similar: Iterable[SimilarCommit], counted: Iterable[str] | None = None) -> dict[str, float]:
@@ -252,17 +251,17 @@ def votes(similar: Iterable[SimilarCommit], counted: Iterable[str] | None = None
     Args:
         counted: only these files share; None for all.
     """
-    found: dict[str, float] = {}
+    weights: dict[str, float] = {}
     best = 0.0
-    kept = None if counted is None else frozenset(counted)
+    allowed = None if counted is None else frozenset(counted)
     for commit in similar:
         best = max(best, commit.score)
         if len(commit.files) > MOST_FILES:
             continue
-        files = [file for file in commit.files if kept is None or file in kept]
+        files = [file for file in commit.files if allowed is None or file in allowed]
         for file in files:
-            found[file] = found.get(file, 0.0) + (commit.score / best) ** 2 / math.sqrt(len(files))
-    return found
+            weights[file] = weights.get(file, 0.0) + (commit.score / best) ** 2 / math.sqrt(len(files))
+    return weights
 
 
 def nearest(similar: Sequence[SimilarCommit], counted: Iterable[str]) -> dict[str, float]:
@@ -274,15 +273,15 @@ def nearest(similar: Sequence[SimilarCommit], counted: Iterable[str]) -> dict[st
         similar: best first; those behind the first `NEAREST` are not looked at.
         counted: only these files.
     """
-    found: dict[str, float] = {}
-    kept = frozenset(counted)
+    scores: dict[str, float] = {}
+    allowed = frozenset(counted)
     for commit in similar[:NEAREST]:
         if len(commit.files) <= MOST_FILES:
-            files = [file for file in commit.files if file in kept]
+            files = [file for file in commit.files if file in allowed]
             for file in files:
                 share = commit.score / similar[0].score / len(files) ** 0.25
-                found[file] = max(found.get(file, 0.0), share)
-    return found
+                scores[file] = max(scores.get(file, 0.0), share)
+    return scores
 
 
 def _id(source: str, path: str) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from metatree.node import Node
-from metatree_routers.evidence.signals.title_mentions import title_term
-from metatree_routers.evidence.signals.tool_diversification import TOOL_KINDS
+from metatree_routers.index.title_mentions import title_term
 
 _ASSIGNED = re.compile(r"^(?: {4}|\t)?([A-Za-z_]\w{2,})[ \t]*(?::[^=\n]+)?=(?!=)", re.MULTILINE)
 _OVERLOAD = re.compile(r"[?!=]?@\d+$|<.*>|[?!=]$")
@@ -16,6 +15,8 @@ _OVERLOAD = re.compile(r"[?!=]?@\d+$|<.*>|[?!=]$")
 _MAX_SUFFIX = 6
 _JOINED = re.compile(r"[_\-/{}.]+|(?<=[a-z0-9])(?=[A-Z])")
 
+TOOL_KINDS = frozenset({"tool", "action", "mcp tool", "api operation"})
+"""Kinds of nodes that are tools: what they are for is said in a line or two."""
 HEAD_CHARS = 200
 """Measured on questions over papers, filings and conversations: as good as the whole text, in a third of the time."""
 
@@ -38,10 +39,10 @@ class NodeText:
         Of a tool in lower case, its name cut into words: `FinanceTool` has tokens that no request has.
         """
         title = " ".join(_JOINED.split(self.title)) if self.is_tool else self.title
-        said = f"{title}\n{self.about}"
-        if len(said) < HEAD_CHARS:
-            said = f"{said}\n{self.content[: HEAD_CHARS - len(said)]}"
-        return said.lower() if self.is_tool else said
+        text = f"{title}\n{self.about}"
+        if len(text) < HEAD_CHARS:
+            text = f"{text}\n{self.content[: HEAD_CHARS - len(text)]}"
+        return text.lower() if self.is_tool else text
 
     @classmethod
     def of(cls, node: Node, content: str) -> NodeText:

@@ -4,6 +4,11 @@ A changed node goes to the next segment, and its record then names that segment,
 is dead. A batch is prepared without a lock and written in one transaction, if nobody else has written in between; a
 query looks at the generation before and after it has read, and reads again when it differs. So several threads and
 processes may refresh and ask at once.
+
+It is our own: a file's score is summed from its parts at query time, fields and words of a question have weights, and
+what a term says of 30,000 nodes is one numpy array, not 30,000 rows. The core knows only `Evidence`, by entry point.
+Lost: SQLite's FTS5 (3.40 cannot delete from a contentless table, and gives no weights to terms); bm25s (all in
+memory, built again at every change).
 """
 
 from __future__ import annotations
@@ -19,12 +24,12 @@ import numpy.typing as npt
 from metatree.node import Node
 from metatree.storage.store import Store
 from metatree_routers.embeddings.static import Embedder
-from metatree_routers.index.digit_density import share_of_figures
+from metatree_routers.index.digit_density import digit_density
 from metatree_routers.index.fields import NodeText
-from metatree_routers.index.node_table import Records
+from metatree_routers.index.node_table import NodeTable
 from metatree_routers.index.postings import Postings, SegmentBuilder
 from metatree_routers.index.roles import role_of_node
-from metatree_routers.index.store import ROOT_NUMBER, Batch, Database, Tables, is_indexed, pages
+from metatree_routers.index.store import ROOT_NUMBER, Batch, IndexDatabase, IndexStore, is_indexed, pages
 from metatree_routers.index.vectors import NodeVectors, Progress
 from metatree_routers.index.vocabulary import Vocabulary
 
@@ -43,7 +48,7 @@ class IndexedTree(Protocol):
     """What the index needs of a tree; `metatree.trees.tree.Tree` has it."""
 
     @property
-    def index(self) -> Database:
+    def index(self) -> IndexDatabase:
         """The store of what can be built again."""
         ...
 
@@ -77,8 +82,8 @@ class TextIndex:
         self._batch_tokens = batch_tokens
         self._refreshing = threading.Lock()
         self._words: Vocabulary | None = None
-        self.tables = Tables(_database_of(tree))
-        self.vectors = NodeVectors(tree, self.tables, embedder, embedding)
+        self.store = IndexStore(_database_of(tree))
+        self.vectors = NodeVectors(tree, self.store, embedder, embedding)
 
     def refresh(self, progress: Progress | None = None) -> int:
         """Index what has changed since the last time; cheap when nothing has.
@@ -88,13 +93,13 @@ class TextIndex:
         """
         done = 0
         with self._refreshing:
-            if self.tables.sequence() > self._tree.sequence:  # the tree was made anew in the same store
-                self.tables.clear()
-            while self.tables.sequence() < self._tree.sequence:
+            if self.store.sequence() > self._tree.sequence:  # the tree was made anew in the same store
+                self.store.clear()
+            while self.store.sequence() < self._tree.sequence:
                 batch = self._prepare(done, progress)
-                if self.tables.write(batch):
-                    done += len(batch.parents) + len(batch.gone)
-                    self.tables.merge()
+                if self.store.write(batch):
+                    done += len(batch.parents) + len(batch.removed)
+                    self.store.merge()
             self._rebuild_when_mostly_dead()
         return done
 
@@ -105,18 +110,18 @@ class TextIndex:
         return words
 
     def _rebuild_when_mostly_dead(self) -> None:
-        if self.tables.next_number() > 2 * len(self._tree) + _LEAST_DEAD:
-            self.tables.clear()
-            while self.tables.sequence() < self._tree.sequence:
-                self.tables.write(self._prepare(0, None))
+        if self.store.next_number() > 2 * len(self._tree) + _LEAST_DEAD:
+            self.store.clear()
+            while self.store.sequence() < self._tree.sequence:
+                self.store.write(self._prepare(0, None))
 
     def _prepare(self, done: int, progress: Progress | None) -> Batch:
         """Read the next changed nodes and index them, up to the size of one batch."""
-        tables, tree = self.tables, self._tree
-        batch = Batch(generation=tables.generation(), sequence=tables.sequence())
+        store, tree = self.store, self._tree
+        batch = Batch(generation=store.generation(), sequence=store.sequence())
         end = tree.sequence
         changed: dict[int, bool] = {}
-        numbers = _Numbers(tables, batch)
+        numbers = _Numbers(store, batch)
         builder = SegmentBuilder(self._vocabulary())
         for page in pages(tree.changes(batch.sequence), _PAGE):
             ids = [id_ for _, id_, there in page if there]
@@ -142,8 +147,8 @@ class TextIndex:
                     batch.kinds[number] = node.kind
                     batch.roles[number] = role_of_node(node)
                     # The root stands for everything, so no word of its own speaks for it.
-                    if share := share_of_figures(content):
-                        batch.figures[number] = share
+                    if share := digit_density(content):
+                        batch.digit_density[number] = share
                     text = NodeText.of(node, content) if number != ROOT_NUMBER else NodeText("", "", "")
                     builder.add(
                         number, title=text.title, about=text.about, content=text.content, exact=text.exact
@@ -155,7 +160,7 @@ class TextIndex:
             break
         else:
             batch.sequence = max(batch.sequence, end)
-        batch.gone = [number for number, there in changed.items() if not there]
+        batch.removed = [number for number, there in changed.items() if not there]
         batch.segment = builder.build()
         return batch
 
@@ -165,70 +170,72 @@ class TextIndex:
             self._words = Vocabulary()
         return self._words
 
-    def query(self, query: Callable[[Reader], T]) -> T:
+    def query(self, query: Callable[[IndexSnapshot], T]) -> T:
         """Run a query over one moment of the index."""
-        return self.tables.consistent(
-            lambda generation, records: query(Reader(self.tables, records, generation, self.vectors.refresh))
+        return self.store.consistent(
+            lambda generation, table: query(
+                IndexSnapshot(self.store, table, generation, self.vectors.refresh)
+            )
         )
 
 
-def _database_of(tree: IndexedTree) -> Database:
+def _database_of(tree: IndexedTree) -> IndexDatabase:
     """Return where the index is kept: in the tree, or in memory when that is behind and cannot be written."""
-    kept = tree.index
-    if not kept.read_only or (is_indexed(kept) and Tables(kept).sequence() == tree.sequence):
-        return kept
+    database = tree.index
+    if not database.read_only or (is_indexed(database) and IndexStore(database).sequence() == tree.sequence):
+        return database
     return Store.open(":memory:")
 
 
-class Reader:
+class IndexSnapshot:
     """What a query reads from; valid only inside `TextIndex.query`."""
 
     def __init__(
         self,
-        tables: Tables,
-        records: Records,
+        store: IndexStore,
+        table: NodeTable,
         generation: int,
         vectors: Callable[[], npt.NDArray[np.int8]],
     ) -> None:
-        self._tables = tables
+        self._store = store
         self.generation = generation
-        self.records = records
+        self.table = table
         self.vectors = vectors
-        """Gives the vectors of all nodes by number: (n, dimensions), shorter or longer than the records."""
+        """Gives the vectors of all nodes by number: (n, dimensions), shorter or longer than the table of nodes."""
 
     def postings(self, terms: Collection[str]) -> dict[str, Postings]:
         """Read the posting lists of these terms; terms that no node has are left out."""
-        return self._tables.postings(self.records, terms)
+        return self._store.postings(self.table, terms)
 
     def ids(self, numbers: Any) -> dict[int, str]:
         """Return the ids of nodes by their numbers."""
-        return self._tables.ids(numbers)
+        return self._store.ids(numbers)
 
     def numbers(self, ids: Collection[str]) -> dict[str, int]:
         """Return the numbers of nodes that are in the index."""
         return {
             id_: n
-            for id_, n in self._tables.numbers(ids).items()
-            if n < len(self.records) and self.records.alive[n]
+            for id_, n in self._store.numbers(ids).items()
+            if n < len(self.table) and self.table.alive[n]
         }
 
 
 class _Numbers:
     """Node numbers, known ones from the tables and fresh ones noted in the batch."""
 
-    def __init__(self, tables: Tables, batch: Batch) -> None:
-        self._tables = tables
+    def __init__(self, store: IndexStore, batch: Batch) -> None:
+        self._store = store
         self._batch = batch
-        self._next = tables.next_number()
+        self._next = store.next_number()
         self._known: dict[str, int] = {".": ROOT_NUMBER}
         self._absent: set[str] = set()
 
     def look_up(self, ids: Iterable[str]) -> None:
         """Read the numbers of many ids at once."""
-        asked = set(ids) - self._known.keys()
-        found = self._tables.numbers(asked)
-        self._known.update(found)
-        self._absent = asked - found.keys()
+        unknown = set(ids) - self._known.keys()
+        numbers = self._store.numbers(unknown)
+        self._known.update(numbers)
+        self._absent = unknown - numbers.keys()
 
     def has(self, id_: str) -> bool:
         """Say whether a node has a number; those of `look_up` suffice."""
@@ -237,7 +244,7 @@ class _Numbers:
     def of(self, id_: str) -> int:
         number = self._known.get(id_)
         if number is None:
-            number = None if id_ in self._absent else self._tables.numbers([id_]).get(id_)
+            number = None if id_ in self._absent else self._store.numbers([id_]).get(id_)
             if number is None:
                 number = self._batch.numbers[id_] = self._next
                 self._next += 1

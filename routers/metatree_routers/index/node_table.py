@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from metatree_routers.index.ancestry import Levels, levels_of
+from metatree_routers.index.ancestry import Ancestry, ancestry_of
 
 RECORD = np.dtype(
     [
@@ -20,14 +20,14 @@ RECORD = np.dtype(
         ("about", "<u2"),
         ("kind", "u1"),
         ("role", "u1"),
-        ("figures", "u1"),
+        ("digit_density", "u1"),
         ("", "V1"),
     ]
 )
 """One node. `segment` is -1 for a number without a node; `parent` is -1 for the root."""
 
 CHUNK = 4096
-"""Records are stored in blobs of so many."""
+"""NodeTable are stored in blobs of so many."""
 
 HOME_KINDS = frozenset({"file", "page", "document", "conversation", "session", "history"})
 """Kinds whose parts are read as one text: a part's evidence counts for the whole, and the other way round."""
@@ -35,7 +35,7 @@ HOME_KINDS = frozenset({"file", "page", "document", "conversation", "session", "
 Ints = npt.NDArray[np.int32]
 
 
-class Records:
+class NodeTable:
     """The records of all nodes at one moment; never changed, so it can be shared between threads.
 
     Args:
@@ -48,8 +48,8 @@ class Records:
         self.parent: Ints = np.ascontiguousarray(data["parent"])
         self.segment: Ints = np.ascontiguousarray(data["segment"])
         self.kind: npt.NDArray[np.uint8] = np.ascontiguousarray(data["kind"])
-        self.figures: npt.NDArray[np.uint8] = np.ascontiguousarray(data["figures"])
-        """(n,) how much of each content is digits; see `figures`."""
+        self.digit_density: npt.NDArray[np.uint8] = np.ascontiguousarray(data["digit_density"])
+        """(n,) how much of each content is digits; see the function `digit_density`."""
         self.lengths: npt.NDArray[np.float32] = np.stack(
             [data["title"], data["about"], data["content"]], axis=1
         ).astype(np.float32)
@@ -78,9 +78,9 @@ class Records:
         return leaf
 
     @cached_property
-    def levels(self) -> Levels:
+    def ancestry(self) -> Ancestry:
         """What lies above and beside each node."""
-        return levels_of(self)
+        return ancestry_of(self)
 
     def of_kind(self, kinds: Iterable[str]) -> npt.NDArray[np.bool_]:
         """Give a mask of the nodes of these kinds."""
@@ -91,13 +91,13 @@ class Records:
     def _reached(self) -> npt.NDArray[np.bool_]:
         # From the root down, since links read at different moments may form a circle that climbing would not leave.
         present = self.segment >= 0
-        reached = np.zeros(len(self), dtype=bool)
-        reached[:1] = present[:1]
+        mask = np.zeros(len(self), dtype=bool)
+        mask[:1] = present[:1]
         present &= self.parent >= 0
         count = -1
-        while count != (count := int(np.count_nonzero(reached))):
-            reached[1:] = present[1:] & reached[self.parent[1:]]
-        return reached
+        while count != (count := int(np.count_nonzero(mask))):
+            mask[1:] = present[1:] & mask[self.parent[1:]]
+        return mask
 
     def _homes(self) -> Ints:
         home = np.arange(len(self), dtype=np.int32)
@@ -111,16 +111,16 @@ class Records:
 
     def _climb(self, nodes: Ints, targets: npt.NDArray[np.bool_], default: Ints) -> Ints:
         """Give, for each node, the nearest target at or above it."""
-        found = default.copy()
+        result = default.copy()
         open_ = np.flatnonzero(self.alive[nodes])
         at = nodes[open_]
         while len(open_):
             hit = targets[at]
-            found[open_[hit]] = at[hit]
+            result[open_[hit]] = at[hit]
             up = self.parent[at]
-            going = ~hit & (up >= 0)
-            at, open_ = up[going], open_[going]
-        return found
+            climbing = ~hit & (up >= 0)
+            at, open_ = up[climbing], open_[climbing]
+        return result
 
     def nearest(self, nodes: Ints, targets: Iterable[int]) -> Ints:
         """Give, for each node, the nearest of the targets at or above it; -1 when there is none."""

@@ -6,24 +6,24 @@ from collections.abc import Callable, Sequence
 
 from metatree.node import Node
 from metatree_routers.index.fields import NodeText
-from metatree_routers.index.index import IndexedTree, Reader
+from metatree_routers.index.index import IndexedTree, IndexSnapshot
 
 
 class NodeTexts:
-    """The texts of nodes by number; implements `questions.Texts` and `close_look.Texts`."""
+    """The texts of nodes by number; for the signals that read them."""
 
-    def __init__(self, tree: IndexedTree, reader: Reader) -> None:
+    def __init__(self, tree: IndexedTree, snapshot: IndexSnapshot) -> None:
         self._tree = tree
-        self._reader = reader
+        self._snapshot = snapshot
 
     def _of(self, numbers: Sequence[int], take: Callable[[Node, str], str]) -> list[str]:
-        ids = self._reader.ids(numbers)
-        found = {node.id: take(node, content) for node, _, content in self._tree.texts(sorted(ids.values()))}
-        return [found.get(ids[number], "") for number in numbers]
+        ids = self._snapshot.ids(numbers)
+        texts = {node.id: take(node, content) for node, _, content in self._tree.texts(sorted(ids.values()))}
+        return [texts.get(ids[number], "") for number in numbers]
 
     def nodes(self, numbers: Sequence[int]) -> dict[int, tuple[Node, str]]:
         """Return (node, content) of those of the nodes that are there."""
-        ids = self._reader.ids(numbers)
+        ids = self._snapshot.ids(numbers)
         of = {id_: number for number, id_ in ids.items()}
         return {of[node.id]: (node, content) for node, _, content in self._tree.texts(sorted(of))}
 

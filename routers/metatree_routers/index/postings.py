@@ -2,6 +2,10 @@
 
 A posting list is a numpy record array of `POSTING`. A batch of nodes becomes one segment: a posting list for each
 term, written once and never changed; a later segment supersedes what an earlier one says of the same node.
+
+A batch is sorted by the order of its terms, not by their numbers, so posting lists lie as they are written and a
+block is one copy. Words become terms piece by piece: the memory of an array over the whole batch costs more to get
+from the system than to fill.
 """
 
 from __future__ import annotations
@@ -116,7 +120,7 @@ class Segment:
         """(n, 3) terms in title, about and content."""
 
     def blocks(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the posting lists of all terms in blocks, see `blocks`, each with its first term."""
+        """Yield the posting lists of all terms in blocks, see `_posting_blocks`, each with its first term."""
         return pack_joined(
             self._terms, self._records.view(np.uint8).data, self._starts[1:] * POSTING.itemsize
         )
@@ -168,7 +172,7 @@ def _expand(
     """
     starts = np.cumsum(sizes) - sizes
     pieces = [raw[at : at + _PIECE] for at in range(0, len(raw), _PIECE)]
-    found = np.empty(sum(int(sizes[piece].sum()) for piece in pieces), dtype=np.int64)
+    result = np.empty(sum(int(sizes[piece].sum()) for piece in pieces), dtype=np.int64)
     text_ends = [np.zeros(1, np.int64)]
     done = slot = 0
     for piece in pieces:
@@ -179,13 +183,13 @@ def _expand(
         text_ends.append(ends[marks] + done)
         at = np.repeat(starts[piece] + times - ends, times)
         at += np.arange(total)
-        keys_here = found[done : done + total]
+        keys_here = result[done : done + total]
         np.take(keys, at, out=keys_here)
         keys_here |= np.repeat(np.cumsum(marks) + slot, times)
         done += total
         slot += int(np.count_nonzero(marks))
     borders = np.concatenate(text_ends)
-    return found, borders[1:] - borders[:-1]
+    return result, borders[1:] - borders[:-1]
 
 
 def _segment(

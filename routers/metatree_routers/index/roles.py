@@ -1,8 +1,12 @@
-"""What part a file plays in a project: source, test, document, … told from its path alone.
+"""What part a file plays in a project: source, test, document, … derived from its path alone.
 
 Words are in tests, change logs and examples as often as in the source that they are about. Someone who asks how
 something works, or reports that it does not, means the source; so the others come behind it, unless the question
 speaks of them. The factors know no project.
+
+What commits say of a file has a role of its own: of 110 places that 22 questions about five projects gave, 22 were
+histories, and none is now. Generated files come behind too, and all of their text is indexed: which version a lock
+file names is a fair question. Lost: leaving them out; the path alone (parsers and bindings lie beside the source).
 """
 
 from __future__ import annotations
@@ -262,9 +266,9 @@ def factors(heading: str, *, is_report: bool) -> npt.NDArray[np.float32]:
     Args:
         heading: the first line of a question or a report.
     """
-    said = {*term_counts(heading), *heading.lower().split()}  # `who` and `why` are no terms
+    words = {*term_counts(heading), *heading.lower().split()}  # `who` and `why` are no terms
     table = np.ones(256, dtype=np.float32)
     for role, factor in (_IN_REPORT if is_report else _IN_QUESTION).items():
-        if not _SPEAKS_OF[role] & said:
+        if not _SPEAKS_OF[role] & words:
             table[role] = factor
     return table

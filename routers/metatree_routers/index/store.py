@@ -2,8 +2,8 @@
 
 All of it can be dropped and built again from the tree: `text_meta`; `text_node`, the number of each node;
 `text_record`, what queries need of every node, as blobs of `CHUNK` records; `text_segment` and `text_posting`, the
-posting lists in blocks (see `blocks`). Numbers are never given away again, so a record may name a parent that is not
-indexed yet.
+posting lists in blocks (see `_posting_blocks`). Numbers are never given away again, so a record may name a parent that
+is not indexed yet.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from metatree_routers.index._posting_blocks import found_in, pack, places, unpack
-from metatree_routers.index.node_table import CHUNK, RECORD, Records
+from metatree.storage.schema import SQLITE
+from metatree_routers.index._posting_blocks import lists_in, pack, places, unpack
+from metatree_routers.index._schema import TEXT
+from metatree_routers.index.node_table import CHUNK, RECORD, NodeTable
 from metatree_routers.index.postings import Postings, Segment, decode
-
-VERSION = 8
-"""Of the tables and of what is written to them; another version is dropped and built again."""
 
 MAX_SEGMENTS = 8
 ROOT_NUMBER = 0
@@ -33,18 +32,6 @@ ROOT_NUMBER = 0
 VECTOR_CHUNK = 256
 """Vectors are stored in blobs of so many."""
 
-_TABLES = ("text_meta", "text_node", "text_record", "text_segment", "text_posting", "text_vector")
-_SCHEMA = (
-    "CREATE TABLE text_meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE text_node(number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)",
-    "CREATE TABLE text_record(chunk INTEGER PRIMARY KEY, data BLOB NOT NULL)",
-    # `made` is the generation that wrote a segment, since numbers of segments begin again in a new index.
-    """CREATE TABLE text_segment(segment INTEGER PRIMARY KEY, made INTEGER NOT NULL, bytes INTEGER NOT NULL,
-    firsts TEXT NOT NULL)""",
-    "CREATE TABLE text_posting(segment INTEGER NOT NULL, block INTEGER NOT NULL, data BLOB NOT NULL,"
-    " PRIMARY KEY (segment, block))",
-    "CREATE TABLE text_vector(chunk INTEGER PRIMARY KEY, data BLOB NOT NULL)",
-)
 _MERGE_PAGE = 64
 _IN = 500
 _MOST_FIRSTS = 4 * MAX_SEGMENTS
@@ -52,7 +39,7 @@ _MOST_FIRSTS = 4 * MAX_SEGMENTS
 T = TypeVar("T")
 
 
-def take_memory_anew(database: Database) -> None:
+def take_memory_anew(database: IndexDatabase) -> None:
     """Let an index that came from another machine index the memory layer of this one, whose changes have other numbers.
 
     What it says of the built layer stays.
@@ -64,7 +51,7 @@ def take_memory_anew(database: Database) -> None:
         database.execute("UPDATE text_meta SET value = ? WHERE key = ?", (json.dumps(built), key))
 
 
-class Database(Protocol):
+class IndexDatabase(Protocol):
     """What the index needs of a store; `metatree.storage.store.Store` has it."""
 
     @property
@@ -104,18 +91,18 @@ class Batch:
     """Of the nodes in the segment."""
     roles: dict[int, int] = field(default_factory=dict)
     """Of the nodes in the segment."""
-    figures: dict[int, int] = field(default_factory=dict)
-    """Of the nodes in the segment that have figures; see `figures`."""
-    gone: list[int] = field(default_factory=list)
+    digit_density: dict[int, int] = field(default_factory=dict)
+    """Of the nodes in the segment that have figures; see `digit_density`."""
+    removed: list[int] = field(default_factory=list)
 
 
-class Tables:
+class IndexStore:
     """Reads and writes the tables; safe to share between threads and processes."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: IndexDatabase) -> None:
         self._db = database
         self._lock = threading.Lock()
-        self._records: tuple[int, Records] | None = None
+        self._table: tuple[int, NodeTable] | None = None
         self._firsts: dict[tuple[int, int], list[str]] = {}
         if not self._is_current():
             self._create()
@@ -123,17 +110,15 @@ class Tables:
     def _is_current(self) -> bool:
         if not self._db.rows("SELECT 1 FROM sqlite_master WHERE name = 'text_meta'"):
             return False
-        return bool(self._meta("version", 0) == VERSION)
+        return bool(self._meta("version", 0) == TEXT.version)
 
     def _create(self) -> None:
         with self._db.transaction():
             if self._is_current():  # another process was faster
                 return
-            for table in _TABLES:
-                self._db.execute(f"DROP TABLE IF EXISTS {table}")
-            for statement in _SCHEMA:
+            for statement in TEXT.anew(SQLITE):
                 self._db.execute(statement)
-            self._set_meta(version=VERSION, generation=0, sequence=0, next_segment=0, kinds=[])
+            self._set_meta(version=TEXT.version, generation=0, sequence=0, next_segment=0, kinds=[])
             self._db.execute("INSERT INTO text_node(number, id) VALUES (?, '.')", (ROOT_NUMBER,))
 
     def clear(self) -> None:
@@ -166,7 +151,7 @@ class Tables:
         number: int = self._meta("sequence", 0)
         return number
 
-    def consistent(self, query: Callable[[int, Records], T]) -> T:
+    def consistent(self, query: Callable[[int, NodeTable], T]) -> T:
         """Run a query that reads the tables; run it again when somebody has written meanwhile."""
         while True:
             generation = self.generation()
@@ -174,15 +159,15 @@ class Tables:
             if self.generation() == generation:
                 return result
 
-    def _records_of(self, generation: int) -> Records:
+    def _records_of(self, generation: int) -> NodeTable:
         with self._lock:
-            if self._records is None or self._records[0] != generation:
+            if self._table is None or self._table[0] != generation:
                 blobs = self._db.rows("SELECT data FROM text_record ORDER BY chunk")
                 data = np.frombuffer(b"".join(blob for (blob,) in blobs), dtype=RECORD)
-                self._records = (generation, Records(data, tuple(self._meta("kinds", []))))
-            return self._records[1]
+                self._table = (generation, NodeTable(data, tuple(self._meta("kinds", []))))
+            return self._table[1]
 
-    def postings(self, records: Records, terms: Collection[str]) -> dict[str, Postings]:
+    def postings(self, table: NodeTable, terms: Collection[str]) -> dict[str, Postings]:
         """Read the posting lists of these terms, without dead postings; terms that no node has are left out."""
         parts: dict[str, list[Postings]] = {}
         for segment, made in self._db.rows("SELECT segment, made FROM text_segment"):
@@ -191,11 +176,11 @@ class Tables:
                 marks = ",".join("?" * len(page))
                 sql = f"SELECT block, data FROM text_posting WHERE segment = ? AND block IN ({marks})"
                 for block, packed in self._db.rows(sql, (segment, *page)):
-                    for term, data in found_in(packed, wanted[block]):
-                        postings = _living(decode(data), records, segment)
+                    for term, data in lists_in(packed, wanted[block]):
+                        postings = _living(decode(data), table, segment)
                         if len(postings):
                             parts.setdefault(term, []).append(postings)
-        return {term: found[0] if len(found) == 1 else np.concatenate(found) for term, found in parts.items()}
+        return {term: lists[0] if len(lists) == 1 else np.concatenate(lists) for term, lists in parts.items()}
 
     def _firsts_of(self, segment: int, made: int) -> list[str]:
         """Return the first terms of the blocks of a segment, which never change."""
@@ -214,19 +199,19 @@ class Tables:
 
     def ids(self, numbers: Iterable[int]) -> dict[int, str]:
         """Return the ids of these nodes."""
-        found: dict[int, str] = {}
+        result: dict[int, str] = {}
         for page in pages(sorted(map(int, numbers)), _IN):
             marks = ",".join("?" * len(page))
-            found.update(self._db.rows(f"SELECT number, id FROM text_node WHERE number IN ({marks})", page))
-        return found
+            result.update(self._db.rows(f"SELECT number, id FROM text_node WHERE number IN ({marks})", page))
+        return result
 
     def numbers(self, ids: Iterable[str]) -> dict[str, int]:
         """Return the numbers of these nodes; ids without one are left out."""
-        found: dict[str, int] = {}
+        result: dict[str, int] = {}
         for page in pages(sorted(set(ids)), _IN):
             marks = ",".join("?" * len(page))
-            found.update(self._db.rows(f"SELECT id, number FROM text_node WHERE id IN ({marks})", page))
-        return found
+            result.update(self._db.rows(f"SELECT id, number FROM text_node WHERE id IN ({marks})", page))
+        return result
 
     def vectors(self, embedding: str) -> tuple[int, npt.NDArray[np.int8]]:
         """Return the sequence number that the vectors of an embedding have reached, and all of them by number."""
@@ -293,24 +278,28 @@ class Tables:
         rows["segment"] = segment
         rows["parent"] = [batch.parents[number] for number in nodes.tolist()]
         rows["role"] = [batch.roles.get(number, 0) for number in nodes.tolist()]
-        rows["figures"] = [batch.figures.get(number, 0) for number in nodes.tolist()]
+        rows["digit_density"] = [batch.digit_density.get(number, 0) for number in nodes.tolist()]
         rows["kind"] = [kind_number[batch.kinds[number]] for number in nodes.tolist()]
         if batch.segment is not None:
             for column, (name, limit) in enumerate(
                 (("title", 65_535), ("about", 65_535), ("content", 2**32 - 1))
             ):
                 rows[name] = np.minimum(batch.segment.lengths[:, column], limit)
-        self._change_records(nodes, rows, batch.gone, max(batch.numbers.values(), default=-1))
+        self._change_records(nodes, rows, batch.removed, max(batch.numbers.values(), default=-1))
         self._set_meta(kinds=kinds[:256])
 
-    def _change_records(self, nodes: npt.NDArray[np.int32], rows: Any, gone: list[int], highest: int) -> None:
+    def _change_records(
+        self, nodes: npt.NDArray[np.int32], rows: Any, dropped: list[int], highest: int
+    ) -> None:
         """Write rows at these numbers, empty those that are gone, and have a record for every number given out."""
-        touched = {int(chunk) for chunk in np.unique(nodes // CHUNK)} | {number // CHUNK for number in gone}
+        touched = {int(chunk) for chunk in np.unique(nodes // CHUNK)} | {
+            number // CHUNK for number in dropped
+        }
         last = self._db.rows("SELECT coalesce(max(chunk), -1) FROM text_record")[0][0]
         touched |= set(range(last + 1, max(highest, ROOT_NUMBER) // CHUNK + 1))
         order = np.argsort(nodes, kind="stable")
         nodes, rows = nodes[order], rows[order]
-        removed = np.array(sorted(gone), dtype=np.int64)
+        removed = np.array(sorted(dropped), dtype=np.int64)
         for chunk in sorted(touched):
             stored = self._db.rows("SELECT data FROM text_record WHERE chunk = ?", (chunk,))
             data = np.frombuffer(stored[0][0], dtype=RECORD).copy() if stored else empty_records(CHUNK)
@@ -326,7 +315,7 @@ class Tables:
         self,
         generation: int,
         embedding: str,
-        reached: tuple[int, int],
+        sequences: tuple[int, int],
         changed: npt.NDArray[np.int64],
         vectors: npt.NDArray[np.int8],
     ) -> bool:
@@ -334,7 +323,7 @@ class Tables:
 
         Args:
             generation: of the index whose numbers they are for.
-            reached: the sequence number that they had reached before, and with this.
+            sequences: the sequence number of the vectors before, and with these.
             changed: numbers of the nodes whose vectors are new.
             vectors: those of all nodes, by number.
         """
@@ -343,7 +332,7 @@ class Tables:
         with self._db.transaction():
             same = self._meta("embedding") == embedding
             known = self._meta("vectors", 0) if same else 0
-            if (self.generation(), known) != (generation, reached[0]):
+            if (self.generation(), known) != (generation, sequences[0]):
                 return False
             if not same:
                 self._db.execute("DELETE FROM text_vector")
@@ -354,7 +343,7 @@ class Tables:
                 self._db.execute(
                     "INSERT OR REPLACE INTO text_vector(chunk, data) VALUES (?, ?)", (chunk, data.tobytes())
                 )
-            self._set_meta(embedding=embedding, vectors=reached[1])
+            self._set_meta(embedding=embedding, vectors=sequences[1])
             return True
 
     def merge(self, *, most: int = MAX_SEGMENTS) -> bool:
@@ -386,12 +375,12 @@ class Tables:
         for term, group in groupby(
             heapq.merge(*streams, key=lambda entry: entry[0]), key=lambda entry: entry[0]
         ):
-            kept = []
+            remaining = []
             for _, segment, data in group:
                 postings = decode(data)
                 live = owner[postings["node"]] == segment
-                kept.append(data if live.all() else postings[live].tobytes())
-            joined = b"".join(kept)
+                remaining.append(data if live.all() else postings[live].tobytes())
+            joined = b"".join(remaining)
             if joined:
                 yield term, joined
 
@@ -412,23 +401,21 @@ class Tables:
     def statistics(self) -> Mapping[str, int]:
         """Return how much there is: nodes, segments, bytes of posting lists."""
         segments, size = self._db.rows("SELECT count(*), coalesce(sum(bytes), 0) FROM text_segment")[0]
-        return self.consistent(
-            lambda _, records: {"nodes": records.n_texts, "segments": segments, "bytes": size}
-        )
+        return self.consistent(lambda _, table: {"nodes": table.n_texts, "segments": segments, "bytes": size})
 
 
-def is_indexed(database: Database) -> bool:
+def is_indexed(database: IndexDatabase) -> bool:
     """Say whether a store has an index of this version with something in it, without making one."""
     if not database.rows("SELECT 1 FROM sqlite_master WHERE name = 'text_meta'"):
         return False
-    found = dict(database.rows("SELECT key, value FROM text_meta WHERE key IN ('version', 'generation')"))
-    return found.get("version") == str(VERSION) and found.get("generation", "0") != "0"
+    meta = dict(database.rows("SELECT key, value FROM text_meta WHERE key IN ('version', 'generation')"))
+    return meta.get("version") == str(TEXT.version) and meta.get("generation", "0") != "0"
 
 
-def _living(postings: Postings, records: Records, segment: int) -> Postings:
+def _living(postings: Postings, table: NodeTable, segment: int) -> Postings:
     """Leave out what a later segment supersedes, and nodes that are gone."""
-    postings = postings[postings["node"] < len(records)]
-    live = (records.segment[postings["node"]] == segment) & records.alive[postings["node"]]
+    postings = postings[postings["node"] < len(table)]
+    live = (table.segment[postings["node"]] == segment) & table.alive[postings["node"]]
     return postings if live.all() else postings[live]
 
 

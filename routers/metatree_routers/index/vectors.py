@@ -2,6 +2,11 @@
 
 Loading the embeddings takes longer than indexing the words of a small tree; a question loads them anyway. In a large
 tree, vectors are made for the candidates of a question only, and none are kept.
+
+Vectors are made of title, description and beginning: better than the best of several passages (the beginning of a
+page says what it is), in a third of the time. MiniLM's, which are slow, are made when the tree is indexed. Lost:
+making them with the words, which was half of what indexing a small tree cost, and left out those of a tree that had
+been large.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ import numpy.typing as npt
 from metatree.node import Node
 from metatree_routers.embeddings.static import Embedder, quantise
 from metatree_routers.index.fields import NodeText
-from metatree_routers.index.store import VECTOR_CHUNK, Tables
+from metatree_routers.index.store import VECTOR_CHUNK, IndexStore
 
 MOST_VECTORS = 5_000
 """Up to so many nodes, the vectors of all are kept, so that a node without a common word can be found."""
@@ -38,7 +43,7 @@ class NodeVectors:
     """The vectors of all nodes that are indexed; threads may share it.
 
     Args:
-        tables: where they are kept, with the numbers of the nodes; where nothing can be written, they are made for
+        store: where they are kept, with the numbers of the nodes; where nothing can be written, they are made for
             this process alone.
         embedder: gives what makes them, asked when it is needed; None for no vectors.
         embedding: its name; vectors of another one are made again.
@@ -47,12 +52,12 @@ class NodeVectors:
     def __init__(
         self,
         tree: FollowedTree,
-        tables: Tables,
+        store: IndexStore,
         embedder: Callable[[], Embedder | None] | None,
         embedding: str,
     ) -> None:
         self._tree = tree
-        self._tables = tables
+        self._store = store
         self._embedder = embedder
         self._embedding = embedding
         self._lock = threading.Lock()
@@ -71,7 +76,7 @@ class NodeVectors:
             return np.zeros((0, 0), np.int8)
         with self._lock:
             while True:
-                generation = self._tables.generation()
+                generation = self._store.generation()
                 if self._known is not None and self._known[0] == generation:
                     return self._known[1]
                 vectors = self._followed(generation, embedder, progress)
@@ -83,14 +88,14 @@ class NodeVectors:
         self, generation: int, embedder: Embedder, progress: Progress | None
     ) -> npt.NDArray[np.int8] | None:
         """Bring what is kept up to date; None when somebody else has changed the index meanwhile."""
-        since, vectors = self._tables.vectors(self._embedding)
-        done, tables = 0, self._tables
-        for until, ids in self._changed(since, tables.sequence()):
+        since, vectors = self._store.vectors(self._embedding)
+        done, store = 0, self._store
+        for until, ids in self._changed(since, store.sequence()):
             heads = {node.id: _head(node, content) for node, _, content in self._tree.texts(ids)}
-            numbers = tables.numbers(heads)
+            numbers = store.numbers(heads)
             rows = np.array(list(numbers.values()), dtype=np.int64)
             vectors = _placed(vectors, rows, quantise(embedder.embed([heads[id_] for id_ in numbers])))
-            if not tables.write_vectors(generation, self._embedding, (since, until), rows, vectors):
+            if not store.write_vectors(generation, self._embedding, (since, until), rows, vectors):
                 return None
             since = until
             done += len(ids)

@@ -48,8 +48,8 @@ def menu_prompt(
     for detail in DETAILS:
         if at_least(request, detail) > comfortable and detail is not DETAILS[-1]:
             continue  # without making and counting it
-        said = messages(prompts.route, prompts.route_prompt(request, named, detail, errors))
-        made = Menu(said, counter.messages(said))
+        prompt = messages(prompts.route, prompts.route_prompt(request, named, detail, errors))
+        made = Menu(prompt, counter.messages(prompt))
         if made.tokens <= comfortable:
             return made
     return made if made is not None and made.tokens <= limit else None
@@ -131,9 +131,9 @@ def excerpt(content: str, questions: Sequence[str], counter: TokenCounter, limit
     size = max(1, min(_CHUNK_LINES, limit // 40))
     chunks = [lines[at : at + size] for at in range(0, len(lines), size)]
     wanted = set(_words(" ".join(questions)))
-    found = [set(_words(" ".join(chunk))) & wanted for chunk in chunks]
-    rarity = Counter(word for words in found for word in words)
-    score = [sum(1 / rarity[word] for word in words) for words in found]
+    matches = [set(_words(" ".join(chunk))) & wanted for chunk in chunks]
+    rarity = Counter(word for words in matches for word in words)
+    score = [sum(1 / rarity[word] for word in words) for words in matches]
     order = sorted(range(len(chunks)), key=lambda at: (at != 0, -score[at], at))
     mark_tokens = counter.lines(_LEFT_OUT.format(len(lines))) + 1
     chosen: dict[int, str] = {}

@@ -28,7 +28,7 @@ ORDER = (Mode.SCHEMA, Mode.TOOLS, Mode.PLAIN)
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ServerCapabilities:
     """The form in which one model of one server is asked."""
 
     mode: Mode = Mode.SCHEMA
@@ -40,8 +40,8 @@ class Dialect:
     """Name of the parameter that bounds an answer: `max_tokens` or `max_completion_tokens`."""
 
 
-class Dialects:
-    """Finds out the dialect of one model on one server; safe to share between threads.
+class CapabilityDiscovery:
+    """Finds out the capabilities of one model on one server; safe to share between threads.
 
     A mode that the server rejects, or in which its first answer has no form at all, gives way to the next. The first
     answer in form settles the matter, on disk too.
@@ -52,8 +52,8 @@ class Dialects:
         cache: None remembers nothing beyond this object.
     """
 
-    def __init__(self, *key: str, first: Dialect, cache: Cache | None) -> None:
-        self._key = key_of("dialect", *key)
+    def __init__(self, *key: str, first: ServerCapabilities, cache: Cache | None) -> None:
+        self._key = key_of("capabilities", *key)
         self._cache = cache
         self._lock = threading.Lock()
         self._current = first
@@ -61,62 +61,62 @@ class Dialects:
         if cache is not None:
             self._recall(cache.get(self._key))
 
-    def _recall(self, kept: object) -> None:
-        if isinstance(kept, dict):
+    def _recall(self, stored: object) -> None:
+        if isinstance(stored, dict):
             try:
-                self._current = Dialect(**{**kept, "mode": Mode(kept["mode"])})
+                self._current = ServerCapabilities(**{**stored, "mode": Mode(stored["mode"])})
                 self._proven = True
             except (KeyError, TypeError, ValueError):
                 _log.debug("what is remembered of a server is not usable; it is found out again")
 
     @property
-    def current(self) -> Dialect:
-        """The dialect to ask in."""
+    def current(self) -> ServerCapabilities:
+        """The capabilities to ask in."""
         return self._current
 
     @property
     def proven(self) -> bool:
-        """Whether an answer in form has come in the current dialect."""
+        """Whether an answer in form has come in the current capabilities."""
         return self._proven
 
-    def worked(self, dialect: Dialect) -> None:
+    def worked(self, capabilities: ServerCapabilities) -> None:
         """Say that an answer in form came."""
         with self._lock:
-            if self._proven or dialect != self._current:
+            if self._proven or capabilities != self._current:
                 return
             self._proven = True
         if self._cache is not None:
-            self._cache.set(self._key, asdict(dialect), seconds=_REMEMBERED_S)
+            self._cache.set(self._key, asdict(capabilities), seconds=_REMEMBERED_S)
 
-    def formless(self, dialect: Dialect) -> bool:
+    def formless(self, capabilities: ServerCapabilities) -> bool:
         """Say that an answer had no form at all; return whether the next is asked for in another mode."""
         with self._lock:
-            if dialect != self._current:
+            if capabilities != self._current:
                 return True
             return not self._proven and self._next_mode()
 
-    def rejected(self, dialect: Dialect, status: int, message: str) -> bool:
+    def rejected(self, capabilities: ServerCapabilities, status: int, message: str) -> bool:
         """Say that the server rejected a request; return whether something can be changed about its form."""
         with self._lock:
-            if dialect != self._current:
+            if capabilities != self._current:
                 return True  # another call has found out meanwhile
-            changed = self._mend(message.casefold(), status)
+            changed = self._adapt(message.casefold(), status)
             if changed:
                 self._proven = False
             return changed
 
-    def _mend(self, said: str, status: int) -> bool:
+    def _adapt(self, message: str, status: int) -> bool:
         now = self._current
-        if "max_completion_tokens" in said or "max_tokens" in said:
+        if "max_completion_tokens" in message or "max_tokens" in message:
             other = "max_tokens" if now.limit == "max_completion_tokens" else "max_completion_tokens"
-            if other == "max_completion_tokens" and other not in said:
+            if other == "max_completion_tokens" and other not in message:
                 return False
             self._current = replace(now, limit=other)
-        elif "temperature" in said and now.temperature:
+        elif "temperature" in message and now.temperature:
             self._current = replace(now, temperature=False)
-        elif now.bounds and now.mode is not Mode.PLAIN and any(word in said for word in _BOUNDS):
+        elif now.bounds and now.mode is not Mode.PLAIN and any(word in message for word in _BOUNDS):
             self._current = replace(now, bounds=False)
-        elif any(word in said for word in _ABOUT[now.mode]) or (not self._proven and status != 413):
+        elif any(word in message for word in _ABOUT[now.mode]) or (not self._proven and status != 413):
             return self._next_mode()
         else:
             return False

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from metatree.errors import BadModelAnswer
-from metatree.protocols import ComposeRequest
+from metatree.protocols import Composer, ComposeRequest, Traits
 from metatree_routers.llm._budget import clipped_context, clipped_questions
 from metatree_routers.llm._connection import Connection
 from metatree_routers.llm.prompts import Prompts, messages
@@ -15,13 +15,11 @@ PROMPT_TOKENS = 6_000
 ANSWER_TOKENS = 1_500
 
 
-class LLMComposer:
+class LLMComposer(Composer):
     """Asks a model to join several answers into one text.
 
     Args: as of `LLMRouter`.
     """
-
-    uses_model = True
 
     def __init__(
         self,
@@ -37,9 +35,10 @@ class LLMComposer:
         self.prompt_tokens = prompt_tokens
 
     @property
-    def cache_key(self) -> str:
-        """What answers depend on besides the request."""
-        return f"{self.connection.model} {self.connection.settings.shown_url} {self.prompts.version}"
+    def traits(self) -> Traits:
+        """Its answers depend on model, server and prompts besides the request."""
+        key = f"{self.connection.model} {self.connection.settings.public_url} {self.prompts.version}"
+        return Traits(uses_model=True, cache_key=key)
 
     async def compose(self, request: ComposeRequest) -> str:
         counter, limit = self.connection.counter, self.connection.fits(self.prompt_tokens)

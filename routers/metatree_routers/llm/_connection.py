@@ -14,14 +14,14 @@ from weakref import WeakKeyDictionary
 from metatree.durable import report_usage
 from metatree.errors import RouterUnavailable, UserError
 from metatree.trees.text import encodable
-from metatree_routers.llm._capabilities import Dialect, Dialects
+from metatree_routers.llm._capabilities import CapabilityDiscovery, ServerCapabilities
 from metatree_routers.llm._errors import PromptTooLong
 from metatree_routers.llm._prices import Price, price_of
-from metatree_routers.llm._settings import Settings, settings
-from metatree_routers.llm._stagger import Turns, turn_of_call
+from metatree_routers.llm._sdk_errors import check_completion, error_for
+from metatree_routers.llm._settings import ModelSettings, model_settings
+from metatree_routers.llm._stagger import SendPermits, permit_of_call
 from metatree_routers.llm._telemetry import model_call
 from metatree_routers.llm._tokens import TokenCounter, counter_for
-from metatree_routers.llm._transport import check_completion, error_for
 from metatree_routers.wrappers.disk_cache import Cache, DiskCache
 from metatree_routers.wrappers.limiter import Limiter
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     import ssl
 
     import httpx2
+    from openai import AsyncOpenAI
     from openai.types.chat import ChatCompletion
 
-    from metatree_routers.llm._client import Client
     from metatree_routers.llm._response_models import Form
 
     F = TypeVar("F", bound=Form)
@@ -45,13 +45,16 @@ SHRINK = 0.5
 class Connection:
     """Calls one model; safe to share between searches, event loops and threads.
 
+    One client for each event loop, closed by a generator of that loop, since every `search` has a loop of its own; the
+    limit on calls is one for all loops. Lost: one loop in a thread for all calls (a hop each way, and no cancellation).
+
     Every call is one request: the SDK's and instructor's own retries are off, the kernel retries and counts.
 
     Args:
         model: its name on the server; `openai/` before it is taken off once. None asks `METATREE_MODEL`.
         base_url: None asks `OPENAI_BASE_URL`, then it is OpenAI's own.
         api_key: None asks `OPENAI_API_KEY`.
-        concurrency: how many calls may be under way at once, over all loops and threads.
+        concurrency: how many calls may be in progress at once, over all loops and threads.
         timeout_s: for one call.
         temperature: None sends none.
         extra: more fields of the request's body, such as `{"reasoning_effort": "low"}`.
@@ -82,7 +85,7 @@ class Connection:
         capture_content: bool | None = None,
         counter: TokenCounter | None = None,
     ) -> None:
-        self.settings: Settings = settings(model, base_url, api_key)
+        self.settings: ModelSettings = model_settings(model, base_url, api_key)
         self.limiter = Limiter(concurrency)
         self.timeout_s = timeout_s
         self.price: Price | None = price_of(self.settings.model, prices)
@@ -96,9 +99,11 @@ class Connection:
         self._capture_content = capture_content
         self._counter = counter
         self._lock = threading.Lock()
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Client, Any]] = WeakKeyDictionary()
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, Any]] = (
+            WeakKeyDictionary()
+        )
         self._ever_worked = False
-        self._turns = Turns()
+        self._permits = SendPermits()
 
     @property
     def model(self) -> str:
@@ -111,19 +116,19 @@ class Connection:
         return self._counter or counter_for(self.model)
 
     @cached_property
-    def dialects(self) -> Dialects:
+    def discovery(self) -> CapabilityDiscovery:
         """How the server wants to be asked, as far as it is known."""
         cache: Cache | None = None
         if self._cache is None:
             cache = DiskCache(name="servers")
         elif not isinstance(self._cache, bool):
             cache = self._cache
-        first = Dialect(
+        first = ServerCapabilities(
             bounds=not self.settings.is_openai,
             temperature=not self.settings.reasons,
             limit="max_completion_tokens" if self.settings.is_openai else "max_tokens",
         )
-        return Dialects(self.settings.shown_url, self.model, first=first, cache=cache)
+        return CapabilityDiscovery(self.settings.public_url, self.model, first=first, cache=cache)
 
     @cached_property
     def _certificates(self) -> ssl.SSLContext:
@@ -146,57 +151,57 @@ class Connection:
         Raises:
             BadModelAnswer: the answer has not the form; the message says to the model what is wrong.
             TransientError: the same call may work later.
-            UserError: no call will work before the settings are mended.
+            UserError: no call will work before the settings are fixed.
             RequestRejected: the server will not take this request.
         """
-        from metatree_routers.llm._structured import answer_of, shaped
+        from metatree_routers.llm._structured import answer_of, request_for
 
-        async with self._in_turn():
-            dialect = self.dialects.current
-            body = shaped(self._body(messages, max_tokens, dialect), form, dialect)
-            completion = await self._create(body, dialect, max_tokens, task)
-            answer: F = answer_of(completion, form, self.dialects, dialect)
+        async with self._permitted():
+            capabilities = self.discovery.current
+            body = request_for(self._body(messages, max_tokens, capabilities), form, capabilities)
+            completion = await self._create(body, capabilities, max_tokens, task)
+            answer: F = answer_of(completion, form, self.discovery, capabilities)
             return answer
 
     async def text(self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, task: str) -> str:
         """Ask for a text; raises as `ask` does."""
-        async with self._in_turn():
-            dialect = self.dialects.current
-            body = self._body(messages, max_tokens, dialect)
-            completion = await self._create(body, dialect, max_tokens, task)
+        async with self._permitted():
+            capabilities = self.discovery.current
+            body = self._body(messages, max_tokens, capabilities)
+            completion = await self._create(body, capabilities, max_tokens, task)
             return (completion.choices[0].message.content or "").strip()
 
     @contextlib.asynccontextmanager
-    async def _in_turn(self) -> AsyncIterator[None]:
-        """Hold a place among the concurrent calls, and at first the turn to make and write a request."""
+    async def _permitted(self) -> AsyncIterator[None]:
+        """Hold a place among the concurrent calls, and at first the permit to make and write a request."""
         async with self.limiter.slot():
-            turn = await self._turns.take()
-            token = turn_of_call.set(turn)
+            permit = await self._permits.acquire()
+            token = permit_of_call.set(permit)
             try:
                 yield
             finally:
-                turn.end()
-                turn_of_call.reset(token)
+                permit.release()
+                permit_of_call.reset(token)
 
     def fits(self, limit: int) -> int:
         """Return a token limit for prompts, lowered to what the server was found to take."""
         return limit if self.context_limit is None else min(limit, self.context_limit)
 
     def _body(
-        self, messages: Sequence[Mapping[str, Any]], max_tokens: int, dialect: Dialect
+        self, messages: Sequence[Mapping[str, Any]], max_tokens: int, capabilities: ServerCapabilities
     ) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self.model,
             # A tool or a model may have said half a surrogate pair.
             "messages": [{**each, "content": encodable(each["content"])} for each in messages],
         }
-        body[dialect.limit] = max_tokens + (REASONING_TOKENS if self.settings.reasons else 0)
-        if dialect.temperature and self._temperature is not None:
+        body[capabilities.limit] = max_tokens + (REASONING_TOKENS if self.settings.reasons else 0)
+        if capabilities.temperature and self._temperature is not None:
             body["temperature"] = self._temperature
         return {**body, **self._extra}
 
     async def _create(
-        self, body: dict[str, Any], dialect: Dialect, max_tokens: int, task: str
+        self, body: dict[str, Any], capabilities: ServerCapabilities, max_tokens: int, task: str
     ) -> ChatCompletion:
         """Send one request, report what it used, and see that what came can be an answer."""
         with model_call(
@@ -208,23 +213,24 @@ class Connection:
             content=self._capture_content,
         ) as span:
             span.sent(body["messages"])
-            completion = await self._send(body, dialect)
+            completion = await self._send(body, capabilities)
+            # The SDK takes what came to the letter: where it is no completion, any field may be missing.
             message = completion.choices[0].message if getattr(completion, "choices", None) else None
-            said = _said(message)
-            tokens_in, tokens_out = self._report(completion, body, said)
+            content = _content_of(message)
+            tokens_in, tokens_out = self._report(completion, body, content)
             span.answered(
                 response_id=getattr(completion, "id", None) or "",
                 model=getattr(completion, "model", None) or self.model,
                 finish=completion.choices[0].finish_reason if message is not None else None,
                 tokens_in=tokens_in,
                 tokens_out=tokens_out,
-                text=said,
+                text=content,
             )
             check_completion(completion, self.settings, ever_worked=self._ever_worked)
             self._ever_worked = True
             return completion
 
-    async def _send(self, body: dict[str, Any], dialect: Dialect) -> ChatCompletion:
+    async def _send(self, body: dict[str, Any], capabilities: ServerCapabilities) -> ChatCompletion:
         import openai
 
         from metatree_routers.llm._client import complete
@@ -233,10 +239,10 @@ class Connection:
         try:
             return await complete(client, body)
         except openai.OpenAIError as exc:
-            error = error_for(exc, self.settings, self.dialects, dialect)
+            error = error_for(exc, self.settings, self.discovery, capabilities)
         except ValueError as exc:  # a body that is no JSON, under a header that says it is
             error = RouterUnavailable(
-                f"the model server at {self.settings.shown_url} answered what is no JSON ({type(exc).__name__})"
+                f"the model server at {self.settings.public_url} answered what is no JSON ({type(exc).__name__})"
             )
             raise error from exc
         if isinstance(error, PromptTooLong):
@@ -245,15 +251,16 @@ class Connection:
             self.limiter.hold(error.retry_after_s)
         raise error
 
-    def _report(self, completion: Any, body: Mapping[str, Any], said: str) -> tuple[int, int]:
+    def _report(self, completion: Any, body: Mapping[str, Any], content: str) -> tuple[int, int]:
         """Report what a call used, estimated where the server does not say."""
+        # Many servers leave the usage out, or parts of it.
         usage = getattr(completion, "usage", None)
         tokens_in = getattr(usage, "prompt_tokens", None)
         tokens_out = getattr(usage, "completion_tokens", None)
         if tokens_in is None:
             tokens_in = self.counter.messages(body["messages"])
         if tokens_out is None:
-            tokens_out = self.counter.text(said)
+            tokens_out = self.counter.text(content)
         details = getattr(usage, "prompt_tokens_details", None)
         cached = getattr(details, "cached_tokens", None) or 0
         amounts: dict[str, float] = {"tokens_in": tokens_in, "tokens_out": tokens_out}
@@ -264,18 +271,18 @@ class Connection:
         report_usage(**amounts)
         return tokens_in, tokens_out
 
-    async def _client(self) -> Client:
+    async def _client(self) -> AsyncOpenAI:
         """Return the client of the running loop; it is closed when the loop shuts its generators down."""
         loop = asyncio.get_running_loop()
-        found = self._clients.get(loop)
-        if found is None:
+        open_client = self._clients.get(loop)
+        if open_client is None:
             opened = self._open()
             client = await anext(opened)
             with self._lock:
-                found = self._clients.setdefault(loop, (client, opened))
-        return found[0]
+                open_client = self._clients.setdefault(loop, (client, opened))
+        return open_client[0]
 
-    async def _open(self) -> AsyncIterator[Client]:
+    async def _open(self) -> AsyncIterator[AsyncOpenAI]:
         from metatree_routers.llm._client import open_client
 
         client = open_client(
@@ -303,7 +310,7 @@ def _require_json(fields: Mapping[str, Any]) -> None:
             ) from exc
 
 
-def _said(message: Any) -> str:
+def _content_of(message: Any) -> str:
     if message is None:
         return ""
     calls = getattr(message, "tool_calls", None)

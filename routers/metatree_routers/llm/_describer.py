@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from metatree.errors import BadModelAnswer
-from metatree.protocols import DescribeRequest, Description
+from metatree.protocols import Describer, DescribeRequest, Description, Traits
 from metatree_routers.llm._budget import excerpt
 from metatree_routers.llm._connection import Connection
 from metatree_routers.llm.labels import labels
@@ -17,13 +17,11 @@ ANSWER_TOKENS = 300
 EACH_TOKENS = 120
 
 
-class LLMDescriber:
+class LLMDescriber(Describer):
     """Asks a model for titles and descriptions.
 
     Args: as of `LLMRouter`; `prompt_tokens` is shared by the nodes of one call.
     """
-
-    uses_model = True
 
     def __init__(
         self,
@@ -39,22 +37,23 @@ class LLMDescriber:
         self.prompt_tokens = prompt_tokens
 
     @property
-    def cache_key(self) -> str:
-        """What answers depend on besides the request."""
-        return f"{self.connection.model} {self.connection.settings.shown_url} {self.prompts.version}"
+    def traits(self) -> Traits:
+        """Its answers depend on model, server and prompts besides the request."""
+        key = f"{self.connection.model} {self.connection.settings.public_url} {self.prompts.version}"
+        return Traits(uses_model=True, cache_key=key, describes_many=True)
 
     async def describe(self, request: DescribeRequest) -> Description:
         from metatree_routers.llm._response_models import DescriptionForm
 
         counter, limit = self.connection.counter, self.connection.fits(self.prompt_tokens)
 
-        def shown(content: str) -> list[Message]:
+        def prompt_for(content: str) -> list[Message]:
             return messages(self.prompts.describe, self.prompts.describe_prompt(request, content))
 
-        room = max(16, limit - counter.messages(shown("")) - 2)
+        room = max(16, limit - counter.messages(prompt_for("")) - 2)
         answer = await self.connection.ask(
             DescriptionForm,
-            shown(excerpt(request.content, request.questions, counter, room)),
+            prompt_for(excerpt(request.content, request.questions, counter, room)),
             max_tokens=ANSWER_TOKENS,
             task="describe",
         )
@@ -74,23 +73,26 @@ class LLMDescriber:
         counter, limit = self.connection.counter, self.connection.fits(self.prompt_tokens)
         named = labels(len(requests))
 
-        def shown(contents: Sequence[str]) -> list[Message]:
+        def prompt_for(contents: Sequence[str]) -> list[Message]:
             return messages(
                 self.prompts.describe_many, self.prompts.describe_many_prompt(requests, named, contents)
             )
 
-        bare = counter.messages(shown([""] * len(requests)))
+        bare = counter.messages(prompt_for([""] * len(requests)))
         each = max(12, (limit - bare) // len(requests) - 2)
         contents = [excerpt(request.content, (), counter, each) for request in requests]
         answer = await self.connection.ask(
-            DescriptionsForm, shown(contents), max_tokens=EACH_TOKENS * len(requests) + 100, task="describe"
+            DescriptionsForm,
+            prompt_for(contents),
+            max_tokens=EACH_TOKENS * len(requests) + 100,
+            task="describe",
         )
-        found: dict[str, Description] = {}
+        descriptions: dict[str, Description] = {}
         for item in answer.items:
             if item.description.strip():
                 label = item.item.strip().strip("[]().:").upper().removeprefix("ITEM ").strip()
-                found[label] = Description(item.title.strip(), item.description.strip())
-        described = [found.get(label) for label in named]
+                descriptions[label] = Description(item.title.strip(), item.description.strip())
+        described = [descriptions.get(label) for label in named]
         if not any(described):
             raise BadModelAnswer(f"no item was described; the items are {', '.join(named)}")
         return described

@@ -2,20 +2,20 @@
 
     BadModelAnswer (metatree.errors)      shown to the model, which is asked again
     ├── Truncated                         it ran into its token limit
-    ├── Refused                           the model or its filter declined
+    ├── AnswerRefused                           the model or its filter declined
     └── EmptyAnswer                       there was nothing in it
     TransientError (metatree.errors)      asked again as it was
     ├── RouterUnavailable (metatree.errors)  429, 5xx, timeouts, dropped connections
-    ├── DialectChanged                    the server does not take this form; the next attempt uses another
+    ├── CapabilitiesChanged                    the server does not take this form; the next attempt uses another
     └── PromptTooLong                     over the model's context; the next prompt is shorter
-    UserError (metatree.errors)           the run stops and can be resumed once the settings are mended
+    UserError (metatree.errors)           the run stops and can be resumed once the settings are fixed
     ├── BadKey                            401, 403
     ├── UnknownModel                      404
     ├── OutOfCredit                       the account has nothing left
     └── NotAModelServer                   what answers there is no chat completion API
     RequestRejected                       any other 4xx, about this one request
 
-Messages that come from the server's side begin with `SERVER`, so that they are told apart from what a model should be
+Messages that come from the server's side begin with `SERVER`, so that they are distinct from what a model should be
 shown.
 """
 
@@ -32,7 +32,7 @@ class Truncated(BadModelAnswer):
     """An answer was cut off at its token limit."""
 
 
-class Refused(BadModelAnswer):
+class AnswerRefused(BadModelAnswer):
     """The model, or a filter before it, declined to answer."""
 
 
@@ -40,7 +40,7 @@ class EmptyAnswer(BadModelAnswer):
     """An answer held nothing."""
 
 
-class DialectChanged(TransientError):
+class CapabilitiesChanged(TransientError):
     """The server does not take requests of this form; the next attempt is made in another."""
 
 
@@ -71,5 +71,5 @@ class NotAModelServer(UserError):
 
 
 def for_the_model(errors: Iterable[str]) -> list[str]:
-    """Return the errors that a model can mend: those about its answers, not those about its server."""
+    """Return the errors that a model can fix: those about its answers, not those about its server."""
     return [e for e in errors if not e.startswith((SERVER, "no answer within"))]

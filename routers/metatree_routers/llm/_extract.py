@@ -30,11 +30,11 @@ def json_object(text: str, fields: Collection[str] = ()) -> dict[str, Any] | Non
         True
     """
     text = _THOUGHTS.sub("", text[:MAX_CHARS]).strip()
-    found = [*_objects(text)]
-    if not found:
+    candidates = [*_objects(text)]
+    if not candidates:
         return None
-    fitting = [value for value in found if any(name in value for name in fields)]
-    chosen = (fitting or found)[-1]
+    fitting = [value for value in candidates if any(name in value for name in fields)]
+    chosen = (fitting or candidates)[-1]
     if fields and not fitting:
         for name in _WRAPPERS:
             inner = chosen.get(name)
@@ -63,7 +63,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any] | None, int]:
-    """Return the object that begins at a place and where to go on; mend small slips when it is not JSON as it is."""
+    """Return the object that begins at a place and where to go on; repair small slips when it is not JSON as it is."""
     try:
         value, end = _DECODER.raw_decode(text, at)
     except (ValueError, RecursionError):

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from metatree.protocols import Answer, Reading, ReadRequest
+from metatree.protocols import Answer, Reader, Reading, ReadRequest, Traits
 from metatree_routers.llm._budget import clipped_read, excerpt
 from metatree_routers.llm._connection import Connection
 from metatree_routers.llm._errors import for_the_model
@@ -17,14 +17,12 @@ ANSWER_TOKENS = 1_200
 _LABEL = re.compile(r"q?\s*(\d+)", re.IGNORECASE)
 
 
-class LLMReader:
+class LLMReader(Reader):
     """Asks a model what a text says about the questions.
 
     Args: as of `LLMRouter`; a prompt never takes more than `prompt_tokens`, a longer text is cut to the parts that
         share words with the questions.
     """
-
-    uses_model = True
 
     def __init__(
         self,
@@ -40,9 +38,10 @@ class LLMReader:
         self.prompt_tokens = prompt_tokens
 
     @property
-    def cache_key(self) -> str:
-        """What answers depend on besides the request."""
-        return f"{self.connection.model} {self.connection.settings.shown_url} {self.prompts.version}"
+    def traits(self) -> Traits:
+        """Its answers depend on model, server and prompts besides the request."""
+        key = f"{self.connection.model} {self.connection.settings.public_url} {self.prompts.version}"
+        return Traits(uses_model=True, cache_key=key)
 
     async def read(self, request: ReadRequest) -> Reading:
         from metatree_routers.llm._response_models import ReadForm
@@ -65,19 +64,19 @@ class LLMReader:
         errors = for_the_model(request.errors)
         short = clipped_read(replace(request, content=""), counter, limit)
 
-        def shown(content: str) -> list[Message]:
+        def prompt_for(content: str) -> list[Message]:
             return messages(self.prompts.read, self.prompts.read_prompt(short, content, errors))
 
-        room = max(16, limit - counter.messages(shown("")) - 2)
-        return shown(excerpt(request.content, request.questions, counter, room))
+        room = max(16, limit - counter.messages(prompt_for("")) - 2)
+        return prompt_for(excerpt(request.content, request.questions, counter, room))
 
 
 def _question(label: str, questions: tuple[str, ...]) -> str | None:
     """Return the question that a label means; with one question alone every label does."""
     if len(questions) == 1:
         return questions[0]
-    found = _LABEL.match(label.strip().lstrip("["))
-    if found and 1 <= int(found.group(1)) <= len(questions):
-        return questions[int(found.group(1)) - 1]
+    match = _LABEL.match(label.strip().lstrip("["))
+    if match and 1 <= int(match.group(1)) <= len(questions):
+        return questions[int(match.group(1)) - 1]
     folded = " ".join(label.casefold().split())
     return next((q for q in questions if folded and " ".join(q.casefold().split()).startswith(folded)), None)

@@ -80,8 +80,8 @@ class Form(BaseModel):
         Raises:
             ValidationError: there is none (`is_formless`), or it is not in form.
         """
-        found = json_object(text, cls.fields())
-        return cls.model_validate(_NoObject(text) if found is None else found)
+        data = json_object(text, cls.fields())
+        return cls.model_validate(_NoObject(text) if data is None else data)
 
     @classmethod
     def fields(cls) -> Collection[str]:
@@ -131,13 +131,13 @@ class RouteForm(Form):
             return value
         if "choice" not in value and "ruled_out" not in value:
             raise ValueError("`choice` is missing: name one label, or none")
-        said = value.get("ruled_out")
-        if isinstance(said, dict) and "option" not in said:
-            said = [{"option": option, "why": why} for option, why in said.items()]
+        ruled_out = value.get("ruled_out")
+        if isinstance(ruled_out, dict) and "option" not in ruled_out:
+            ruled_out = [{"option": option, "why": why} for option, why in ruled_out.items()]
         most = next(
             (m.max_length for m in cls.model_fields["ruled_out"].metadata if hasattr(m, "max_length")), None
         )
-        return {**value, "ruled_out": said[:most] if isinstance(said, list) else said}
+        return {**value, "ruled_out": ruled_out[:most] if isinstance(ruled_out, list) else ruled_out}
 
 
 @lru_cache(maxsize=512)
@@ -226,13 +226,13 @@ def arguments_form(tool: str, schema: str) -> type[Form]:
 
 
 def problems(exc: ValidationError) -> str:
-    """Return what is wrong with an answer, each field with its own sentence, for the model to mend."""
-    said = []
+    """Return what is wrong with an answer, each field with its own sentence, for the model to fix."""
+    messages = []
     for error in exc.errors(include_url=False, include_context=False)[:5]:
         where = ".".join(map(str, error["loc"]))
         message = error["msg"].removeprefix("Value error, ")
-        said.append(f"{where}: {message}" if where else message)
-    return "; ".join(said)
+        messages.append(f"{where}: {message}" if where else message)
+    return "; ".join(messages)
 
 
 def is_formless(exc: ValidationError) -> bool:
@@ -267,13 +267,13 @@ def compact_schema(schema: Mapping[str, Any], *, bounds: bool = True) -> dict[st
         name = value.get("$ref", "")
         if name.startswith("#/$defs/") and depth < 20:
             return walk(shared[name.removeprefix("#/$defs/")], depth + 1)
-        kept: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for key, inner in value.items():
             if key == "properties":
-                kept[key] = {field: walk(one, depth + 1) for field, one in inner.items()}
+                result[key] = {field: walk(one, depth + 1) for field, one in inner.items()}
             elif key not in _DROPPED and (key not in _BOUNDS or (bounds and "enum" not in value)):
-                kept[key] = walk(inner, depth + 1)
-        return kept
+                result[key] = walk(inner, depth + 1)
+        return result
 
     walked: dict[str, Any] = walk({k: v for k, v in schema.items() if k != "$defs"}, 0)
     return walked

@@ -16,7 +16,7 @@ _REASONING = re.compile(r"(^|/)(o[1-9]|gpt-5|gpt-oss|deepseek-r|qwq)", re.IGNORE
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ModelSettings:
     """One model of one server."""
 
     model: str
@@ -25,12 +25,12 @@ class Settings:
     """Never shown; `repr` leaves it out."""
 
     def __repr__(self) -> str:
-        return f"Settings(model={self.model!r}, base_url={self.shown_url!r})"
+        return f"ModelSettings(model={self.model!r}, base_url={self.public_url!r})"
 
     @property
-    def shown_url(self) -> str:
+    def public_url(self) -> str:
         """The address without its query, which may hold a key."""
-        return shown(self.base_url)
+        return public_url(self.base_url)
 
     @property
     def is_openai(self) -> bool:
@@ -44,7 +44,7 @@ class Settings:
         return _REASONING.search(self.model) is not None
 
 
-def settings(model: str | None, base_url: str | None, api_key: str | None) -> Settings:
+def model_settings(model: str | None, base_url: str | None, api_key: str | None) -> ModelSettings:
     """Fill in what was not given from `METATREE_MODEL`, `OPENAI_BASE_URL` and `OPENAI_API_KEY`.
 
     Args:
@@ -68,19 +68,21 @@ def settings(model: str | None, base_url: str | None, api_key: str | None) -> Se
             " and give what the server wants as its key with OPENAI_API_KEY or api_key=…"
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError(f"{shown(url)!r} is no address of a server: write it as http://localhost:11434/v1")
+        raise UserError(
+            f"{public_url(url)!r} is no address of a server: write it as http://localhost:11434/v1"
+        )
     key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-    made = Settings(named, url, key or "none")
+    made = ModelSettings(named, url, key or "none")
     if not key and made.is_openai:
         raise BadKey("OpenAI needs a key: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own")
     return made
 
 
-def shown(url: str) -> str:
+def public_url(url: str) -> str:
     """Return an address without a query or a fragment.
 
     Example:
-        >>> shown("https://example.org:8080/v1?key=x")
+        >>> public_url("https://example.org:8080/v1?key=x")
         'https://example.org:8080/v1'
     """
     return urlsplit(url)._replace(query="", fragment="").geturl()

@@ -11,38 +11,41 @@ import asyncio
 import contextvars
 from weakref import WeakKeyDictionary
 
-turn_of_call: contextvars.ContextVar[Turn | None] = contextvars.ContextVar("metatree_turn", default=None)
-"""The turn of the call that is under way, which is told when its request is made."""
+permit_of_call: contextvars.ContextVar[SendPermit | None] = contextvars.ContextVar(
+    "metatree_permit", default=None
+)
+"""The permit of the call in progress, which is notified when its request is made."""
 
 
-class Turns:
-    """Gives turns, first come first served, to the calls of each event loop."""
+class SendPermits:
+    """Gives permits, first come first served, to the calls of each event loop; one call holds one at a time."""
 
     def __init__(self) -> None:
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
-    async def take(self) -> Turn:
-        """Wait for a turn; it must be given back with `end`."""
+    async def acquire(self) -> SendPermit:
+        """Wait for a permit, which must be released."""
         lock = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         await lock.acquire()
-        return Turn(lock)
+        return SendPermit(lock)
 
 
-class Turn:
-    """The turn of one call: from the making of its request until that is written, or waits for a connection."""
+class SendPermit:
+    """The permit of one call: from the making of its request until that is written, or waits for a connection."""
 
     __slots__ = ("_lock",)
 
     def __init__(self, lock: asyncio.Lock) -> None:
         self._lock: asyncio.Lock | None = lock
 
-    def end(self) -> None:
-        """Let the next call begin; ending twice is allowed."""
+    def release(self) -> None:
+        """Let the next call begin; releasing twice is allowed."""
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.release()
 
-    def end_when_waiting(self) -> None:
-        """End the turn as soon as the call that has it first waits: for a connection, or for its answer."""
+    def release_when_waiting(self) -> None:
+        """Release as soon as the call first waits: for a connection, or for its answer, whatever the transport."""
         # A task goes on until it has to wait for something, and what is to be called soon is called after it.
-        asyncio.get_running_loop().call_soon(self.end)
+        # Lost: the end by httpcore's trace extension, which other transports do not have.
+        asyncio.get_running_loop().call_soon(self.release)

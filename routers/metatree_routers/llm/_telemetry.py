@@ -42,8 +42,8 @@ class CallSpan:
             }
         )
         if self._content:
-            said = {"role": "assistant", "content": text, "finish_reason": finish or ""}
-            self._span.set_attribute("gen_ai.output.messages", _as_parts([said]))
+            message = {"role": "assistant", "content": text, "finish_reason": finish or ""}
+            self._span.set_attribute("gen_ai.output.messages", _as_parts([message]))
 
 
 @lru_cache(maxsize=1)
@@ -109,7 +109,7 @@ def model_call(
 
 
 def _as_parts(messages: Sequence[Mapping[str, Any]]) -> str:
-    said = []
+    parts = []
     for message in messages:
         one: dict[str, Any] = {
             "role": message["role"],
@@ -117,5 +117,5 @@ def _as_parts(messages: Sequence[Mapping[str, Any]]) -> str:
         }
         if "finish_reason" in message:
             one["finish_reason"] = message["finish_reason"]
-        said.append(one)
-    return json.dumps(said, ensure_ascii=False)
+        parts.append(one)
+    return json.dumps(parts, ensure_ascii=False)

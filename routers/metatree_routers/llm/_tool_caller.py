@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from metatree.protocols import ToolRequest
+from metatree.protocols import ToolCaller, ToolRequest, Traits
 from metatree_routers.llm._budget import clipped_context, clipped_questions, excerpt
 from metatree_routers.llm._connection import Connection
 from metatree_routers.llm._errors import for_the_model
@@ -16,13 +16,11 @@ PROMPT_TOKENS = 3_000
 ANSWER_TOKENS = 800
 
 
-class LLMToolCaller:
+class LLMToolCaller(ToolCaller):
     """Asks a model for the arguments of one tool; which tool is called, and whether, is not its to say.
 
     Args: as of `LLMRouter`.
     """
-
-    uses_model = True
 
     def __init__(
         self,
@@ -38,9 +36,10 @@ class LLMToolCaller:
         self.prompt_tokens = prompt_tokens
 
     @property
-    def cache_key(self) -> str:
-        """What answers depend on besides the request."""
-        return f"{self.connection.model} {self.connection.settings.shown_url} {self.prompts.version}"
+    def traits(self) -> Traits:
+        """Its answers depend on model, server and prompts besides the request."""
+        key = f"{self.connection.model} {self.connection.settings.public_url} {self.prompts.version}"
+        return Traits(uses_model=True, cache_key=key)
 
     async def fill(self, request: ToolRequest) -> dict[str, Any]:
         from metatree_routers.llm._response_models import arguments_form
@@ -55,12 +54,12 @@ class LLMToolCaller:
         bare = messages(self.prompts.fill, self.prompts.fill_prompt(short, "", errors))
         room = limit - counter.messages(bare) - 8
         content = excerpt(request.node.content or "", request.questions, counter, room) if room > 32 else ""
-        shown = self.prompts.fill_prompt(short, content, errors)
+        prompt = self.prompts.fill_prompt(short, content, errors)
         schema = json.dumps(dict(request.tool.schema), sort_keys=True)
         cut = sum("cut off" in error for error in request.errors)
         answer = await self.connection.ask(
             arguments_form(request.tool.id, schema),
-            messages(self.prompts.fill, shown),
+            messages(self.prompts.fill, prompt),
             max_tokens=ANSWER_TOKENS * (1 + cut),
             task="fill",
         )

@@ -10,7 +10,7 @@ from metatree.errors import BadModelAnswer
 from metatree.node import Node
 from metatree.protocols import Option, RouteRequest
 from metatree_routers.llm._connection import Connection
-from metatree_routers.llm._errors import DialectChanged
+from metatree_routers.llm._errors import CapabilitiesChanged
 from metatree_routers.llm.router import LLMRouter
 
 ATTEMPTS = 6
@@ -38,19 +38,19 @@ async def acheck_model(connection: Connection) -> str:
         Option("draw", "draw.py", "Draw a circle"),
     )
     request = RouteRequest(("Where is the password checked?",), "", Node("src", "src"), options)
-    began = time.monotonic()
+    start = time.monotonic()
     for attempt in range(1, ATTEMPTS + 1):
         try:
             await router.route(request)
             break
-        except (DialectChanged, BadModelAnswer):
+        except (CapabilitiesChanged, BadModelAnswer):
             if attempt == ATTEMPTS:
                 raise
             await asyncio.sleep(0)
-    dialect = connection.dialects.current
-    told = connection.settings
+    capabilities = connection.discovery.current
+    settings = connection.settings
     tries = f", after {attempt} calls" if attempt > 1 else ""
     return (
-        f"{told.model} at {told.shown_url} answers in {time.monotonic() - began:.1f} s in the mode"
-        f" {dialect.mode}{tries}"
+        f"{settings.model} at {settings.public_url} answers in {time.monotonic() - start:.1f} s in the mode"
+        f" {capabilities.mode}{tries}"
     )

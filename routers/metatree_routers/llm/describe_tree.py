@@ -11,7 +11,8 @@ from metatree._util.threads import run_apart
 from metatree.durable import report_usage
 from metatree.errors import BadModelAnswer, MetatreeError, TransientError, UserError
 from metatree.node import Node
-from metatree.protocols import Describer, DescribeRequest, Description
+from metatree.parts import as_describer
+from metatree.protocols import AnyDescriber, Describer, DescribeRequest, Description
 from metatree.trees.tree import Tree
 from metatree_routers.wrappers.disk_cache import key_of
 
@@ -19,7 +20,11 @@ T = TypeVar("T")
 
 BATCH = 20
 MARK = "described"
-"""Key in a node's provenance under which the basis of its description stands."""
+"""Key in a node's provenance under which the basis of its description stands: a hash of the texts below the node.
+
+Lost: a hash of the descriptions below it, with which children and parents could not share a call; as it is, there are
+exactly a twentieth as many calls as nodes.
+"""
 ATTEMPTS = 3
 BACKOFF_S = 0.5
 MAX_PAUSE_S = 30.0
@@ -42,14 +47,14 @@ class Described:
     """Node id -> why it has no new description; the next time tries again."""
 
 
-def describe_tree(tree: Tree, describer: Describer, **options: object) -> Described:
+def describe_tree(tree: Tree, describer: AnyDescriber, **options: object) -> Described:
     """Do what `adescribe_tree` does, and wait for it; works inside a running event loop too."""
     return run_apart(lambda: adescribe_tree(tree, describer, **options))  # type: ignore[arg-type]
 
 
 async def adescribe_tree(
     tree: Tree,
-    describer: Describer,
+    describer: AnyDescriber,
     *,
     under: str | Node | None = None,
     which: Callable[[Node], bool] | None = None,
@@ -64,11 +69,11 @@ async def adescribe_tree(
     was cut off goes on where it stopped. Ids and titles stay; a node without a title gets one.
 
     Args:
-        describer: one with `describe_many` is asked for `batch` nodes in one call, any other for each.
+        describer: one that describes many is asked for `batch` nodes in one call, any other for each.
         under: the node below which to describe, itself included; None for the whole tree.
         which: the nodes to describe; None for built nodes, and for others that have no description.
         batch: nodes in one call, at most.
-        concurrency: calls under way at once.
+        concurrency: calls in progress at once.
         max_calls: stop after so many calls; what is left comes the next time.
         on_progress: called with how many nodes are settled, of how many.
 
@@ -78,7 +83,7 @@ async def adescribe_tree(
     """
     if batch < 1:
         raise UserError(f"batch={batch}: use 1 or more")
-    work = _Work(tree, describer, which or _wanted, max_calls)
+    work = _Work(tree, as_describer(describer), which or _wanted, max_calls)
     top = tree.get(under if under is not None else tree.root)
     nodes = work.look_through([node.id for node in _children_first(tree, top)])
     batches = [nodes[at : at + batch] for at in range(0, len(nodes), batch)]
@@ -128,8 +133,8 @@ class _Work:
         """Note what each node is described from, children before their parents; return those that are there."""
         below: dict[str, list[str]] = {}
         for node, parent, text in self.tree.texts(ids):
-            given = "" if self._which(node) else node.description
-            basis = key_of(node.kind, given, text, below.pop(node.id, []))
+            own = "" if self._which(node) else node.description
+            basis = key_of(node.kind, own, text, below.pop(node.id, []))
             self.basis[node.id] = basis
             if parent is not None:
                 below.setdefault(parent, []).append(basis)
@@ -163,25 +168,23 @@ class _Work:
         if not due:
             return
         try:
-            said = await self._ask([request for _, request, _ in due])
+            descriptions = await self._ask([request for _, request, _ in due])
         except (BadModelAnswer, TransientError, TimeoutError) as exc:
             self.report.failed.update((node.id, str(exc)) for node, _, _ in due)
             return
-        for (node, _, basis), description in zip(due, said, strict=True):
+        for (node, _, basis), description in zip(due, descriptions, strict=True):
             if description is None:
                 self.report.failed[node.id] = "the model left it out"
             else:
                 self._keep(node, description, basis)
 
     async def _ask(self, requests: list[DescribeRequest]) -> Sequence[Description | None]:
-        many = getattr(self._describer, "describe_many", None)
-        if many is not None:
-            said: Sequence[Description | None] = await self._tried(lambda: many(requests))
-            return said
-        found: list[Description | None] = []
+        if self._describer.traits.describes_many:
+            return await self._tried(lambda: self._describer.describe_many(requests))
+        descriptions: list[Description | None] = []
         for request in requests:
-            found.append(await self._tried(lambda one=request: self._describer.describe(one)))  # type: ignore[misc]
-        return found
+            descriptions.append(await self._tried(lambda one=request: self._describer.describe(one)))  # type: ignore[misc]
+        return descriptions
 
     async def _tried(self, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call, again when it fails in a way that may pass."""

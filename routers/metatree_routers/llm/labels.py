@@ -1,4 +1,9 @@
-"""Labels: what a model calls the options by, and how its words are matched to what was offered."""
+"""Labels: what a model calls the options by, and how its words are matched to what was offered.
+
+Labels are letters: a model that counts wrong names nothing then, where a number names a neighbour. The schema lists
+them, so a server that keeps to schemas can choose nothing else; there are as many schemas as lengths of menus, which
+providers compile once. Lost: ids (long, and new schemas in every call), one schema for all.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +22,6 @@ _FIRST_WORD = re.compile(r"[\[(<\"'`*\s]*([A-Za-z]{1,3})[\])>\"'`*.:,\s-]*")
 def labels(count: int) -> tuple[str, ...]:
     """Return short labels in order: A … Z, then AA, AB, …
 
-    Letters are no positions: a model that counts wrong names nothing instead of a neighbour.
-
     Example:
         >>> labels(3), labels(28)[-2:]
         (('A', 'B', 'C'), ('AA', 'AB'))
@@ -31,7 +34,7 @@ def _label(number: int) -> str:
     return text if number < 26 else _label(number // 26 - 1) + text
 
 
-def offered(said: object, options: Sequence[Option]) -> Option | None:
+def offered(label: object, options: Sequence[Option]) -> Option | None:
     """Return the option that was meant, None when the words name none of those offered.
 
     A label counts, also in brackets or before more words ("B: tokens.py"), and so does an id or a title that only one
@@ -42,9 +45,9 @@ def offered(said: object, options: Sequence[Option]) -> Option | None:
         >>> [found and found.id for found in (offered(said, menu) for said in ("[b]", "tokens.py", "C", 0))]
         ['a2', 'a1', None, None]
     """
-    if not isinstance(said, str):
+    if not isinstance(label, str):
         return None
-    text = said.strip()
+    text = label.strip()
     known = dict(zip(labels(len(options)), options, strict=True))
     if text.upper() in known:
         return known[text.upper()]

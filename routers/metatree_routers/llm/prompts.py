@@ -122,7 +122,7 @@ def asked_again(errors: Sequence[str]) -> str:
 
 def menu(request: RouteRequest, labels: Sequence[str], detail: Detail) -> str:
     """Return the menu of a request: a line for each option, children of an option below it, and matching lines."""
-    told = _best_hinted(request.options, detail)
+    hinted = _best_hinted(request.options, detail)
     lines = []
     above = None
     for label, option in zip(labels, request.options, strict=True):
@@ -133,10 +133,12 @@ def menu(request: RouteRequest, labels: Sequence[str], detail: Detail) -> str:
             indent = "  "
         else:
             under = f" (in {line(option.parent, TITLE)})"
-        said = line(option.description, detail.description) if detail.description else ""
+        description = line(option.description, detail.description) if detail.description else ""
         title = line(option.title, TITLE)
-        lines.append(f"{indent}[{label}] {title}{under}{': ' + said if said and said != title else ''}")
-        if option.id in told:
+        lines.append(
+            f"{indent}[{label}] {title}{under}{': ' + description if description and description != title else ''}"
+        )
+        if option.id in hinted:
             lines += [f"{indent}  > {line(hint, detail.hint)}" for hint in option.hints[: detail.hints]]
     return "\n".join(lines)
 
@@ -272,6 +274,6 @@ class Prompts:
     )
 
 
-def messages(rules: str, shown: str) -> list[Message]:
+def messages(rules: str, content: str) -> list[Message]:
     """Return a conversation of the rules of a task and what is shown for it."""
-    return [{"role": "system", "content": rules}, {"role": "user", "content": shown}]
+    return [{"role": "system", "content": rules}, {"role": "user", "content": content}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from metatree.errors import BadModelAnswer
-from metatree.protocols import RouteDecision, RouteRequest, Suite
+from metatree.protocols import Evidence, RouteDecision, Router, RouteRequest, Suite, Traits
 from metatree_routers.llm._budget import Menu, at_least, clipped_route, how_many_fit, menu_prompt
 from metatree_routers.llm._connection import Connection
 from metatree_routers.llm._errors import PromptTooLong, for_the_model
@@ -18,7 +18,7 @@ ANSWER_TOKENS = 500
 UNSAID = "the model gave no reason"
 
 
-class LLMRouter:
+class LLMRouter(Router):
     """Asks a model on an OpenAI-compatible server which option to take.
 
     Only what was offered can be chosen: options go by labels, and an answer that names none of them is shown back to
@@ -42,8 +42,6 @@ class LLMRouter:
         LLMRouter('qwen3:8b', base_url='http://localhost:11434/v1')
     """
 
-    uses_model = True
-
     def __init__(
         self,
         model: str | None = None,
@@ -63,15 +61,16 @@ class LLMRouter:
         self._last: tuple[RouteRequest, int, Menu | None] | None = None
 
     def __repr__(self) -> str:
-        told = self.connection.settings
-        return f"LLMRouter({told.model!r}, base_url={told.shown_url!r})"
+        settings = self.connection.settings
+        return f"LLMRouter({settings.model!r}, base_url={settings.public_url!r})"
 
     @property
-    def cache_key(self) -> str:
-        """What answers depend on besides the request: model, server and prompts."""
-        return f"{self.connection.model} {self.connection.settings.shown_url} {self.prompts.version}"
+    def traits(self) -> Traits:
+        """Its answers depend on model, server and prompts besides the request."""
+        key = f"{self.connection.model} {self.connection.settings.public_url} {self.prompts.version}"
+        return Traits(uses_model=True, cache_key=key, capacity=self.capacity)
 
-    def suite(self) -> Suite:
+    def suite(self, evidence: Evidence | None = None) -> Suite:
         """Return this router with a reader, a tool caller, a composer and a describer over the same connection."""
         from metatree_routers.llm._composer import LLMComposer
         from metatree_routers.llm._describer import LLMDescriber
@@ -133,15 +132,15 @@ class LLMRouter:
             option = offered(item.option, request.options)
             if option is not None:
                 unviable[option.id] = item.why or answer.reason or UNSAID
-        said = answer.choice.strip()
+        choice = answer.choice.strip()
         reason = answer.reason or UNSAID
-        if said.casefold().strip("\"'[]().") in (NONE, "", "null", "n/a"):
+        if choice.casefold().strip("\"'[]().") in (NONE, "", "null", "n/a"):
             return RouteDecision(None, unviable, reason)
-        chosen = offered(said, request.options)
+        chosen = offered(choice, request.options)
         if chosen is None:
             if unviable:
                 return RouteDecision(None, unviable, reason)
-            raise BadModelAnswer(f"{said[:60]!r} is none of the labels offered; name one of them, or none")
+            raise BadModelAnswer(f"{choice[:60]!r} is none of the labels offered; name one of them, or none")
         unviable.pop(chosen.id, None)
         return RouteDecision(chosen.id, unviable, reason)
 

@@ -21,13 +21,13 @@ def best_line(text: str, weights: Mapping[str, float]) -> str:
     lines = text.split("\n", MAX_LINES)[:MAX_LINES]
     matching: dict[str, tuple[str, ...]] = {}
     for raw in set(raw_tokens(text)):
-        found = tuple(term for term in expand(raw) if term in weights)
-        if found:
-            matching[raw] = found
+        expanded = tuple(term for term in expand(raw) if term in weights)
+        if expanded:
+            matching[raw] = expanded
     best, best_score = "", 0.0
     for line in lines if matching else ():
-        said = {term for raw in raw_tokens(line[:MAX_READ_CHARS]) for term in matching.get(raw, ())}
-        score = sum(map(weights.__getitem__, said))
+        line_terms = {term for raw in raw_tokens(line[:MAX_READ_CHARS]) for term in matching.get(raw, ())}
+        score = sum(map(weights.__getitem__, line_terms))
         if score > best_score:
             best, best_score = line, score
     if not best:

@@ -1,7 +1,7 @@
 """The words that a question turns on: names, and words that are rare in any text.
 
 A passage on pools does not say how a pool of PostgreSQL connections is made, however many of the other words it
-holds. Whether a word is rare is told without counting any collection, so that a reader, which sees one text at a
+holds. Whether a word is rare is decided without counting any collection, so that a reader, which sees one text at a
 time, can tell: by its shape (a capital inside a sentence, several capitals, digits, underscores), and by the tokens
 that the static embeddings cut it into, whose numbers follow their frequency in a large corpus.
 """
@@ -37,7 +37,7 @@ _LETTERS = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class KeyTerm:
     """A word of a question."""
 
     text: str
@@ -45,26 +45,26 @@ class Word:
     weight: float
     """How much the question turns on it: near 0 for a frequent word, above `STRONG` for names and rare words."""
 
-    def said_in(self, terms: Collection[str]) -> bool:
+    def is_in(self, terms: Collection[str]) -> bool:
         """Say whether a text with these terms says it: as it is written, or in all its parts."""
         whole, *parts = reversed(self.terms)
         return whole in terms or (bool(parts) and all(part in terms for part in parts))
 
 
-def words_of(question: str, *, embeddings: bool = True) -> tuple[Word, ...]:
+def key_terms_of(question: str, *, embeddings: bool = True) -> tuple[KeyTerm, ...]:
     """Return the words of a question that count, each once, the heaviest first; none of a long report.
 
     Example:
-        >>> [word.text for word in words_of("How is the Redis cache used?", embeddings=False)]
+        >>> [word.text for word in key_terms_of("How is the Redis cache used?", embeddings=False)]
         ['Redis', 'cache', 'used']
     """
     return _words(sections(question).title, embeddings) if not sections(question).is_long else ()
 
 
 @lru_cache(maxsize=256)
-def _words(question: str, embeddings: bool) -> tuple[Word, ...]:
+def _words(question: str, embeddings: bool) -> tuple[KeyTerm, ...]:
     embedder = static_embedder() if embeddings else None
-    found: dict[str, Word] = {}
+    terms_by_text: dict[str, KeyTerm] = {}
     at = 0
     for raw in raw_tokens(question):
         at = question.index(raw, at)
@@ -78,10 +78,10 @@ def _words(question: str, embeddings: bool) -> tuple[Word, ...]:
         weight = _rarity(raw, embedder)
         if _is_name(raw, plain=bool(plain)):
             weight += NAME
-        known = found.get(terms[-1])
+        known = terms_by_text.get(terms[-1])
         if known is None or known.weight < weight:
-            found[terms[-1]] = Word(raw, terms, weight)
-    return tuple(sorted(found.values(), key=lambda word: -word.weight)[:_MOST_WORDS])
+            terms_by_text[terms[-1]] = KeyTerm(raw, terms, weight)
+    return tuple(sorted(terms_by_text.values(), key=lambda word: -word.weight)[:_MOST_WORDS])
 
 
 def _is_name(raw: str, *, plain: bool) -> bool:
@@ -102,7 +102,7 @@ def _rarity(raw: str, embedder: StaticEmbedder | None) -> float:
     return first if len(tokens) == 1 else first + 0.35 * (len(tokens) - 1)
 
 
-def missing(words: Collection[Word], is_known: Callable[[Word], bool]) -> tuple[str, ...]:
+def missing(words: Collection[KeyTerm], is_known: Callable[[KeyTerm], bool]) -> tuple[str, ...]:
     """Return the words without which nothing answers and that are not known; none when enough is known.
 
     Strong words of more than `MOST_STRONG_MISSING` of the weight of all strong ones suffice, or words of more than

@@ -1,6 +1,6 @@
 """Find what a question names outright: files, dotted names, definitions, imports, frames of a traceback, links.
 
-The text alone is read; what the clues point to in a tree, `resolver` says.
+The text alone is read; what the mentions point to in a tree, `evidence.signals.linker` says.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ABOVE = re.compile(r"^(?:(?:~|\.*)/+)+")
 _TICKED = re.compile(r"(?<!`)`+([^`\n]{2,120})`+")
 _IMPORT_FROM = re.compile(r"^[^\w\n]*from\s+([\w.]+)\s+import\s+\(?([^#\n]*(?:\n\s+[\w, ]+)*)", re.MULTILINE)
 _IMPORT = re.compile(r"^[^\w\n]*import\s+([\w., ]+)", re.MULTILINE)
-_MAX_CLUES = 400
+_MAX_MENTIONS = 400
 
 SECTION_WEIGHT = {TITLE: 1.5, PROSE: 1.0, CODE: 0.6, TRACEBACK: 0.3}
 FRAME_WEIGHT = 2.0
@@ -31,7 +31,7 @@ LINK_WEIGHT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Clue:
+class Mention:
     """Something that a question names."""
 
     kind: str
@@ -43,43 +43,43 @@ class Clue:
     """Whether it stands in a stack trace, and not in a sentence or a message that names a line of a file."""
 
 
-def find_clues(parts: Sections) -> list[Clue]:
+def find_mentions(parts: Sections) -> list[Mention]:
     """List what the question names, each thing once, with the weight of its best place."""
-    best: dict[tuple[str, str], Clue] = {}
-    for clue in _all_clues(parts):
-        key = (clue.kind, clue.text)
-        if key not in best or (clue.weight, clue.traced) > (best[key].weight, best[key].traced):
-            best[key] = clue
-        if len(best) >= _MAX_CLUES:
+    best: dict[tuple[str, str], Mention] = {}
+    for mention in _all_mentions(parts):
+        key = (mention.kind, mention.text)
+        if key not in best or (mention.weight, mention.traced) > (best[key].weight, best[key].traced):
+            best[key] = mention
+        if len(best) >= _MAX_MENTIONS:
             break
     return list(best.values())
 
 
-def _all_clues(parts: Sections) -> Iterator[Clue]:
+def _all_mentions(parts: Sections) -> Iterator[Mention]:
     for link in parts.links:
         linked = _LINKED.match(link)
         if linked:
-            yield Clue("link", linked.group(1), LINK_WEIGHT)
+            yield Mention("link", linked.group(1), LINK_WEIGHT)
     for section, text in parts.texts().items():
         weight = SECTION_WEIGHT[section]
         traced = section == TRACEBACK or any(
             is_frame(line) or is_python_frame(line) for line in text.split("\n")
         )
         for frame in frames(text):
-            yield Clue("frame", _clean_path(frame), FRAME_WEIGHT, traced)
+            yield Mention("frame", _clean_path(frame), FRAME_WEIGHT, traced)
         if section != TRACEBACK:
             for match in _PATH.finditer(text):
-                yield Clue("path", _clean_path(match.group()), weight)
+                yield Mention("path", _clean_path(match.group()), weight)
         for match in _IMPORT_FROM.finditer(text):
             for name in match.group(2).replace("\n", ",").split(","):
                 words = name.split()
                 if words and words[0].isidentifier():
-                    yield Clue("import", f"{match.group(1)}.{words[0]}", weight)
+                    yield Mention("import", f"{match.group(1)}.{words[0]}", weight)
         for match in _IMPORT.finditer(text):
             for name in match.group(1).split(","):
                 words = name.split()
                 if words and "." in words[0]:
-                    yield Clue("import", words[0], weight)
+                    yield Mention("import", words[0], weight)
         ticked = {
             _MEMBER.sub(".", name) for span in _TICKED.finditer(text) for name in _NAME.findall(span.group(1))
         }
@@ -87,7 +87,7 @@ def _all_clues(parts: Sections) -> Iterator[Clue]:
             name = _MEMBER.sub(".", match.group())
             called = text[match.end() : match.end() + 1] == "("
             if len(name) > 2 and (name in ticked or called or _looks_like_code(name)):
-                yield Clue("name", name, weight)
+                yield Mention("name", name, weight)
 
 
 def _looks_like_code(name: str) -> bool:

@@ -121,8 +121,8 @@ class Sections:
                 covered.update(parts)
         covered -= alone
         # Two letters of a name are no word: `PDFs` is cut into PD and Fs.
-        kept = [term for term in given if term not in covered and (len(term) > 2 or term in alone)]
-        return [term for term in kept if numbers or not _is_small_number(term)] or given
+        distinctive = [term for term in given if term not in covered and (len(term) > 2 or term in alone)]
+        return [term for term in distinctive if numbers or not _is_small_number(term)] or given
 
     def are_small_numbers(self, terms: Iterable[str]) -> bool:
         """Say whether these terms are numbers of one to three digits, all of them."""

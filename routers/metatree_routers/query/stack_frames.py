@@ -78,8 +78,8 @@ def frames(text: str) -> Iterator[str]:
         >>> list(frames("at com.acme.Till.pay(Till.java:12)")), list(frames("at pay (/app/lib/till.js:12:5)"))
         (['com/acme/Till.java'], ['/app/lib/till.js'])
     """
-    for found in reversed(list(_PYTHON.finditer(text))):
-        yield found.group(1) or found.group(2)
+    for match in reversed(list(_PYTHON.finditer(text))):
+        yield match.group(1) or match.group(2)
     outer, caused, inner = text.rpartition(_CAUSE)
     yield from _others(inner)
     if caused:
@@ -87,6 +87,6 @@ def frames(text: str) -> Iterator[str]:
 
 
 def _others(text: str) -> Iterator[str]:
-    packaged = {found.start(2): found.group(1).replace(".", "/") for found in _JAVA.finditer(text)}
-    for found in _OTHER.finditer(text):
-        yield packaged.get(found.start(1), "") + found.group(1)
+    packaged = {match.start(2): match.group(1).replace(".", "/") for match in _JAVA.finditer(text)}
+    for match in _OTHER.finditer(text):
+        yield packaged.get(match.start(1), "") + match.group(1)

@@ -46,38 +46,44 @@ def without_asking(weights: Mapping[str, float]) -> dict[str, float]:
         >>> round(weights["weather"], 2), round(weights["give"], 2)
         (3.0, 0.45)
     """
-    asking = asking_terms()
-    if asking.issuperset(weights):
+    question_words = asking_terms()
+    if question_words.issuperset(weights):
         return dict(weights)
-    return {term: weight * (ASKING_WEIGHT if term in asking else 1.0) for term, weight in weights.items()}
+    return {
+        term: weight * (ASKING_WEIGHT if term in question_words else 1.0) for term, weight in weights.items()
+    }
 
 
-def words_asked(question: str) -> str:
+def request_words(question: str) -> str:
     """Return the words of a question that are neither stop words nor words of asking; all of it when there are none.
 
     Example:
-        >>> words_asked("Could you please give me the weather in Oslo?")
+        >>> request_words("Could you please give me the weather in Oslo?")
         'weather Oslo'
     """
-    return " ".join(_telling(question)) or question
+    return " ".join(_content_words(question)) or question
 
 
-def steps_asked(question: str) -> list[str]:
-    """Return the words of each step that a request takes, as `words_asked` does; empty when it is one step.
+def request_steps(question: str) -> list[str]:
+    """Return the words of each step that a request takes, as `request_words` does; empty when it is one step.
 
     Example:
-        >>> steps_asked("Please find flights to Rome. Then draw a chart and save the chart as a picture.")
+        >>> request_steps("Please find flights to Rome. Then draw a chart and save the chart as a picture.")
         ['find flights Rome', 'draw chart', 'save chart picture']
-        >>> steps_asked("Could you please find flights to Rome?")
+        >>> request_steps("Could you please find flights to Rome?")
         []
     """
-    steps = [words for part in _BETWEEN.split(question) if len(words := _telling(part)) >= _LEAST_WORDS]
+    steps = [words for part in _BETWEEN.split(question) if len(words := _content_words(part)) >= _LEAST_WORDS]
     return [" ".join(words) for words in steps[:MOST_STEPS]] if len(steps) > 1 else []
 
 
-def _telling(text: str) -> list[str]:
-    asking = asking_terms()
-    return [word for word in raw_tokens(text) if (found := expand(word)) and not asking.issuperset(found)]
+def _content_words(text: str) -> list[str]:
+    question_words = asking_terms()
+    return [
+        word
+        for word in raw_tokens(text)
+        if (expanded := expand(word)) and not question_words.issuperset(expanded)
+    ]
 
 
 def wants_amount(question: str) -> bool:

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from metatree.node import Node
-from metatree.protocols import Answer, Description, Reading, RouteDecision
+from metatree.protocols import (
+    Answer,
+    Description,
+    Reading,
+    ReadRequest,
+    RouteDecision,
+    RouteRequest,
+    ToolRequest,
+)
 
 
-def request_json(request: Any) -> dict[str, Any]:
-    """Return what a request says, without the errors of earlier answers to it.
+def errors_of(request: Any) -> tuple[str, ...]:
+    """Return what was wrong with the earlier answers to a request; nothing of those that carry no errors."""
+    return request.errors if isinstance(request, RouteRequest | ReadRequest | ToolRequest) else ()
+
+
+def request_json(request: Any) -> Any:
+    """Return what a request, or each of several, says, without the errors of earlier answers to it.
 
     Of a node only what a part may look at is kept: not its provenance, which changes from run to run.
     """
-    said: dict[str, Any] = {}
+    if isinstance(request, tuple):
+        return [request_json(each) for each in request]
+    data: dict[str, Any] = {}
     for name in request.__dataclass_fields__:
         value = getattr(request, name)
         if name == "errors":
             continue
-        said[name] = _plain(value)
-    return said
+        data[name] = _plain(value)
+    return data
 
 
 def _plain(value: Any) -> Any:
@@ -28,15 +43,17 @@ def _plain(value: Any) -> Any:
         return [value.id, value.title, value.description, value.kind, value.content]
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return asdict(value) if hasattr(value, "__dataclass_fields__") else value
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def answer_json(method: str, answer: Any) -> Any:
     """Return an answer as JSON."""
+    if method == "describe_many":
+        return [None if each is None else asdict(each) for each in answer]
     return answer if method in ("fill", "compose") else asdict(answer)
 
 
-def answer_from(method: str, kept: Any) -> Any:
+def answer_from(method: str, stored: Any) -> Any:
     """Return the answer that `answer_json` made JSON of.
 
     Raises:
@@ -44,13 +61,15 @@ def answer_from(method: str, kept: Any) -> Any:
     """
     match method:
         case "route":
-            return RouteDecision(kept["choice"], dict(kept["unviable"]), kept["reason"])
+            return RouteDecision(stored["choice"], dict(stored["unviable"]), stored["reason"])
         case "read":
-            answers = tuple(Answer(**answer) for answer in kept["answers"])
-            return Reading(answers, tuple(kept["new_questions"]), kept["notes"], kept["useful"])
+            answers = tuple(Answer(**answer) for answer in stored["answers"])
+            return Reading(answers, tuple(stored["new_questions"]), stored["notes"], stored["useful"])
         case "describe":
-            return Description(kept["title"], kept["description"])
+            return Description(stored["title"], stored["description"])
+        case "describe_many":
+            return [None if each is None else answer_from("describe", each) for each in stored]
         case "fill":
-            return dict(kept)
+            return dict(stored)
         case _:
-            return str(kept)
+            return str(stored)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from metatree.durable import report_usage
-from metatree.protocols import Router, Suite
-from metatree_routers.wrappers._codec import answer_from, answer_json, request_json
+from metatree.protocols import AnyRouter, Suite
+from metatree_routers.wrappers._codec import answer_from, answer_json, errors_of, request_json
+from metatree_routers.wrappers._wrapper import Wrapper
 from metatree_routers.wrappers.disk_cache import Cache, DiskCache, key_of
-from metatree_routers.wrappers.wrapper import Wrapper
 
 
 class CachedRouter(Wrapper):
@@ -25,35 +25,29 @@ class CachedRouter(Wrapper):
     Example:
         >>> from metatree.testing.parts import ScriptedRouter
         >>> from metatree_routers.wrappers.disk_cache import MemoryCache
-        >>> CachedRouter(ScriptedRouter(["a"]), MemoryCache()).uses_model
+        >>> CachedRouter(ScriptedRouter(["a"]), MemoryCache()).traits.uses_model
         False
     """
 
     def __init__(
-        self, inner: Router | Suite, cache: Cache | None = None, *, seconds: float | None = None
+        self, inner: AnyRouter | Suite, cache: Cache | None = None, *, seconds: float | None = None
     ) -> None:
         super().__init__(inner)
         self._cache = cache if cache is not None else DiskCache()
         self._seconds = seconds
 
     async def through(self, method: str, part: Any, request: Any) -> Any:
-        name = getattr(part, "cache_key", type(part).__qualname__)
-        key = key_of(method, name, request_json(request))
-        if not getattr(request, "errors", ()):
-            kept = self._cache.get(key)
-            if kept is not None:
+        key = key_of(method, part.traits.cache_key or type(part).__qualname__, request_json(request))
+        if not errors_of(request):
+            stored = self._cache.get(key)
+            if stored is not None:
                 try:
-                    answer = answer_from(method, kept)
+                    answer = answer_from(method, stored)
                 except Exception:  # written by something else
                     answer = None
                 if answer is not None:
-                    report_usage(cache_hits=1, **({"model_calls": -1} if part_uses_model(part) else {}))
+                    report_usage(cache_hits=1, **({"model_calls": -1} if part.traits.uses_model else {}))
                     return answer
         answer = await getattr(part, method)(request)
         self._cache.set(key, answer_json(method, answer), seconds=self._seconds)
         return answer
-
-
-def part_uses_model(part: Any) -> bool:
-    """Say whether calls of a part count as calls of a model."""
-    return bool(getattr(part, "uses_model", False))

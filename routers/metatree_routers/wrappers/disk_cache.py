@@ -34,14 +34,14 @@ class MemoryCache:
     """Keeps values while the process lives."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
 
     def get(self, key: str) -> Any:
-        found = self._kept.get(key)
-        return None if found is None else json.loads(found)
+        text = self._texts.get(key)
+        return None if text is None else json.loads(text)
 
     def set(self, key: str, value: Any, *, seconds: float | None = None) -> None:
-        self._kept[key] = json.dumps(value)
+        self._texts[key] = json.dumps(value)
 
 
 class DiskCache:
@@ -61,20 +61,20 @@ class DiskCache:
         self.folder = Path(folder).expanduser() if folder is not None else cache_folder() / name
         self._size_limit_bytes = size_limit_bytes
         self._lock = threading.Lock()
-        self._told = False
+        self._warned = False
 
     def get(self, key: str) -> Any:
         try:
             return self._opened.get(key)
         except Exception as exc:  # a cache's failure is a miss, whatever it is
-            self._tell(exc)
+            self._warn(exc)
             return None
 
     def set(self, key: str, value: Any, *, seconds: float | None = None) -> None:
         try:
             self._opened.set(key, value, expire=seconds)
         except Exception as exc:
-            self._tell(exc)
+            self._warn(exc)
 
     def close(self) -> None:
         """Close the files; the next use opens them again."""
@@ -94,9 +94,9 @@ class DiskCache:
                 timeout=2,
             )
 
-    def _tell(self, exc: Exception) -> None:
-        if not self._told:
-            self._told = True
+    def _warn(self, exc: Exception) -> None:
+        if not self._warned:
+            self._warned = True
             _log.warning("the cache in %s is not used: %s: %s", self.folder, type(exc).__name__, exc)
 
 

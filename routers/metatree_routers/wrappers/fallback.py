@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any, Self
 
 from metatree.errors import BadModelAnswer, TransientError, UserError
-from metatree.protocols import Evidence, Router, Suite
-from metatree_routers.wrappers.wrapper import Wrapper, parts_of
+from metatree.parts import PART_OF
+from metatree.protocols import AnyRouter, Evidence, Suite
+from metatree_routers.wrappers._codec import errors_of
+from metatree_routers.wrappers._wrapper import WrappedPart, Wrapper, parts_of
 
 _log = logging.getLogger("metatree")
-_PARTS = {
-    "route": "router",
-    "read": "reader",
-    "fill": "tool_caller",
-    "compose": "composer",
-    "describe": "describer",
-}
 
 
 class FallbackRouter(Wrapper):
@@ -39,21 +35,34 @@ class FallbackRouter(Wrapper):
         'a'
     """
 
-    def __init__(self, first: Router | Suite, *others: Router | Suite, bad_answers: int = 2) -> None:
+    def __init__(self, first: AnyRouter | Suite, *others: AnyRouter | Suite, bad_answers: int = 2) -> None:
         super().__init__(first)
-        self._asked_next = others
+        self._fallbacks = others
         self._others = [parts_of(other) for other in others]
         self._bad_answers = bad_answers
+        self._bind(self, "router")
+
+    def suite(self, evidence: Evidence | None = None) -> Suite:
+        """Return all five parts, each with those that are asked next."""
+        suite = super().suite(evidence)
+        for name in ("reader", "tool_caller", "composer", "describer"):
+            self._bind(getattr(suite, name), name)
+        return suite
+
+    def _bind(self, part: WrappedPart, name: str) -> None:
+        """Let a part be asked on the caller's loop where one of those that are asked next has to be."""
+        free = all(getattr(other, name).traits.any_loop for other in self._others)
+        part.traits = replace(part.traits, any_loop=part.traits.any_loop and free)
 
     def bound(self, evidence: Evidence) -> Self:
         """Return this wrapper around the parts for one tree."""
         bound = super().bound(evidence)
-        bound._others = [parts_of(other, evidence) for other in self._asked_next]
+        bound._others = [parts_of(other, evidence) for other in self._fallbacks]
         return bound
 
     async def through(self, method: str, part: Any, request: Any) -> Any:
-        patience = self._bad_answers - len(getattr(request, "errors", ()))
-        chain = [part, *(getattr(suite, _PARTS[method]) for suite in self._others)]
+        patience = self._bad_answers - len(errors_of(request))
+        chain = [part, *(getattr(suite, PART_OF[method]) for suite in self._others)]
         for number, one in enumerate(chain):
             last = number == len(chain) - 1
             try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from metatree.protocols import Router, Suite
+from metatree.protocols import AnyRouter, Suite
+from metatree_routers.wrappers._wrapper import Wrapper
 from metatree_routers.wrappers.limiter import Limiter
-from metatree_routers.wrappers.wrapper import Wrapper
 
 
 class LimitedRouter(Wrapper):
@@ -14,12 +14,12 @@ class LimitedRouter(Wrapper):
 
     Args:
         inner: the router, with the parts it brings, or a suite.
-        concurrency: how many requests are under way at once, of all parts together.
+        concurrency: how many requests are in progress at once, of all parts together.
         per_minute: how many may begin in a minute, evenly spaced; None for no bound.
     """
 
     def __init__(
-        self, inner: Router | Suite, *, concurrency: int = 4, per_minute: float | None = None
+        self, inner: AnyRouter | Suite, *, concurrency: int = 4, per_minute: float | None = None
     ) -> None:
         super().__init__(inner)
         self._limiter = Limiter(concurrency, per_minute=per_minute)

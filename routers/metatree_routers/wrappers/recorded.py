@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from metatree import errors
 from metatree.errors import BadModelAnswer, MetatreeError, TransientError, UserError
-from metatree.protocols import Router, RouteRequest, Suite
+from metatree.protocols import AnyRouter, Evidence, RouteRequest, Suite, Traits
 from metatree_routers.wrappers._codec import answer_from, answer_json, request_json
+from metatree_routers.wrappers._wrapper import WrappedPart, Wrapper
 from metatree_routers.wrappers.disk_cache import key_of
-from metatree_routers.wrappers.wrapper import Part, Wrapper
 
 
 class RecordedRouter(Wrapper):
@@ -25,17 +28,20 @@ class RecordedRouter(Wrapper):
         path: the file; appended to.
     """
 
-    def __init__(self, inner: Router | Suite, path: str | Path) -> None:
+    def __init__(self, inner: AnyRouter | Suite, path: str | Path) -> None:
         super().__init__(inner)
         self.path = Path(path).expanduser()
         self._lock = threading.Lock()
-        if hasattr(self.parts.router, "capacity"):
-            self.capacity = self._capacity
+        self._started = False
+        self._fits = self.traits.capacity
+        if self._fits is not None:
+            self.traits = replace(self.traits, capacity=self._capacity)
 
     def _capacity(self, request: RouteRequest) -> int:
-        found: int = self.parts.router.capacity(request)  # type: ignore[attr-defined]
-        self._append({"method": "capacity", "request": request_json(request), "answer": found})
-        return found
+        assert self._fits is not None
+        capacity = self._fits(request)
+        self._append({"method": "capacity", "request": request_json(request), "answer": capacity})
+        return capacity
 
     async def through(self, method: str, part: Any, request: Any) -> Any:
         line: dict[str, Any] = {"method": method, "request": request_json(request)}
@@ -48,14 +54,17 @@ class RecordedRouter(Wrapper):
         return answer
 
     def _append(self, line: dict[str, Any]) -> None:
-        text = json.dumps(line, ensure_ascii=False)
+        traits = {"method": "traits", "request": {}, "answer": _traits_json(self.parts)}
+        lines = [line] if self._started else [traits, line]
+        self._started = True
+        text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in lines)
         with self._lock:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(text + "\n")
+                file.write(text)
 
 
-class ReplayedRouter(Part):
+class ReplayedRouter(WrappedPart):
     """Answers as a recording does; a request asked again gets the next of its answers, at last the last again.
 
     Raises:
@@ -63,24 +72,39 @@ class ReplayedRouter(Part):
     """
 
     def __init__(self, path: str | Path) -> None:
-        super().__init__(None, self._replay)
+        super().__init__(self, self._replay)
+        self._traits: dict[str, Traits] = {}
+        """Of the parts that were recorded, by their name in a suite."""
         self.path = Path(path).expanduser()
         self._lock = threading.Lock()
         self._lines: dict[str, list[dict[str, Any]]] = {}
         try:
             for text in filter(None, self.path.read_text(encoding="utf-8").split("\n")):
                 line = json.loads(text)
-                if line["method"] == "capacity":
-                    self.capacity = self._capacity
+                if line["method"] == "traits":
+                    self._traits = {name: self._traits_of(stored) for name, stored in line["answer"].items()}
                 self._lines.setdefault(key_of(line["method"], line["request"]), []).append(line)
         except OSError as exc:
             raise UserError(f"the recording {str(path)!r} cannot be read: {exc}") from exc
         except (ValueError, KeyError, TypeError) as exc:
             raise UserError(f"{str(path)!r} is not a recording: {exc}") from exc
+        self.traits = self._traits.get("router", self.traits)
 
-    def suite(self) -> Suite:
+    def suite(self, evidence: Evidence | None = None) -> Suite:
         """Return all five parts, each from the recording."""
-        return Suite(self, self, self, self, self)
+        parts = {name: copy.copy(self) for name in ("reader", "tool_caller", "composer", "describer")}
+        for name, part in parts.items():
+            part.traits = self._traits.get(name, Traits(any_loop=True))
+        return Suite(self, **parts)
+
+    def _traits_of(self, stored: Mapping[str, bool]) -> Traits:
+        return Traits(
+            any_loop=True,
+            follows_evidence=stored["follows_evidence"],
+            by_rules=stored["by_rules"],
+            describes_many=stored["describes_many"],
+            capacity=self._capacity if stored["capacity"] else None,
+        )
 
     def _capacity(self, request: RouteRequest) -> int:
         return int(self._next("capacity", request)["answer"])
@@ -100,8 +124,27 @@ class ReplayedRouter(Part):
             return lines.pop(0) if len(lines) > 1 else lines[0]
 
 
+def _traits_json(parts: Suite) -> dict[str, dict[str, bool]]:
+    """Return what a replay says of itself as the recorded parts did; that no model is asked is another matter."""
+    return {
+        name: {
+            "follows_evidence": traits.follows_evidence,
+            "by_rules": traits.by_rules,
+            "describes_many": traits.describes_many,
+            "capacity": traits.capacity is not None,
+        }
+        for name, traits in (
+            ("router", parts.router.traits),
+            ("reader", parts.reader.traits),
+            ("tool_caller", parts.tool_caller.traits),
+            ("composer", parts.composer.traits),
+            ("describer", parts.describer.traits),
+        )
+    }
+
+
 def _error(kind: str, message: str) -> MetatreeError:
-    found = getattr(errors, kind, None)
-    if isinstance(found, type) and issubclass(found, TransientError | BadModelAnswer | UserError):
-        return found(message)
+    error_type = getattr(errors, kind, None)
+    if isinstance(error_type, type) and issubclass(error_type, TransientError | BadModelAnswer | UserError):
+        return error_type(message)
     return BadModelAnswer(message)

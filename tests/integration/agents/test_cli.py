@@ -53,7 +53,7 @@ def test_ask_builds_the_tree_and_answers_with_its_source(
     assert (project / ".metatree" / "index.db").exists()
 
 
-def test_a_model_server_that_is_down_is_told_of_once(
+def test_a_model_server_that_is_down_is_reported_once(
     project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
@@ -103,7 +103,7 @@ def test_files_lists_the_file_to_edit_with_its_definition(
     (project / "issue.txt").write_text(issue)  # fits itself best of all, and is not to be edited
     assert run(["files", "@issue.txt", "--json", "-k", "2"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    conforms(printed, search.FilesShape)
+    conforms(printed, search.FilesOutput)
     first = printed["files"][0]
     assert first["path"] == "src/shop/payment.py"
     assert "issue.txt" not in [file["path"] for file in printed["files"]]
@@ -114,15 +114,15 @@ def test_every_command_prints_its_documented_json(
     project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
 ) -> None:
     for arguments, shape in (
-        (["build", "."], search.BuildShape),
-        (["ask", QUESTION], search.AskShape),
-        (["find", "sum of the prices", "-k", "2"], search.FindShape),
-        (["files", "The sum of the prices in the cart is wrong"], search.FilesShape),
-        (["show"], search.NodeShape),
-        (["show", "src/shop/cart.py", "--depth", "0"], search.NodeShape),
-        (["trace"], search.TraceShape),
-        (["runs"], search.RunsShape),
-        (["doctor"], search.DoctorShape),
+        (["build", "."], search.BuildOutput),
+        (["ask", QUESTION], search.AskOutput),
+        (["find", "sum of the prices", "-k", "2"], search.FindOutput),
+        (["files", "The sum of the prices in the cart is wrong"], search.FilesOutput),
+        (["show"], search.NodeOutput),
+        (["show", "src/shop/cart.py", "--depth", "0"], search.NodeOutput),
+        (["trace"], search.TraceOutput),
+        (["runs"], search.RunsOutput),
+        (["doctor"], search.DoctorOutput),
     ):
         assert run([*arguments, "--json"]) == 0, arguments
         conforms(json.loads(capsys.readouterr().out), shape)
@@ -145,7 +145,7 @@ def test_content_of_a_node_as_json(
     capsys.readouterr()
     assert run(["show", "src/shop/payment.py::charge", "--content", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    conforms(shown, search.NodeShape)
+    conforms(shown, search.NodeOutput)
     assert shown["content"].startswith("def charge(card")
     assert run(["show", "src/shop/payment.py::charge", "--json"]) == 0
     assert "content" not in json.loads(capsys.readouterr().out)
@@ -161,11 +161,17 @@ def test_build_takes_its_sources_as_other_commands_do(
 
 
 def test_the_options_that_name_a_service_say_so(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["users", "add"], ["users", "key"], ["service", "status"], ["backup"], ["restore"]):
+    for command in (
+        ["service", "users", "add"],
+        ["service", "keys", "add"],
+        ["service", "queue", "status"],
+        ["service", "backup"],
+        ["service", "restore"],
+    ):
         assert run([*command, "--help"]) == 0
         said = " ".join(capsys.readouterr().out.split())
         assert "The --source of `metatree serve`" in said and "to search" not in said, command
-    assert run(["worker", "--help"]) == 0
+    assert run(["service", "worker", "--help"]) == 0
     assert "a copy of the service's tree by default" in " ".join(capsys.readouterr().out.split())
 
 
@@ -268,7 +274,7 @@ def test_resume_of_files_prints_what_files_prints(
     capsys.readouterr()
     assert run(["resume", "short", "--max-calls", "200", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    conforms(printed, search.FilesShape)
+    conforms(printed, search.FilesOutput)
     assert printed["files"] == whole
     assert len(whole) == 2
     assert run(["resume", "short"]) == 0
@@ -307,7 +313,7 @@ def test_what_was_left_out_is_listed_with_the_reason(
     assert capsys.readouterr().out.startswith("logo.bin: ")
     assert run(["show", "--omitted", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    conforms(printed, search.OmittedShape)
+    conforms(printed, search.OmittedOutput)
     assert [left_out["path"] for left_out in printed["omitted"]] == ["logo.bin"]
 
 
@@ -557,3 +563,20 @@ def test_help_loads_nothing_heavy() -> None:
         "sqlglot",
     }
     assert loaded.isdisjoint(heavy | {"networkx", "diskcache", "wordllama", "jinja2", "tree_sitter", "mcp"})
+
+
+def test_the_version_costs_no_pydantic() -> None:
+    load = "import sys; from metatree_agents.cli._main import run; run(['--version'])"
+    program = f"{load}; print('pydantic' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=True)
+    assert done.stdout.splitlines()[1:] == ["False"]
+
+
+def test_the_schema_of_a_command_and_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema", "service", "queue", "status"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert status["properties"]["oldest_open_s"]["type"] == "number"
+    assert run(["schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["service queue status"] == status
+    assert run(["schema", "serve"]) == 2
+    assert "no command 'serve' prints JSON: choose from ask, find," in capsys.readouterr().err

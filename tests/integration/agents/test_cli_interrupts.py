@@ -125,7 +125,7 @@ def test_folder_that_may_not_be_read_is_wrong_use(
     def forbidden(self: Path) -> bool:
         raise PermissionError(13, "Permission denied", str(self))
 
-    monkeypatch.setattr("metatree_agents.cli._trees.has_tree", forbidden)
+    monkeypatch.setattr("metatree_agents.cli.commands._trees.has_tree", forbidden)
     assert run(["runs"]) == 2
     assert ".metatree: Permission denied; change its rights, or say with --tree" in capsys.readouterr().err
 

@@ -76,7 +76,7 @@ def test_json(
         == 0
     )
     made = json.loads(capsys.readouterr().out)
-    conforms(made, memory_shapes.RememberShape)
+    conforms(made, memory_shapes.RememberOutput)
     assert (made["node"]["title"], made["node"]["said"][0]["source"]) == ("Tea", "a call")
     assert run(["remember", "tea is at four", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["known"] is True
@@ -84,11 +84,11 @@ def test_json(
     assert json.loads(capsys.readouterr().out)["node"]["text"] == "tea is at five"
     assert run(["memories", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    conforms(listed, memory_shapes.MemoriesShape)
+    conforms(listed, memory_shapes.MemoriesOutput)
     assert len(listed["memories"]) == 1 and len(listed["memories"][0]["said"]) == 3
     assert run(["forget", made["node"]["id"].removeprefix("memory:"), "--json"]) == 0
     gone = json.loads(capsys.readouterr().out)
-    conforms(gone, memory_shapes.ForgetShape)
+    conforms(gone, memory_shapes.ForgetOutput)
     assert gone["undo"]["text"] == "tea is at five"
     assert run(["memories"]) == 1
 
@@ -109,7 +109,7 @@ def test_flags_are_listed_and_taken_back(
     assert made.id in out and "src/shop/cart.py: flagged as off topic for “Where is the total?” by ann" in out
     assert run(["memories", "--flags", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    conforms(listed, memory_shapes.FlagsShape)
+    conforms(listed, memory_shapes.FlagsOutput)
     assert [(each["who"], each["source"]) for each in listed["flags"]] == [("ann", "topic T")]
     assert run(["find", "Where is the total?", "-k", "9"]) == 0
     assert "flagged as off topic" in capsys.readouterr().out
@@ -131,7 +131,7 @@ def test_flags_are_listed_and_taken_back(
         (["remember", "x", "--update", "src/shop/cart.py"], "is no memory"),
     ],
 )
-def test_wrong_use_is_said_in_one_line(
+def test_wrong_use_is_reported_in_one_line(
     project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert run(["build", "."]) == 0

@@ -60,15 +60,15 @@ def test_a_chat_a_log_figures_and_a_backup_that_is_served_elsewhere(
     free = "127.0.0.1:0"
     file = tmp_path / "service.backup"
     with serving(*where, "--log", "json", "--metrics-address", free, log=tmp_path / "one.log") as (url, log):
-        assert run(["users", "add", "Ann", *where]) == 0
+        assert run(["service", "users", "add", "Ann", *where]) == 0
         capfd.readouterr()
-        assert run(["users", "key", "Ann", *where]) == 0
+        assert run(["service", "keys", "add", "Ann", *where]) == 0
         key = capfd.readouterr().out.strip()
         assert "nine watts" in chat(url, key, "How many watts has the bulb in the hall?")
         at = re.search(r"metrics at (http://[\d.:]+/metrics)", log.read_text())
         assert at is not None
         assert 'route="/v1/chat/completions",status="200"} 1.0' in requests.get(at[1], timeout=30).text
-        assert run(["backup", str(file), *where]) == 0
+        assert run(["service", "backup", str(file), *where]) == 0
         assert "3 users" not in (said := capfd.readouterr().out) and "1 topic, 1 query" in said
     records = [json.loads(line) for line in log.read_text().splitlines()]
     assert any(one.get("route") == "/v1/chat/completions" and one["user"] == "Ann" for one in records)
@@ -80,16 +80,16 @@ def test_a_chat_a_log_figures_and_a_backup_that_is_served_elsewhere(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "lamps.md").write_bytes((source / "lamps.md").read_bytes())
-    assert run(["restore", str(file), "--source", str(elsewhere)]) == 0
+    assert run(["service", "restore", str(file), "--source", str(elsewhere)]) == 0
     assert "restored" in capfd.readouterr().out
     assert (elsewhere / ".metatree" / "memory.db").exists()
     assert (elsewhere / ".metatree" / "service.db").stat().st_mode & 0o077 == 0
     with serving("--source", str(elsewhere), log=tmp_path / "two.log") as (url, log):
         assert "nine watts" in chat(url, key, "And how many watts has the bulb?")
     assert re.search(r"\d\d:\d\d:\d\d POST /v1/chat/completions 200 [\d.]+ ms Ann \[\w+\]", log.read_text())
-    assert run(["restore", str(file), "--no-memory", "--database", str(tmp_path / "only.db")]) == 0
+    assert run(["service", "restore", str(file), "--no-memory", "--database", str(tmp_path / "only.db")]) == 0
     assert capfd.readouterr().out.endswith("no memory\n")
-    assert run(["restore", str(file), "--source", str(elsewhere)]) == 2
+    assert run(["service", "restore", str(file), "--source", str(elsewhere)]) == 2
     assert "--force" in capfd.readouterr().err
 
 
@@ -99,14 +99,14 @@ def test_a_restore_says_where_the_memory_went_and_puts_none_where_no_tree_is(
     file, bare = tmp_path / "service.backup", tmp_path / "bare"
     bare.mkdir()
     assert run(["build", str(source)]) == 0
-    assert run(["users", "add", "Ann", "--source", str(source)]) == 0
-    assert run(["backup", str(file), "--source", str(source)]) == 0
+    assert run(["service", "users", "add", "Ann", "--source", str(source)]) == 0
+    assert run(["service", "backup", str(file), "--source", str(source)]) == 0
     monkeypatch.chdir(bare)
     capfd.readouterr()
-    assert run(["restore", str(file), "--database", str(tmp_path / "other.db")]) == 2
+    assert run(["service", "restore", str(file), "--database", str(tmp_path / "other.db")]) == 2
     assert "no tree is in the current folder" in capfd.readouterr().err
     assert not list(bare.iterdir()) and not (tmp_path / "other.db").exists()
-    assert run(["restore", str(file), "--source", str(source), "--force"]) == 0
+    assert run(["service", "restore", str(file), "--source", str(source), "--force"]) == 0
     assert str(source / ".metatree" / "memory.db") in capfd.readouterr().err
 
 
@@ -114,30 +114,30 @@ def test_keys_are_made_listed_and_ended(
     source: Path, capfd: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
 ) -> None:
     where = ["--source", str(source)]
-    run(["users", "add", "Ann", *where])
+    run(["service", "users", "add", "Ann", *where])
     capfd.readouterr()
-    assert run(["users", "key", "Ann", "--json", *where]) == 0
+    assert run(["service", "keys", "add", "Ann", "--json", *where]) == 0
     made = json.loads(capfd.readouterr().out)
-    conforms(made, service.KeyAddedShape)
-    assert run(["users", "keys", "--json", *where]) == 0
+    conforms(made, service.KeyAddedOutput)
+    assert run(["service", "keys", "list", "--json", *where]) == 0
     listed = json.loads(capfd.readouterr().out)
-    conforms(listed, service.KeysShape)
+    conforms(listed, service.KeysOutput)
     assert made["key"] not in json.dumps(listed)
-    assert run(["users", "keys", *where]) == 0
+    assert run(["service", "keys", "list", *where]) == 0
     line = capfd.readouterr().out
     assert line.startswith(listed["keys"][0]["id"]) and "Ann" in line and "never used" in line
-    assert run(["users", "revoke", listed["keys"][0]["id"], *where]) == 0
-    assert run(["users", "revoke", listed["keys"][0]["id"], *where]) == 2
+    assert run(["service", "keys", "revoke", listed["keys"][0]["id"], *where]) == 0
+    assert run(["service", "keys", "revoke", listed["keys"][0]["id"], *where]) == 2
     assert "no key" in capfd.readouterr().err
-    assert run(["users", "key", "Bob", *where]) == 2
+    assert run(["service", "keys", "add", "Bob", *where]) == 2
     assert "no user 'Bob'" in capfd.readouterr().err
 
 
-def test_the_queue_is_shown_and_mended(
+def test_the_queue_is_shown_and_repaired(
     source: Path, capfd: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
 ) -> None:
     where = ["--source", str(source)]
-    run(["users", "add", "Ann", *where])
+    run(["service", "users", "add", "Ann", *where])
 
     async def fill() -> None:
         database = SqliteDatabase.open(source / ".metatree" / "service.db")
@@ -149,18 +149,20 @@ def test_the_queue_is_shown_and_mended(
 
     asyncio.run(fill())
     capfd.readouterr()
-    assert run(["service", "status", *where]) == 0
+    assert run(["service", "queue", "status", *where]) == 0
     said = capfd.readouterr().out
     assert re.match(
         r"1 open, the oldest for \d+ s; 1 being answered; 0 waiting for a person; 0 failed\n", said
     )
     assert "pending by Inference_1, 1 attempt: T\\x1b[2J 1 of Ann, asked 20" in said
     assert "Inference_1 has T\\x1b[2J since 20" in said and "Ann (user): never seen" in said
-    assert run(["service", "status", "--json", *where]) == 0
-    conforms(json.loads(capfd.readouterr().out), service.ServiceShape)
-    assert run(["service", "release", "T\x1b[2J", *where]) == 0
-    assert run(["service", "release", "T\x1b[2J", *where]) == 1
-    assert run(["service", "requeue", "T\x1b[2J", *where]) == 1, "other engines may try it: it did not fail"
+    assert run(["service", "queue", "status", "--json", *where]) == 0
+    conforms(json.loads(capfd.readouterr().out), service.ServiceOutput)
+    assert run(["service", "queue", "release", "T\x1b[2J", *where]) == 0
+    assert run(["service", "queue", "release", "T\x1b[2J", *where]) == 1
+    assert run(["service", "queue", "requeue", "T\x1b[2J", *where]) == 1, (
+        "other engines may try it: it did not fail"
+    )
     assert "there is no such failed query" in capfd.readouterr().err
 
     async def fail() -> None:
@@ -170,9 +172,9 @@ def test_the_queue_is_shown_and_mended(
         await database.close()
 
     asyncio.run(fail())
-    assert run(["service", "requeue", "other", "--seq", "1", *where]) == 0
+    assert run(["service", "queue", "requeue", "other", "--seq", "1", *where]) == 0
     assert "opened 1 query again" in capfd.readouterr().err
-    assert run(["service", "status", *where]) == 0
+    assert run(["service", "queue", "status", *where]) == 0
     assert "1 open" in capfd.readouterr().out
 
 
@@ -180,20 +182,20 @@ def test_a_backup_as_json_and_checked(
     source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
 ) -> None:
     where = ["--source", str(source)]
-    run(["users", "add", "Ann", *where])
+    run(["service", "users", "add", "Ann", *where])
     capfd.readouterr()
     file = tmp_path / "a.backup"
-    for arguments in (["backup", str(file), *where], ["restore", str(file), "--check"]):
+    for arguments in (["service", "backup", str(file), *where], ["service", "check", str(file)]):
         assert run([*arguments, "--json"]) == 0
         said = json.loads(capfd.readouterr().out)
-        conforms(said, service.BackupShape)
+        conforms(said, service.BackupOutput)
         assert said["tables"]["service_user"] == 1 and said["memory_bytes"] is None
-    assert run(["backup", str(file), *where]) == 2
+    assert run(["service", "backup", str(file), *where]) == 2
     assert "there already" in capfd.readouterr().err
     file.write_bytes(file.read_bytes()[:-100])
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert run(["restore", str(file), "--source", str(empty)]) == 2
+    assert run(["service", "restore", str(file), "--source", str(empty)]) == 2
     assert "damaged" in capfd.readouterr().err
     assert list(empty.iterdir()) == [], "nothing is made for a backup that is none"
 

@@ -157,7 +157,7 @@ def test_permissions_are_listed_and_taken_back(
     capsys.readouterr()
     assert run(["plugins", "--permissions", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    conforms(told, search.PermissionsShape)
+    conforms(told, search.PermissionsOutput)
     assert [(p["tool"], p["who"]) for p in told["permissions"]] == [("look_up", "ann")]
     assert run(["plugins", "--permissions"]) == 0
     assert "look_up  may be called without asking; ann said so on" in capsys.readouterr().out

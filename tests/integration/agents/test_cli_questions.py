@@ -30,17 +30,17 @@ def _open(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 def test_answer_takes_a_stopped_run_up(
     project: Path, capsys: pytest.CaptureFixture[str], conforms: Callable[[Any, Any], None]
 ) -> None:
-    assert run(["ask", QUESTION, "--ask-person", "--run", "r1"]) == 4
+    assert run(["ask", QUESTION, "--human", "--run", "r1"]) == 4
     told = capsys.readouterr().err
     (question,) = _open(capsys)
     assert f"answer it with: metatree answer {question['id']} TEXT" in told
-    conforms({"questions": [question]}, search.QuestionsShape)
+    conforms({"questions": [question]}, search.QuestionsOutput)
     assert (question["question"], question["run"]) == (QUESTION, "r1")
     assert run(["questions"]) == 0
     assert capsys.readouterr().out == f"{question['id']}  {QUESTION}\n"
     assert run(["answer", question["id"][:4], "In the zoo", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    conforms(printed, search.AskShape)
+    conforms(printed, search.AskOutput)
     assert (printed["answer"], printed["ended"]) == ("In the zoo", "answered")
     assert run(["questions"]) == 1
     assert "no question is open" in capsys.readouterr().err
@@ -49,7 +49,7 @@ def test_answer_takes_a_stopped_run_up(
 def test_an_answer_of_a_person_is_shown_as_a_persons(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["ask", QUESTION, "--ask-person", "--run", "r1"]) == 4
+    assert run(["ask", QUESTION, "--human", "--run", "r1"]) == 4
     (question,) = _open(capsys)
     assert run(["answer", question["id"], "In the zoo"]) == 0
     assert capsys.readouterr().out == "In the zoo\n\nSources\n  a person\n"
@@ -59,7 +59,7 @@ def test_answer_wakes_the_run_that_waits_in_another_process(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["build", "."]) == 0
-    command = [str(METATREE), "ask", QUESTION, "--ask-person", "--wait", "60", "--json"]
+    command = [str(METATREE), "ask", QUESTION, "--human", "--wait", "60", "--json"]
     asking = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not (questions := _open(capsys)) and time.monotonic() < deadline:
@@ -72,7 +72,7 @@ def test_answer_wakes_the_run_that_waits_in_another_process(
 
 
 def test_wrong_id_and_second_answer_are_wrong_use(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["ask", QUESTION, "--ask-person", "--run", "r1"]) == 4
+    assert run(["ask", QUESTION, "--human", "--run", "r1"]) == 4
     (question,) = _open(capsys)
     assert run(["answer", "nothing", "x"]) == 2
     assert "no item 'nothing'" in capsys.readouterr().err

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 import requests
-from metatree_agents.cli._engines import web_parts
 from metatree_agents.cli._main import run
+from metatree_agents.cli.commands._search import web_parts
 from metatree_agents.cli.schemas import service
 from metatree_agents.service.accounts.users import proof
 from metatree_agents.tools.toolkit import Toolkit
@@ -102,13 +102,17 @@ def test_a_first_start_answers_and_a_worker_takes_over(
     assert (source / ".metatree" / "service.db").stat().st_mode & 0o077 == 0, (
         "others may not read the secrets"
     )
-    assert run(["users", "add", "Inference_2", "--role", "engine", "--source", str(source), "--json"]) == 0
+    assert (
+        run(["service", "users", "add", "Inference_2", "--role", "engine", "--source", str(source), "--json"])
+        == 0
+    )
     engine = json.loads(capfd.readouterr().out)["secret"]
     server = start("serve", "--source", str(source), "--port", "0", "--no-engine")
     worker = None
     try:
         url = until(server, r"listening on (http://127\.0\.0\.1:\d+)")[1]
         worker = start(
+            "service",
             "worker",
             "--server",
             url,
@@ -130,7 +134,7 @@ def test_the_options_of_a_service_and_of_its_engine(source: Path) -> None:
     with WebServer({"/ferry": page}) as web:
         hits = {"results": [{"url": f"{web.url}/ferry", "title": "Ferry", "content": ""}]}
         web.routes["/search"] = Reply(json.dumps(hits), kind="application/json")
-        given = ["--no-sha1", "--newline-hash", "--check-wait", "0", "--web", web.url, "--attempts", "1"]
+        given = ["--no-sha1", "--newline-hash", "--answer-timeout", "0", "--web", web.url, "--attempts", "1"]
         server = start("serve", "--source", str(source), "--port", "0", *given, METATREE_WEB_ALLOW=web.host)
         try:
             secret = until(server, r"Frontend_1 \(frontend\): (\S+)")[1]
@@ -175,10 +179,12 @@ def test_mcp_looks_on_the_web_too(source: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_server_that_stops_lets_those_go_who_wait(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["users", "add", "Inference_2", "--role", "engine", "--source", str(source)]) == 0
+    assert run(["service", "users", "add", "Inference_2", "--role", "engine", "--source", str(source)]) == 0
     secret = capfd.readouterr().out.strip()
     server = start("serve", "--source", str(source), "--port", "0", "--no-engine")
-    assert until(server, "nobody is an administrator here: `metatree users add admin --role admin --source ")
+    assert until(
+        server, "nobody is an administrator here: `metatree service users add admin --role admin --source "
+    )
     url = until(server, r"listening on (http://127\.0\.0\.1:\d+)")[1]
     nonce = os.urandom(8).hex()
     given = {"User": "Inference_2", "Nonce": nonce, "Hash": proof("Inference_2", nonce, secret)}
@@ -200,11 +206,11 @@ def test_users_as_json(
 ) -> None:
     run(["build", str(source)])
     capfd.readouterr()
-    assert run(["users", "add", "Ann", "--source", str(source), "--json"]) == 0
-    conforms(json.loads(capfd.readouterr().out), service.UserAddedShape)
-    assert run(["users", "list", "--source", str(source), "--json"]) == 0
+    assert run(["service", "users", "add", "Ann", "--source", str(source), "--json"]) == 0
+    conforms(json.loads(capfd.readouterr().out), service.UserAddedOutput)
+    assert run(["service", "users", "list", "--source", str(source), "--json"]) == 0
     listed = json.loads(capfd.readouterr().out)
-    conforms(listed, service.UsersShape)
+    conforms(listed, service.UsersOutput)
     assert listed["users"] == [{"name": "Ann", "role": "user"}]
 
 
@@ -214,19 +220,19 @@ def test_users_are_listed_and_removed_and_secrets_are_shown_once(
     run(["build", str(source)])
     capfd.readouterr()
     where = ["--source", str(source)]
-    assert run(["users", "add", "Ann", *where]) == 0
+    assert run(["service", "users", "add", "Ann", *where]) == 0
     said = capfd.readouterr()
     secret = said.out.strip()
     assert len(secret) >= 22
-    administrator = f"`metatree users add admin --role admin --source {source}` makes one"
+    administrator = f"`metatree service users add admin --role admin --source {source}` makes one"
     assert administrator in said.err and "the one before" not in said.err
-    assert run(["users", "add", "Ann", *where]) == 0
+    assert run(["service", "users", "add", "Ann", *where]) == 0
     said = capfd.readouterr()
     assert "the one before is accepted no more" in said.err and administrator not in said.err
-    assert run(["users", "list", *where]) == 0
+    assert run(["service", "users", "list", *where]) == 0
     assert capfd.readouterr().out == "Ann  user\n"
-    assert run(["users", "remove", "Ann", *where]) == 0
-    assert run(["users", "remove", "Ann", *where]) == 2
+    assert run(["service", "users", "remove", "Ann", *where]) == 0
+    assert run(["service", "users", "remove", "Ann", *where]) == 2
     assert "no user 'Ann'" in capfd.readouterr().err
 
 
@@ -234,22 +240,22 @@ def test_users_come_before_the_tree_and_are_where_the_service_looks(
     source: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     where = ["--source", str(source)]
-    assert run(["users", "list", *where]) == 2
+    assert run(["service", "users", "list", *where]) == 2
     assert "there is no service in" in capfd.readouterr().err
-    assert run(["users", "add", "Ann", *where]) == 0
+    assert run(["service", "users", "add", "Ann", *where]) == 0
     assert sorted(path.name for path in source.iterdir()) == [".metatree", "lamps.md"]
     run(["build", str(source)])
     capfd.readouterr()
-    assert run(["users", "list", *where]) == 0
+    assert run(["service", "users", "list", *where]) == 0
     assert capfd.readouterr().out == "Ann  user\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["users", "add", "Ann", "--role", "boss"], "'boss' is no role"),
-        (["users", "add", "a b"], "'a b' is no name"),
-        (["worker", "--server", "http://127.0.0.1:1", "--user", "x"], "METATREE_SECRET"),
+        (["service", "users", "add", "Ann", "--role", "boss"], "'boss' is no role"),
+        (["service", "users", "add", "a b"], "'a b' is no name"),
+        (["service", "worker", "--server", "http://127.0.0.1:1", "--user", "x"], "METATREE_SECRET"),
         (
             ["serve", "--port", "1", "--host", "203.0.113.1"],
             "cannot listen on 203.0.113.1 port 1: Cannot assign requested address; choose another --host",
@@ -264,7 +270,7 @@ def test_users_come_before_the_tree_and_are_where_the_service_looks(
             "this is no address of a PostgreSQL database",
         ),
         (
-            ["users", "list", "--database", "postgresql://u:s3cret@127.0.0.1:1/y"],
+            ["service", "users", "list", "--database", "postgresql://u:s3cret@127.0.0.1:1/y"],
             "postgresql://u@127.0.0.1:1/y",
         ),
         (["serve", "--database", "/nowhere/at/all.db"], "no folder '/nowhere/at'"),
@@ -289,9 +295,24 @@ def test_a_link_logs_a_user_in_once(
         url = until(server, r"listening on (http://127\.0\.0\.1:\d+)")[1]
         first = until(server, r"(http://\S+)/login#code=(\S+)")
         assert first[1] == url
-        assert run(["users", "login", "admin", "--source", str(source), "--server", f"{url}/", "--json"]) == 0
+        assert (
+            run(
+                [
+                    "service",
+                    "users",
+                    "login",
+                    "admin",
+                    "--source",
+                    str(source),
+                    "--server",
+                    f"{url}/",
+                    "--json",
+                ]
+            )
+            == 0
+        )
         made = json.loads(capfd.readouterr().out)
-        conforms(made, service.UserLoginShape)
+        conforms(made, service.UserLoginOutput)
         assert made["link"] == f"{url}/login#code={made['code']}" and made["seconds"] == 900
         for code in (first[2], made["code"]):
             for status in (303, 401):
@@ -305,15 +326,18 @@ def test_a_link_logs_a_user_in_once(
                 assert sent.status_code == status
     finally:
         assert ended(server) == 0
-    assert run(["users", "login", "Nobody", "--source", str(source)]) == 2
-    assert run(["users", "login", "admin", "--source", str(source), "--server", "memory.example.org"]) == 2
+    assert run(["service", "users", "login", "Nobody", "--source", str(source)]) == 2
+    assert (
+        run(["service", "users", "login", "admin", "--source", str(source), "--server", "memory.example.org"])
+        == 2
+    )
     said = capfd.readouterr().err
     assert "no user 'Nobody'" in said and "'memory.example.org' is no address" in said
 
 
 def test_a_link_leads_to_where_servers_are_at_work(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
     def login() -> tuple[int, str, str]:
-        code = run(["users", "login", "admin", "--source", str(source)])
+        code = run(["service", "users", "login", "admin", "--source", str(source)])
         said = capfd.readouterr()
         return code, said.out.partition("/login#")[0], said.err
 
@@ -342,7 +366,7 @@ def test_a_new_secret_keeps_the_role_and_the_last_administrator_stays(
     source: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def users(*arguments: str) -> tuple[int, str]:
-        code = run(["users", *arguments, "--database", str(source / "service.db")])
+        code = run(["service", "users", *arguments, "--database", str(source / "service.db")])
         said = capfd.readouterr()
         return code, said.out + said.err
 

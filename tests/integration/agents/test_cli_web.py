@@ -56,18 +56,18 @@ def test_the_web_is_off_unless_it_is_asked_for(
     assert "/search" in server.paths()[0]
 
 
-def test_a_wrong_address_is_said_in_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_address_is_reported_in_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ask", QUESTION, "--web", "file:///etc"]) == 2
     error = capsys.readouterr().err
     assert "is no address of a search engine" in error and error.count("\n") == 1
 
 
-@pytest.mark.parametrize("options", [[], ["--json"], ["--ask-person"]])
-def test_a_search_engine_that_is_out_of_reach_is_told_of(
+@pytest.mark.parametrize("options", [[], ["--json"], ["--human"]])
+def test_a_search_engine_that_is_out_of_reach_is_reported(
     project: Path, options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["ask", QUESTION, "--web", "http://127.0.0.1:9", *options]) == (
-        4 if "--ask-person" in options else 1
+        4 if "--human" in options else 1
     )
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
     assert len(lines) == 1
@@ -78,7 +78,7 @@ def test_a_run_that_waits_goes_on_with_the_same_fallbacks(
     server: WebServer, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.routes["/search"] = Reply('{"results": []}', kind="application/json")
-    code, said = _json(capsys, "ask", QUESTION, "--web", server.url, "--ask-person", "--run", "r1")
+    code, said = _json(capsys, "ask", QUESTION, "--web", server.url, "--human", "--run", "r1")
     assert code == 4
     code, said = _json(capsys, "resume", "r1", "--web", server.url, "--answer", "At 20:30.")
     assert code == 0 and said["answer"] == "At 20:30."

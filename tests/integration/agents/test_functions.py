@@ -45,6 +45,45 @@ def test_schemas_are_what_models_take(tree: Tree) -> None:
     assert tools["remember"].parameters["required"] == ["text"]
 
 
+def _without_titles(schema: Any) -> Any:
+    return {name: {k: v for k, v in about.items() if k != "title"} for name, about in schema.items()}
+
+
+def test_functions_and_mcp_are_the_same_tools(tree: Tree) -> None:
+    from mcp import Client
+    from metatree_agents.tools.mcp_server import mcp_server
+    from metatree_agents.tools.toolkit import Toolkit
+
+    functions = _by_name(tree)
+
+    async def compare() -> None:
+        async with Client(mcp_server(Toolkit(tree))) as client:
+            listed = (await client.list_tools()).tools
+            assert [tool.name for tool in listed] == list(functions)
+            for tool in listed:
+                function = functions[tool.name]
+                assert tool.description == function.description
+                assert tool.input_schema.get("required") == function.parameters.get("required")
+                properties = tool.input_schema["properties"]
+                assert _without_titles(properties) == _without_titles(function.parameters["properties"])
+            for name, arguments in (
+                ("search", {"query": "refunds", "k": 2}),
+                ("ask", {"questions": ["When are refunds paid?"]}),
+                ("read", {"node": "docs/guide.md", "max_chars": 50}),
+                ("browse", {}),
+                ("remember", {"text": "Ann handles refunds", "who": "ann"}),
+            ):
+                told = (await client.call_tool(name, arguments)).structured_content
+                called = json.loads(await functions[name].acall(arguments))
+                assert told is not None and list(told) == list(called)
+                if name == "remember":
+                    assert (told["id"], told["known"], called["known"]) == (called["id"], False, True)
+                else:
+                    assert {**told, "run": ""} == {**called, "run": ""}, name
+
+    asyncio.run(compare())
+
+
 def test_calls(tree: Tree) -> None:
     tools = _by_name(tree, prefix="shop_", who="the bot")
     asked = json.loads(tools["shop_ask"].call('{"questions": ["When are refunds paid?"]}'))
@@ -82,7 +121,7 @@ def test_reading_a_file_gives_all_of_it_and_a_folder_a_list(tree: Tree, project:
         ("forget", '{"node": "src"}', "only what was added can be forgotten"),
     ],
 )
-def test_what_is_wrong_is_said_to_the_model(tree: Tree, name: str, arguments: str, message: str) -> None:
+def test_errors_are_reported_to_the_model(tree: Tree, name: str, arguments: str, message: str) -> None:
     assert message in json.loads(_by_name(tree)[name].call(arguments))["error"]
 
 

@@ -307,7 +307,7 @@ def test_others_can_reach_it_only_with_a_token(project: Path, capsys: pytest.Cap
         http_app(mcp_server(Toolkit(lambda: Tree.open(project))), host="example.org")
 
 
-def test_a_folder_that_cannot_be_built_is_said_by_the_tool(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_built_is_reported_by_the_tool(tmp_path: Path) -> None:
     async def main() -> None:
         kit = Toolkit(lambda: Tree.open(tmp_path))
         async with Client(mcp_server(kit)) as client:

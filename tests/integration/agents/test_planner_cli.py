@@ -1,4 +1,4 @@
-"""`metatree plan` and `metatree agents`, end to end."""
+"""`metatree plan` and `metatree goals`, end to end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metatree_agents.cli._main import run
+import typer
+from metatree_agents.cli._main import app, run
 from metatree_agents.cli.schemas import planner as shapes
 from metatree_agents.planner.hddl.limits import LimitReached
 
@@ -82,7 +83,7 @@ def metatree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 @pytest.mark.parametrize("goal", ["visit(", "visit(kitchen", "visit(kitchen) now"])
 def test_a_goal_without_its_end_is_refused(metatree: Command, goal: str) -> None:
-    done = metatree("agents", "start", "house.toml", goal)
+    done = metatree("goals", "start", "house.toml", goal)
     assert (done.code, done.out) == (2, "")
     assert done.err.count("\n") == 1
     assert f"{goal!r} does not end with `)`: write `name(term, …)`" in done.err
@@ -98,7 +99,7 @@ def test_a_plan_is_printed_in_the_format_of_ipc(
     assert "==>" in lines
     assert lines[-1] == "<=="
     shape = metatree("plan", "d.hddl", "p.hddl", "--json").json
-    conforms(shape, shapes.PlanShape)
+    conforms(shape, shapes.PlanOutput)
     assert shape["text"].splitlines() == lines
     assert shape["ended"] == "solved"
 
@@ -106,8 +107,8 @@ def test_a_plan_is_printed_in_the_format_of_ipc(
 def test_a_plan_is_carried_out_as_an_agent(metatree: Command, conforms: Callable[[Any, Any], None]) -> None:
     done = metatree("plan", "d.hddl", "p.hddl", "--run", "--json")
     assert (done.code, done.json["status"]) == (0, "complete")
-    shown = metatree("agents", "show", done.json["agent"][:6], "--json").json
-    conforms(shown, shapes.AgentShape)
+    shown = metatree("goals", "show", done.json["agent"][:6], "--json").json
+    conforms(shown, shapes.AgentOutput)
     assert "at(b, park)" in shown["facts"]
     assert {one["status"] for one in shown["intents"]} == {"complete"}
 
@@ -131,7 +132,7 @@ def test_no_plan_and_the_limit_have_their_exit_codes(metatree: Command) -> None:
     assert "limit reached: no plan was found in 0.2 s: raise --seconds" in limit.err
 
 
-def test_limits_of_memory_and_of_checking_are_told_apart(
+def test_limits_of_memory_and_of_checking_are_distinguished(
     metatree: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("d.hddl").write_text(transport.DOMAIN)
@@ -167,7 +168,7 @@ def test_limits_of_memory_and_of_checking_are_told_apart(
         ),
     ],
 )
-def test_files_that_cannot_be_read_are_told_with_the_place(
+def test_files_that_cannot_be_read_are_reported_with_the_place(
     metatree: Command, name: str, data: bytes, said: str
 ) -> None:
     Path(name).write_bytes(data)
@@ -190,39 +191,39 @@ def test_a_goal_of_a_toml_domain_is_planned_and_run(metatree: Command) -> None:
 def test_agents_are_started_signalled_explained_and_listed(
     metatree: Command, conforms: Callable[[Any, Any], None]
 ) -> None:
-    waits = metatree("agents", "start", "house.toml", "visit(kitchen)", "--id", "guest", "--wait")
+    waits = metatree("goals", "start", "house.toml", "visit(kitchen)", "--id", "guest", "--wait")
     assert waits.code == 4
     assert "… enter(kitchen): deferred" in waits.out
-    done = metatree("agents", "signal", "guest", "facts", "--add", "open(kitchen)")
+    done = metatree("goals", "signal", "guest", "facts", "--add", "open(kitchen)")
     assert done.code == 0, done.err
     assert "guest  visit(kitchen): complete" in done.out
-    listed = metatree("agents", "list", "--json").json
-    conforms(listed, shapes.AgentsShape)
+    listed = metatree("goals", "list", "--json").json
+    conforms(listed, shapes.AgentsOutput)
     assert [(one["agent"], one["status"]) for one in listed["agents"]] == [("guest", "complete")]
-    explained = metatree("agents", "explain", "guest", "--json").json
-    conforms(explained, shapes.ExplainShape)
+    explained = metatree("goals", "explain", "guest", "--json").json
+    conforms(explained, shapes.ExplainOutput)
     assert {one["verdict"] for one in explained["considered"]} == {"chosen"}
-    assert "visit(kitchen)" in metatree("agents", "explain", "guest").out
+    assert "visit(kitchen)" in metatree("goals", "explain", "guest").out
 
 
 def test_an_agent_asks_and_goes_on_with_the_answer(metatree: Command) -> None:
-    asks = metatree("agents", "start", "house.toml", "tour(cellar)", "--id", "guest")
+    asks = metatree("goals", "start", "house.toml", "tour(cellar)", "--id", "guest")
     assert asks.code == 4
     assert "? May I see the cellar?" in asks.out
-    done = metatree("agents", "answer", "guest", "yes", "--json")
+    done = metatree("goals", "answer", "guest", "yes", "--json")
     assert (done.code, done.json["facts"]) == (0, ["at(cellar)", "said(cellar, yes)"])
 
 
 def test_an_agent_is_cancelled(metatree: Command) -> None:
-    metatree("agents", "start", "house.toml", "tour(cellar)", "--id", "guest")
-    assert metatree("agents", "cancel", "guest", "--json").json["status"] == "cancelled"
-    assert "has ended" in metatree("agents", "cancel", "guest").err
+    metatree("goals", "start", "house.toml", "tour(cellar)", "--id", "guest")
+    assert metatree("goals", "cancel", "guest", "--json").json["status"] == "cancelled"
+    assert "has ended" in metatree("goals", "cancel", "guest").err
 
 
 def test_a_created_agent_is_driven_later(metatree: Command) -> None:
-    made = metatree("agents", "start", "house.toml", "go(attic)", "--id", "a", "--no-run", "--json")
+    made = metatree("goals", "start", "house.toml", "go(attic)", "--id", "a", "--no-run", "--json")
     assert made.json["status"] == "pending"
-    assert "a  complete   go(attic)" in metatree("agents", "run").out
+    assert "a  complete   go(attic)" in metatree("goals", "run").out
 
 
 @pytest.mark.parametrize(
@@ -233,10 +234,10 @@ def test_a_created_agent_is_driven_later(metatree: Command) -> None:
         (("plan", "house.toml", "fly(moon)"), "known goals: ask, enter, go, tour, visit"),
         (("plan", "house.toml", "go(?x)"), "?x is a variable"),
         (("plan", "house.toml", "go(a"), "write `name(term, …)`"),
-        (("agents", "list"), "there are no agents"),
-        (("agents", "start", "nix.toml", "go(a)"), "cannot read 'nix.toml'"),
-        (("agents", "start", "nix", "go(a)"), "give MODULE:NAME"),
-        (("agents", "start", "house.toml", "go(a)", "--fact", "at(a, b)"), "is no fact of the domain"),
+        (("goals", "list"), "there are no agents"),
+        (("goals", "start", "nix.toml", "go(a)"), "cannot read 'nix.toml'"),
+        (("goals", "start", "nix", "go(a)"), "give MODULE:NAME"),
+        (("goals", "start", "house.toml", "go(a)", "--fact", "at(a, b)"), "is no fact of the domain"),
     ],
 )
 def test_wrong_use_is_one_line_that_helps(metatree: Command, arguments: tuple[str, ...], said: str) -> None:
@@ -248,32 +249,49 @@ def test_wrong_use_is_one_line_that_helps(metatree: Command, arguments: tuple[st
     assert done.err.count("\n") == 1
 
 
+def test_the_help_names_each_command_under_a_heading_on_one_screen(metatree: Command) -> None:
+    shown = metatree("--help").out.splitlines()
+    assert len(shown) <= 52 and max(map(len, shown)) <= 80
+    headings = [line for line in shown if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["Options:", "Ask:", "Remember:", "Look back, go on:", "Plan:", "Serve:", "Set up:"]
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for name, command in commands.items():
+        assert [line for line in shown if line.split()[:1] == [name]] == [f"  {name:9}  {command.short_help}"]
+
+
 def test_a_group_without_a_command_shows_its_help(metatree: Command) -> None:
-    done = metatree("agents")
+    done = metatree("goals")
     assert (done.code, done.out) == (2, "")
     assert any(line.split()[:1] == ["explain"] for line in done.err.splitlines())
 
 
 def test_unknown_agents_and_events_are_named(metatree: Command) -> None:
-    metatree("agents", "start", "house.toml", "tour(cellar)", "--id", "guest")
+    metatree("goals", "start", "house.toml", "tour(cellar)", "--id", "guest")
     for arguments, said in (
         (("show", "nobody"), "no agent called 'nobody'"),
         (("signal", "guest", "shout"), "no event is called 'shout'"),
         (("signal", "guest", "assert"), "which goal?"),
         (("signal", "guest", "facts", "--add", "at(x)"), "is static"),
     ):
-        done = metatree("agents", *arguments)
+        done = metatree("goals", *arguments)
         assert done.code == 2, done
         assert said in done.err
 
 
 BROKEN = [
-    ('relations = { at = "one" }', "give its arity"),
-    ("[[tasks]]\nname = 'x'", "names no goal"),
-    ("[[tasks]]\ngoal = 'go()'\ncolour = 1", "unknown key 'colour'"),
+    ('relations = { at = "one" }', "relations, at: expected a table"),
+    ("[[tasks]]\nname = 'x'", "tasks 1, goal: it is missing"),
+    ("[[tasks]]\ngoal = 'go()'\ncolour = 1", "tasks 1, colour: unknown key"),
+    ("[[tasks]]\ngoal = 'go()'\ncost = []", "tasks 1, cost: input should be a valid number, or"),
+    ("[[rules]]\ngoal = 'go()'\norder = [[0]]", "at least 2 items"),
+    (
+        "[[tasks]]\ngoal = 'go()'\nwhen = '(exists (?x - not) (at ?x))'\n[relations]\nat = 1",
+        "relation is called 'not'",
+    ),
+    ("facts = ['at(']", "does not end with `)`"),
     ("[[tasks]]\ngoal = 'go()'\nwhen = '(at'", "never closed"),
     ("[[tasks]]\ngoal = 'go()'\n[[rules]]\ngoal = 'go()'", "primitive and compound"),
-    ("tasks = 1", "list of tables"),
+    ("tasks = 1", "tasks: expected a list"),
     ("= 1", "Invalid"),
 ]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from metatree_agents.cli._main import run
-from metatree_agents.cli.schemas.search import RulesShape
+from metatree_agents.cli.schemas.search import RulesOutput
 
 from metatree.rules import Program
 
@@ -60,7 +60,7 @@ def test_json_trace_and_picture(rules: Rules, tmp_path: Path, conforms: Callable
     trace, picture = tmp_path / "trace.json", tmp_path / "schedule.dot"
     done = rules(RIVER, "--json", "--trace", trace, "--picture", picture, "--query", "(<t> includes a4)")
     shape = json.loads(done.stdout)
-    conforms(shape, RulesShape)
+    conforms(shape, RulesOutput)
     assert (shape["ended"], shape["cycles"], shape["answers"]) == ("accepted", 11, [{"t": "a3"}])
     assert len(json.loads(trace.read_text())["trace"]) == 11
     assert picture.read_text().startswith("digraph schedule {")
@@ -92,7 +92,7 @@ def test_a_program_without_a_schedule_is_matched(rules: Rules, conforms: Callabl
     assert done.returncode == 0
     assert '"on": 1 token' in done.stdout
     shape = json.loads(rules("-", "--json", text=text).stdout)
-    conforms(shape, RulesShape)
+    conforms(shape, RulesOutput)
     assert shape["ended"] == "matched"
     assert "(b under a)" in shape["facts"]
 
@@ -153,7 +153,7 @@ def test_runs_of_a_control_shell_are_listed_with_those_of_searches(
         ),
     ],
 )
-def test_a_program_out_of_form_is_told_with_file_line_and_column(
+def test_a_malformed_program_is_reported_with_file_line_and_column(
     rules: Rules, tmp_path: Path, text: str, says: str
 ) -> None:
     done = rules("-", text=text)

@@ -29,7 +29,7 @@ def start(program: str, *arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def said(process: subprocess.Popen[str]) -> IO[str]:
+def output_of(process: subprocess.Popen[str]) -> IO[str]:
     assert process.stdout is not None
     return process.stdout
 
@@ -119,14 +119,14 @@ def test_item_whose_call_returned_survives_a_kill(tmp_path: Path) -> None:
     for round_ in range(3):
         path = tmp_path / f"{round_}.db"
         process = start(ENDLESS, path)
-        returned = [said(process).readline().strip() for _ in range(50 + 17 * round_)]
+        returned = [output_of(process).readline().strip() for _ in range(50 + 17 * round_)]
         os.kill(process.pid, signal.SIGKILL)
-        returned += [line.strip() for line in said(process) if line.endswith("\n")]
+        returned += [line.strip() for line in output_of(process) if line.endswith("\n")]
         process.communicate()
         with Blackboard(path) as board:
-            kept = [item.id for item in board.items("log")]
-            assert kept[: len(returned)] == returned
-            assert [item.data["n"] for item in board.items("log")] == list(range(len(kept)))
+            stored_ids = [item.id for item in board.items("log")]
+            assert stored_ids[: len(returned)] == returned
+            assert [item.data["n"] for item in board.items("log")] == list(range(len(stored_ids)))
 
 
 IMAGES = """
@@ -148,7 +148,7 @@ def test_image_whose_call_returned_survives_a_kill(tmp_path: Path) -> None:
     image = tmp_path / "a.png"
     image.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100_000))
     process = start(IMAGES, tmp_path / "board.db", image)
-    returned = [said(process).readline().strip() for _ in range(10)]
+    returned = [output_of(process).readline().strip() for _ in range(10)]
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     with Blackboard(tmp_path / "board.db") as board:
@@ -193,12 +193,12 @@ ASYNC_WAITER = """
 def test_reader_in_another_process_is_woken_within_100_ms(tmp_path: Path, program: str) -> None:
     with Blackboard(tmp_path / "board.db") as board:
         process = start(program, tmp_path / "board.db")
-        assert said(process).readline() == "ready\n"
+        assert output_of(process).readline() == "ready\n"
         delays = []
         for n in range(10):
             time.sleep(0.2)
             item = board.add("log", {"n": n})
-            at, number = said(process).readline().split()
+            at, number = output_of(process).readline().split()
             assert int(number) == n
             delays.append(float(at) - item.at)
         ended(process)
@@ -214,7 +214,7 @@ def test_reader_that_cannot_be_reached_looks_by_itself(
     with Blackboard(tmp_path / "board.db") as board, Blackboard(tmp_path / "board.db") as other:
         import threading
 
-        monkeypatch.setattr("metatree.blackboard._notify.Bell.ring", lambda self: None)
+        monkeypatch.setattr("metatree.blackboard._notify.Notifier.notify", lambda self: None)
         timer = threading.Timer(0.1, lambda: other.add("log", {}))
         timer.start()
         began = time.monotonic()
@@ -225,7 +225,7 @@ def test_reader_that_cannot_be_reached_looks_by_itself(
 
 def test_killed_waiter_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process = start(WAITER, tmp_path / "board.db")
-    assert said(process).readline() == "ready\n"
+    assert output_of(process).readline() == "ready\n"
     with Blackboard(tmp_path / "board.db") as board:
         while board.listeners() == 0:
             time.sleep(0.01)

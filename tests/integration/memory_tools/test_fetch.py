@@ -35,15 +35,15 @@ def rules(server: WebServer) -> AddressRules:
 
 
 def test_a_page_comes_with_its_headers_and_we_say_who_we_are(server: WebServer, rules: AddressRules) -> None:
-    found = fetch(f"{server.url}/", rules=rules, robots=RobotsCache())
-    assert (found.body, found.status, found.content_type, found.charset) == (
+    response = fetch(f"{server.url}/", rules=rules, robots=RobotsCache())
+    assert (response.body, response.status, response.content_type, response.charset) == (
         b"<p>Hello</p>",
         200,
         "text/html",
         "utf-8",
     )
     assert server.asked[0].path == "/robots.txt"
-    assert all(asked.headers["user-agent"].startswith("metatree/") for asked in server.asked)
+    assert all(request.headers["user-agent"].startswith("metatree/") for request in server.asked)
 
 
 def test_loopback_is_refused_without_leave_under_each_of_its_names(server: WebServer) -> None:
@@ -58,18 +58,18 @@ def test_a_name_is_judged_by_the_address_that_the_connection_goes_to(
 ) -> None:
     """A name that resolves to a public address when it is looked at, and to a private one later, gains nothing."""
     real = asyncio.base_events.BaseEventLoop.getaddrinfo
-    asked: list[str] = []
+    queries: list[str] = []
 
     async def rebinding(self: Any, host: Any, port: Any, **options: Any) -> Any:
         if host == "rebind.example":
-            asked.append(host)
+            queries.append(host)
             host = "127.0.0.1"
         return await real(self, host, port, **options)
 
     monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", rebinding)
     with pytest.raises(RefusedAddress, match=r"rebind\.example"):
         fetch(f"http://rebind.example:{server.port}/")
-    assert asked and server.asked == []
+    assert queries and server.asked == []
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_redirect_to_another_local_server_is_refused(server: WebServer, rules:
 
 def test_redirects_are_followed_up_to_a_number(server: WebServer, rules: AddressRules) -> None:
     server.routes |= {"/a": Reply("", 301, {"Location": "b?x=1"}), "/b": Reply("", 302, {"Location": "/"})}
-    found = fetch(f"{server.url}/a", rules=rules, robots=None)
-    assert found.url == f"{server.url}/" and found.hops == (f"{server.url}/a", f"{server.url}/b?x=1")
+    response = fetch(f"{server.url}/a", rules=rules, robots=None)
+    assert response.url == f"{server.url}/" and response.hops == (f"{server.url}/a", f"{server.url}/b?x=1")
     server.routes["/round"] = Reply("", 302, {"Location": "/round"})
     with pytest.raises(FetchFailed, match="more than 5 times"):
         fetch(f"{server.url}/round", rules=rules, robots=None)
@@ -140,8 +140,8 @@ def test_a_bomb_is_not_unpacked(server: WebServer, rules: AddressRules) -> None:
 def test_a_large_page_is_refused(server: WebServer, rules: AddressRules) -> None:
     server.routes["/large"] = Reply(b"x" * 2_000)
     url = f"{server.url}/large"
-    found = fetch(url, rules=rules, robots=None, limits=FetchLimits(max_bytes=2_000))
-    assert len(found.body) == 2_000
+    response = fetch(url, rules=rules, robots=None, limits=FetchLimits(max_bytes=2_000))
+    assert len(response.body) == 2_000
     with pytest.raises(FetchFailed, match="larger than 1,999 bytes"):
         fetch(url, rules=rules, robots=None, limits=FetchLimits(max_bytes=1_999))
 
@@ -218,7 +218,7 @@ def test_robots_txt_is_minded_and_asked_for_once(server: WebServer, rules: Addre
     fetch(f"{server.url}/?again", rules=rules, robots=known)
     with pytest.raises(FetchFailed, match=r"robots\.txt there does not allow it"):
         fetch(f"{server.url}/private/x", rules=rules, robots=known)
-    assert [asked.path for asked in server.asked] == ["/robots.txt", "/", "/?again"]
+    assert [request.path for request in server.asked] == ["/robots.txt", "/", "/?again"]
 
 
 def test_a_redirect_does_not_get_around_robots_txt(server: WebServer, rules: AddressRules) -> None:
@@ -238,7 +238,7 @@ def test_robots_txt_is_known_for_an_hour(server: WebServer, rules: AddressRules)
     for at in (0.0, 3_599.0, 3_601.0):
         clock[0] = at
         fetch(f"{server.url}/", rules=rules, robots=known)
-    assert [asked.path for asked in server.asked].count("/robots.txt") == 2
+    assert [request.path for request in server.asked].count("/robots.txt") == 2
 
 
 def test_nothing_is_fetched_while_robots_txt_fails(server: WebServer, rules: AddressRules) -> None:
@@ -272,12 +272,12 @@ def test_a_fingerprint_is_what_the_server_says_of_the_version(server: WebServer,
     server.routes |= {
         "/tagged": Reply("a", headers={"ETag": '"1"', "Last-Modified": date}),
         "/dated": Reply("a", headers={"Last-Modified": date}),
-        "/get": lambda asked: Reply("a", 405 if asked.method == "HEAD" else 200),
+        "/get": lambda request: Reply("a", 405 if request.method == "HEAD" else 200),
     }
     paths = ("/tagged", "/dated", "/", "/get")
-    found = {path: page_fingerprint(server.url + path, rules=rules, robots=None) for path in paths}
-    assert found == {"/tagged": 'etag "1"', "/dated": f"changed {date} 1", "/": None, "/get": None}
-    assert {asked.method for asked in server.asked} == {"HEAD"}
+    result = {path: page_fingerprint(server.url + path, rules=rules, robots=None) for path in paths}
+    assert result == {"/tagged": 'etag "1"', "/dated": f"changed {date} 1", "/": None, "/get": None}
+    assert {request.method for request in server.asked} == {"HEAD"}
 
 
 def test_references_are_joined_as_browsers_do() -> None:

@@ -30,8 +30,8 @@ JSON = "application/json"
 
 
 def _order(asked: Asked) -> Reply:
-    said = {"order": 1234, "state": "It left the warehouse on Tuesday.", "key": asked.headers.get("x-key")}
-    return Reply("", 204) if asked.method == "DELETE" else Reply(json.dumps(said), kind=JSON)
+    order = {"order": 1234, "state": "It left the warehouse on Tuesday.", "key": asked.headers.get("x-key")}
+    return Reply("", 204) if asked.method == "DELETE" else Reply(json.dumps(order), kind=JSON)
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def tree(shop: WebServer, tmp_path: Path) -> Iterator[Tree]:
 
 def _tools(tree: Tree) -> dict[str, Tool]:
     groups = OpenApi().tools_of(tree, tree.sources()[0])
-    found = [tool for group in groups if isinstance(group, ToolGroup) for tool in group.tools]
-    return {tool.id.removeprefix("openapi:shop/"): tool for tool in found if isinstance(tool, Tool)}
+    tools = [tool for group in groups if isinstance(group, ToolGroup) for tool in group.tools]
+    return {tool.id.removeprefix("openapi:shop/"): tool for tool in tools if isinstance(tool, Tool)}
 
 
 @pytest.fixture
@@ -132,18 +132,18 @@ def test_arguments_go_where_they_belong(shop: WebServer, call: Callable[..., Any
         session="s;1",
         **{"X-Trace": "t"},
     )
-    asked = shop.asked[-1]
-    assert asked.path == "/api/stock?colour=red&colour=blue&filter%5Bsize%5D=a%26b&ids=1%2C2"
-    assert asked.headers["x-trace"] == "t" and asked.headers["cookie"] == "session=s%3B1"
-    assert "authorization" not in asked.headers
+    request = shop.asked[-1]
+    assert request.path == "/api/stock?colour=red&colour=blue&filter%5Bsize%5D=a%26b&ids=1%2C2"
+    assert request.headers["x-trace"] == "t" and request.headers["cookie"] == "session=s%3B1"
+    assert "authorization" not in request.headers
 
 
 def test_a_body_is_sent_as_json(shop: WebServer, call: Callable[..., Any]) -> None:
     made = call("placeOrder", body={"article": "chair", "amount": 2})
     assert isinstance(made, Node) and made.content == '{"order": 1235}'
-    asked = shop.asked[-1]
-    assert (asked.method, asked.path, asked.headers["content-type"]) == ("POST", "/api/orders", JSON)
-    assert json.loads(asked.body) == {"article": "chair", "amount": 2}
+    request = shop.asked[-1]
+    assert (request.method, request.path, request.headers["content-type"]) == ("POST", "/api/orders", JSON)
+    assert json.loads(request.body) == {"article": "chair", "amount": 2}
 
 
 def test_a_path_cannot_be_left_by_an_argument(shop: WebServer, call: Callable[..., Any]) -> None:
@@ -186,9 +186,9 @@ def test_arguments_are_checked(tree: Tree) -> None:
 
 def test_a_pattern_of_the_description_is_not_run(tree: Tree) -> None:
     """`^(a+)+$` would take longer than the universe is old."""
-    began = time.process_time()
+    start = time.process_time()
     _tools(tree)["placeOrder"].validated({"body": {"article": "a" * 60 + "!", "amount": 1}})
-    assert time.process_time() - began < 5
+    assert time.process_time() - start < 5
 
 
 def test_errors_and_other_answers(call: Callable[..., Any]) -> None:
@@ -203,15 +203,17 @@ def test_credentials_come_from_the_environment_and_stay_out_of_what_is_kept(
 ) -> None:
     monkeypatch.setenv("METATREE_AUTH_127_0_0_1", "s3cret-key")
     assert search("Did order 1234 leave the warehouse?", tree=tree).ended == "answered"
-    assert next(asked for asked in shop.asked if "orders" in asked.path).headers["x-key"] == "s3cret-key"
+    assert (
+        next(request for request in shop.asked if "orders" in request.path).headers["x-key"] == "s3cret-key"
+    )
     monkeypatch.setenv("METATREE_AUTH_127_0_0_1", "me:passw0rd")
     call("cancelOrder", order_id=1234)
     packed = b64encode(b"me:passw0rd").decode()
     assert shop.asked[-1].headers["authorization"] == f"Basic {packed}"
-    kept = b"".join(path.read_bytes() for path in (tmp_path / "tree").iterdir() if path.is_file())
-    assert b"[secret]" in kept, "the server said the key in its answer"
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "tree").iterdir() if path.is_file())
+    assert b"[secret]" in stored, "the server said the key in its answer"
     for secret in (b"s3cret-key", b"passw0rd", packed.encode()):
-        assert secret not in kept
+        assert secret not in stored
 
 
 def test_an_error_does_not_tell_the_credentials(
@@ -243,6 +245,25 @@ def test_named_credentials_do_not_go_to_another_host_than_that_of_the_descriptio
     with build_tree(source, out=tmp_path / "other") as tree, pytest.raises(UserError, match=error):
         _tools(tree)["getOrder"].function(arguments={"order_id": 1234})
     source = SourceRef(source.location, {**options, "server": f"{shop.url}/api"}, "shop", "openapi")
+    with build_tree(source, out=tmp_path / "named") as tree:
+        assert "[secret]" in _tools(tree)["getOrder"].function(arguments={"order_id": 1234})
+
+
+def test_named_credentials_do_not_go_where_a_file_says(
+    shop: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file may come with a clone, and another one with the next pull."""
+    monkeypatch.setenv("SHOP_KEY", "s3cret-key")
+    file = tmp_path / "shop.yaml"
+    file.write_bytes(DESCRIPTION.replace(b'default: "/api"', b'default: "%s/api"' % shop.url.encode()))
+    options: dict[str, Any] = {"allow_private": True, "auth": {"key": "$SHOP_KEY"}}
+    source = SourceRef(str(file), options, "shop", "openapi")
+    count = len(shop.asked)
+    error = "say with the option `server`"
+    with build_tree(source, out=tmp_path / "tree") as tree, pytest.raises(UserError, match=error):
+        _tools(tree)["getOrder"].function(arguments={"order_id": 1234})
+    assert len(shop.asked) == count
+    source = SourceRef(str(file), {**options, "server": f"{shop.url}/api"}, "shop", "openapi")
     with build_tree(source, out=tmp_path / "named") as tree:
         assert "[secret]" in _tools(tree)["getOrder"].function(arguments={"order_id": 1234})
 
@@ -279,7 +300,7 @@ def test_what_changes_something_needs_permission(shop: WebServer, tree: Tree) ->
 
     refused = search("Is Zanzibar free?", tree=tree, router=FunctionRouter(cancel), tool_caller=Caller())
     assert any("permission" in entry.reason for entry in refused.trace if entry.event == "tool")
-    assert all(asked.method in ("GET", "HEAD") for asked in shop.asked)
+    assert all(sent.method in ("GET", "HEAD") for sent in shop.asked)
     search(
         "Is Zanzibar free?",
         tree=tree,
@@ -287,12 +308,12 @@ def test_what_changes_something_needs_permission(shop: WebServer, tree: Tree) ->
         tool_caller=Caller(),
         permit=lambda *_: True,
     )
-    assert [asked.path for asked in shop.asked if asked.method == "DELETE"] == ["/api/orders/1234"]
+    assert [sent.path for sent in shop.asked if sent.method == "DELETE"] == ["/api/orders/1234"]
 
 
 def test_a_description_is_read_again_when_it_changes(shop: WebServer, tree: Tree) -> None:
     tree.refresh()
-    assert [asked.method for asked in shop.asked] == ["GET", "HEAD"] or shop.asked[-1].method == "HEAD"
+    assert [request.method for request in shop.asked] == ["GET", "HEAD"] or shop.asked[-1].method == "HEAD"
     assert not tree.stale()
     changed = DESCRIPTION.replace(b"Show an order", b"Look an order up")
     shop.routes["/openapi.yaml"] = Reply(changed, kind="application/yaml", headers={"ETag": '"2"'})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_memory_tools.web._links import Link, best_link, links_of, links_said
+from metatree_memory_tools.web._links import Link, best_link, link_listing, links_of
 from metatree_memory_tools.web._page import page_id, read_page
 from metatree_memory_tools.web.tools import find_in_page, follow_link, links_of_page, page_in
 
@@ -78,15 +78,15 @@ def test_a_question_that_the_page_does_not_answer_is_answered_by_following_a_lin
     assert _steps(result)[-3:] == [("tool", hours), ("create", hours), ("read", hours)]
     call = next(entry for entry in result.trace if entry.event == "tool")
     assert call.data["tool"] == "follow_link" and call.data["arguments"] == {"query": question}
-    kept = tree.get(hours)
-    assert (kept.title, kept.kind, tree.parent(hours)) == ("Opening hours", "page", "library")
-    said = kept.provenance
-    assert (said["from"], said["link"], said["url"]) == (
+    stored = tree.get(hours)
+    assert (stored.title, stored.kind, tree.parent(hours)) == ("Opening hours", "page", "library")
+    provenance = stored.provenance
+    assert (provenance["from"], provenance["link"], provenance["url"]) == (
         f"{server.url}/",
         "Opening hours",
         f"{server.url}/hours",
     )
-    assert said["tool"] == "follow_link" and said["run"] == result.run_id
+    assert provenance["tool"] == "follow_link" and provenance["run"] == result.run_id
     before = server.paths().count("/hours")
     again = search(question, tree=tree)
     assert again.answer == result.answer and server.paths().count("/hours") == before
@@ -159,7 +159,7 @@ def test_a_page_is_fetched_again_when_it_has_changed(server: WebServer, tree: Tr
     server.asked.clear()
     assert not tree.stale()
     tree.refresh()
-    assert [asked.method for asked in server.asked] == ["HEAD", "HEAD"], (
+    assert [request.method for request in server.asked] == ["HEAD", "HEAD"], (
         "nothing but its version was asked for"
     )
     changed = HOME.replace("12 euros", "15 euros")
@@ -238,8 +238,8 @@ def test_links_are_found_wherever_they_lead() -> None:
     html = """<base href="/deep/"><a href="x">A</a><a href="x#part">again</a><a href="//other.example/">B</a>
     <a href="mailto:a@b.example">mail</a><a>none</a><a href="http://[broken">C</a><a href="?q=1"><img alt="P"></a>
     <area href="map" aria-label="Map">"""
-    found = links_of(html, "http://a.example/page")
-    assert [(link.text, link.url) for link in found] == [
+    links = links_of(html, "http://a.example/page")
+    assert [(link.text, link.url) for link in links] == [
         ("A", "http://a.example/deep/x"),
         ("B", "http://other.example/"),
         ("", "http://a.example/deep/?q=1"),
@@ -257,7 +257,7 @@ def test_the_link_that_is_meant() -> None:
     assert best_link(links, "All our prices of 2024") == links[2]
     assert best_link(links, "When is the opening?") == links[1]
     assert best_link(links, "submarine") is None and best_link([], "x") is None
-    assert links_said(links, "2024") == "All our prices of 2024, Prices"
+    assert link_listing(links, "2024") == "All our prices of 2024, Prices"
 
 
 def test_ids_of_pages() -> None:

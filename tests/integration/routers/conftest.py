@@ -76,9 +76,9 @@ def walk_to(
                     return {"reason": f"{title} it is", "choice": label, "ruled_out": []}
             return {"reason": "nothing here", "choice": "none", "ruled_out": []}
         if "answers" in request.system:
-            found = quote in request.user
-            said = {"question": "Q1", "answer": answer, "quote": quote, "complete": True}
-            return {"answers": [said] if found else [], "new_questions": [], "notes": ""}
+            has_quote = quote in request.user
+            reply = {"question": "Q1", "answer": answer, "quote": quote, "complete": True}
+            return {"answers": [reply] if has_quote else [], "new_questions": [], "notes": ""}
         return "a text"
 
     return model

@@ -44,9 +44,9 @@ def test_a_file_without_a_word_of_the_issue_is_found_by_the_test_it_was_changed_
     shop: Path, tmp_path: Path
 ) -> None:
     with build_tree(shop, out=tmp_path / "tree", history=True) as tree:
-        found = {file.path: file for file in files_to_edit(ISSUE, tree)}
-        assert found["beta.py"].score > found["alpha.py"].score
-        assert "changed together with test_coupons.py" in found["beta.py"].reason
+        files = {file.path: file for file in files_to_edit(ISSUE, tree)}
+        assert files["beta.py"].score > files["alpha.py"].score
+        assert "changed together with test_coupons.py" in files["beta.py"].reason
     with build_tree(shop, out=tmp_path / "plain") as tree:
         assert {file.path for file in files_to_edit(ISSUE, tree)} == {"test_coupons.py"}
 
@@ -55,8 +55,8 @@ def test_what_comes_after_the_commit_that_is_checked_out_is_unknown(shop: Path, 
     def score() -> float:
         with build_tree(shop, out=tmp_path / "tree", history=True) as tree:
             assert isinstance(tree.index, Store)
-            found = touched_with(tree.index, {"test_coupons.py": 1.0}, {"alpha.py"})
-            return found["alpha.py"]["test_coupons.py"]
+            result = touched_with(tree.index, {"test_coupons.py": 1.0}, {"alpha.py"})
+            return result["alpha.py"]["test_coupons.py"]
 
     before = score()
     both = {"alpha": "x = 3\n", "test_coupons": "def test_coupons_charged_once(): 3\n"}
@@ -90,8 +90,8 @@ def test_a_file_that_was_changed_with_the_best_file_comes_before_others(tmp_path
     _commit(folder, "b", coupons="def charge_coupons(twice): 2\n", near="charge = 2\n", other="x = 2\n")
     _commit(folder, "c", far="charge = 2\n")
     with build_tree(folder, out=tmp_path / "tree", history=True) as tree:
-        found = {file.path: file for file in files_to_edit(ISSUE, tree)}
-        assert next(iter(found)) == "coupons.py"
-        assert found["near.py"].score > found["far.py"].score
-        assert "changed together with coupons.py" in found["near.py"].reason
-        assert "other.py" not in found  # nothing of the issue is in it
+        files = {file.path: file for file in files_to_edit(ISSUE, tree)}
+        assert next(iter(files)) == "coupons.py"
+        assert files["near.py"].score > files["far.py"].score
+        assert "changed together with coupons.py" in files["near.py"].reason
+        assert "other.py" not in files  # nothing of the issue is in it

@@ -43,9 +43,9 @@ def shop(tmp_path: Path) -> Path:
 
 def test_a_file_that_a_commit_like_the_issue_touched_is_found_and_says_so(shop: Path, tmp_path: Path) -> None:
     with build_tree(shop, out=tmp_path / "tree", history=True) as tree:
-        found = files_to_edit(ISSUE, tree)
-        assert [file.path for file in found] == ["beta.py"]
-        assert "Let the till charge coupons once" in found[0].reason
+        files = files_to_edit(ISSUE, tree)
+        assert [file.path for file in files] == ["beta.py"]
+        assert "Let the till charge coupons once" in files[0].reason
         assert files_to_edit(ISSUE, tree, evidence=TextEvidence(tree, history=False)) == []
 
 

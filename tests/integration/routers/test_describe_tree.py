@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,11 @@ import pytest
 from metatree_memory_tools import build_tree
 from metatree_routers import LLMRouter, describe_tree
 
-from metatree import Node, Tree
+from metatree import Node, Traits, Tree
 from metatree.errors import UserError
 from metatree.protocols import DescribeRequest, Description
 from metatree.testing._model_server import ModelRequest, ModelServer, status
+from metatree.testing.parts import PlainDescriber
 
 pytestmark = pytest.mark.integration
 
@@ -70,8 +71,8 @@ def test_only_what_changed_is_described_again_with_what_lies_above(source: Path,
         before = len(describer.server.requests)
         report = describe_tree(tree, describer)
         assert report.written == 4
-        shown = "\n".join(request.user for request in describer.server.requests[before:])
-        named = re.findall(r"^<data>\n\w+: (\S+)", shown, re.MULTILINE)
+        prompts_text = "\n".join(request.user for request in describer.server.requests[before:])
+        named = re.findall(r"^<data>\n\w+: (\S+)", prompts_text, re.MULTILINE)
         assert named == ["f4", "m4.py", "p1", "source"]
 
 
@@ -152,12 +153,14 @@ def test_a_node_that_changes_meanwhile_is_left_alone(describer: Any) -> None:
         describer.server.answer = changing
         changed: list[Node] = []
 
-        class Racing:
-            async def describe_many(self, requests: list[DescribeRequest]) -> Any:
+        class Racing(PlainDescriber):
+            traits = Traits(describes_many=True)
+
+            async def describe_many(self, requests: Sequence[DescribeRequest]) -> Any:
                 if not changed:
                     changed.append(tree.update(replace(tree.get("a"), content="other text")))
                 return [Description("t", "d") for _ in requests]
 
-        report = describe_tree(tree, Racing())  # type: ignore[arg-type]
+        report = describe_tree(tree, Racing())
         assert report.failed == {"a": "it changed meanwhile"}
         assert tree.get("a").description == ""

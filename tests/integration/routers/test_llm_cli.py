@@ -42,11 +42,11 @@ def test_ask_goes_through_the_model_that_is_named(
     else:
         monkeypatch.setenv(by, "stub/model" if by == "METATREE_MODEL" else "openai/stub/model")
     assert run(arguments) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["answer"] == "one hour"
-    assert said["answers"][0]["sources"][0]["quote"] == "TTL = 3600"
-    assert said["usage"]["model_calls"] == len(server.requests) > 0
-    assert said["usage"]["tokens_in"] > 0
+    reply = json.loads(capsys.readouterr().out)
+    assert reply["answer"] == "one hour"
+    assert reply["answers"][0]["sources"][0]["quote"] == "TTL = 3600"
+    assert reply["usage"]["model_calls"] == len(server.requests) > 0
+    assert reply["usage"]["tokens_in"] > 0
 
 
 def test_a_wrong_key_ends_with_one_line_that_says_so(
@@ -84,8 +84,8 @@ def test_doctor_finds_out_how_a_model_answers(
     server = serve({"choice": "A"}, modes=("json",))
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     assert run(["doctor", "--source", str(source), "--router", "openai/stub"]) == 0
-    said = next(line for line in capsys.readouterr().out.splitlines() if "language model" in line)
-    assert "in the mode json, after 3 calls" in said
+    reply = next(line for line in capsys.readouterr().out.splitlines() if "language model" in line)
+    assert "in the mode json, after 3 calls" in reply
     assert run(["doctor", "--source", str(source), "--router", "openai/stub"]) == 0
     assert "after" not in capsys.readouterr().out.rpartition("language model")[2], "it was remembered"
 

@@ -55,18 +55,18 @@ def test_half_a_surrogate_pair_is_sent_as_a_question_mark(
 def test_cookies_of_a_server_are_sent_back(
     serve: Serve, router_for: RouterFor, request_of: RequestOf
 ) -> None:
-    said = json.dumps(FINE)
-    server = serve(FINE).then(*(Reply(said, headers={"set-cookie": f"node={n}; Path=/"}) for n in "123"))
+    text = json.dumps(FINE)
+    server = serve(FINE).then(*(Reply(text, headers={"set-cookie": f"node={n}; Path=/"}) for n in "123"))
     request = request_of("a.py", "b.py")
     asyncio.run(routed(router_for(server), *[request] * 4))
     assert [r.headers.get("cookie") for r in server.requests] == [None, "node=1", "node=2", "node=3"]
 
 
 def test_what_an_address_asks_for_comes_behind_the_path(request_of: RequestOf) -> None:
-    asked: list[str] = []
+    queries: list[str] = []
 
     def answered(request: httpx2.Request) -> httpx2.Response:
-        asked.append(str(request.url))
+        queries.append(str(request.url))
         message = {"role": "assistant", "content": json.dumps(FINE)}
         return httpx2.Response(200, json={"choices": [{"message": message, "finish_reason": "stop"}]})
 
@@ -78,7 +78,7 @@ def test_what_an_address_asks_for_comes_behind_the_path(request_of: RequestOf) -
     )
     assert asyncio.run(routed(router, *[request_of("a.py", "b.py")] * 2)) == ["id-1"] * 2
     place = "http://model.example/deployments/one/v1/chat/completions"
-    assert asked == [f"{place}?api-version=2026-01-01&space=one"] * 2
+    assert queries == [f"{place}?api-version=2026-01-01&space=one"] * 2
 
 
 def test_fields_of_the_body_may_be_what_the_sdk_can_write(

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from metatree_routers.llm import LLMRouter
 from metatree_routers.llm._errors import (
+    AnswerRefused,
     BadKey,
     EmptyAnswer,
     NotAModelServer,
     OutOfCredit,
     PromptTooLong,
-    Refused,
     RequestRejected,
     Truncated,
     UnknownModel,
@@ -48,8 +48,8 @@ FINE = {"reason": "fits", "choice": "B", "ruled_out": []}
     ("reply", "error", "says"),
     [
         (truncated(), Truncated, "cut off"),
-        (REFUSAL, Refused, "cannot help"),
-        (Reply("{}", finish="content_filter"), Refused, "filter"),
+        (REFUSAL, AnswerRefused, "cannot help"),
+        (Reply("{}", finish="content_filter"), AnswerRefused, "filter"),
         (EMPTY, EmptyAnswer, "empty"),
         ("I would go for the second one.", BadModelAnswer, "no JSON object"),
         ({"reason": "x", "choice": "Z", "ruled_out": []}, BadModelAnswer, "'Z' is none of the labels"),
@@ -61,6 +61,11 @@ FINE = {"reason": "fits", "choice": "B", "ruled_out": []}
         (status(404, "Not Found"), NotAModelServer, "/v1"),
         (status(429, "slow down"), RouterUnavailable, "429"),
         (status(429, "You exceeded your current quota", kind="insufficient_quota"), OutOfCredit, "credit"),
+        (
+            status(429, "Rate limit reached; to raise it see account/billing", kind="rate_limit_exceeded"),
+            RouterUnavailable,
+            "429",
+        ),
         (status(402, "Insufficient balance"), OutOfCredit, "402"),
         (status(500, "oops"), RouterUnavailable, "500"),
         (status(503, "loading the model"), RouterUnavailable, "503"),
@@ -69,7 +74,7 @@ FINE = {"reason": "fits", "choice": "B", "ruled_out": []}
             PromptTooLong,
             "512",
         ),
-        (status(400, "content_filter: blocked"), Refused, "filter"),
+        (status(400, "content_filter: blocked"), AnswerRefused, "filter"),
         (DROP, RouterUnavailable, "cannot be reached"),
         (HTML, NotAModelServer, "no chat completion"),
         (Reply(raw="{not json"), RouterUnavailable, "no JSON"),
@@ -129,34 +134,34 @@ def test_a_bad_answer_is_shown_back_and_each_attempt_is_counted(
 ) -> None:
     server = serve(right_model("Auth", "tokens.py"))
     server.then("no idea", {"reason": "x", "choice": "Q", "ruled_out": []})
-    found = search("How long do tokens live?", tree=tree, router=router_for(server), evidence=False)
-    assert found.ended == "answered"
+    result = search("How long do tokens live?", tree=tree, router=router_for(server), evidence=False)
+    assert result.ended == "answered"
     assert "there is no JSON object" in server.requests[1].user
     assert "'Q' is none of the labels offered" in server.requests[2].user
-    assert found.usage.failed_attempts == 2
-    assert found.usage.model_calls == len(server.requests)
-    assert found.usage.tokens_in > sum(len(r.user) for r in server.requests) / 4
+    assert result.usage.failed_attempts == 2
+    assert result.usage.model_calls == len(server.requests)
+    assert result.usage.tokens_in > sum(len(r.user) for r in server.requests) / 4
 
 
 def test_after_bad_answers_the_evidence_decides_and_the_trace_says_so(
     serve: Serve, router_for: RouterFor, tree: Tree
 ) -> None:
     server = serve("never any JSON")
-    found = search("q", tree=tree, router=router_for(server), evidence=False, returns="nodes", k=1)
-    routes = [entry for entry in found.trace if entry.event == "route"]
+    result = search("q", tree=tree, router=router_for(server), evidence=False, returns="nodes", k=1)
+    routes = [entry for entry in result.trace if entry.event == "route"]
     assert [entry.data["by"] for entry in routes[:2]] == ["nobody", "evidence"]
     assert "has not the form" in routes[0].reason
-    assert found.usage.model_calls == len(server.requests) == found.usage.failed_attempts
+    assert result.usage.model_calls == len(server.requests) == result.usage.failed_attempts
 
 
 def test_server_errors_are_not_shown_to_the_model(
     serve: Serve, router_for: RouterFor, tree: Tree, right_model: Any
 ) -> None:
     server = serve(right_model("Auth", "tokens.py")).then(status(503, "restarting now", retry_after="0.01"))
-    found = search("How long do tokens live?", tree=tree, router=router_for(server), evidence=False)
-    assert found.ended == "answered"
+    result = search("How long do tokens live?", tree=tree, router=router_for(server), evidence=False)
+    assert result.ended == "answered"
     assert server.requests[0].user == server.requests[1].user
-    assert found.usage.failed_attempts == 1
+    assert result.usage.failed_attempts == 1
 
 
 def test_an_answer_cut_off_gets_more_room_the_next_time(
@@ -182,8 +187,8 @@ def test_wrong_settings_stop_the_run_and_resume_goes_on(
     assert type(stopped.detail) is str and ("BadKey" in stopped.detail or "UnknownModel" in stopped.detail)
     assert len(server.requests) == 1, "it is not asked again and again"
     server.answer = right_model("Auth", "tokens.py")
-    found = resume("r", tree=tree, router=router, evidence=False)
-    assert (found.ended, found.answer) == ("answered", "one hour")
+    result = resume("r", tree=tree, router=router, evidence=False)
+    assert (result.ended, result.answer) == ("answered", "one hour")
 
 
 def test_a_prompt_too_long_for_the_server_is_followed_by_shorter_ones(
@@ -226,9 +231,9 @@ def test_a_busy_server_holds_back_all_calls(
     async def run() -> float:
         with pytest.raises(RouterUnavailable):
             await router.route(request_of("a.py", "b.py"))
-        began = time.monotonic()
+        start = time.monotonic()
         await router.route(request_of("a.py", "b.py"))
-        return time.monotonic() - began
+        return time.monotonic() - start
 
     assert asyncio.run(run()) > 0.25
 
@@ -255,9 +260,9 @@ def test_openai_itself_needs_a_key() -> None:
 
 def test_limits_are_kept_to_the_call(serve: Serve, router_for: RouterFor, tree: Tree) -> None:
     server = serve("no JSON")
-    found = search("q", tree=tree, router=router_for(server), evidence=False, limits=Limits(model_calls=4))
-    assert (found.ended, found.detail) == ("limit", "model_calls")
-    assert len(server.requests) == found.usage.model_calls == 4
+    result = search("q", tree=tree, router=router_for(server), evidence=False, limits=Limits(model_calls=4))
+    assert (result.ended, result.detail) == ("limit", "model_calls")
+    assert len(server.requests) == result.usage.model_calls == 4
 
 
 def test_nothing_is_logged_about_bad_answers(

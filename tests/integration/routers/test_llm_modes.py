@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from metatree_routers.llm import LLMRouter
-from metatree_routers.llm._capabilities import Dialect, Dialects, Mode
-from metatree_routers.llm._errors import DialectChanged
+from metatree_routers.llm._capabilities import CapabilityDiscovery, Mode, ServerCapabilities
+from metatree_routers.llm._errors import CapabilitiesChanged
 from metatree_routers.wrappers.disk_cache import DiskCache, MemoryCache
 
 from metatree import Tree, search
@@ -37,12 +37,12 @@ def test_the_best_mode_that_a_server_has_is_found(
     asked: list[str],
 ) -> None:
     server = serve(right_model("Auth", "tokens.py"), modes=modes)
-    found = search("How long do tokens live?", tree=tree, router=router_for(server), evidence=False)
-    assert (found.ended, found.answer) == ("answered", "one hour")
+    result = search("How long do tokens live?", tree=tree, router=router_for(server), evidence=False)
+    assert (result.ended, result.answer) == ("answered", "one hour")
     used = [request.mode for request in server.requests]
     assert used[: len(asked)] == asked
     assert set(used[len(asked) :]) <= {asked[-1]}, "found out once"
-    assert found.usage.model_calls == len(server.requests), "finding out is counted"
+    assert result.usage.model_calls == len(server.requests), "finding out is counted"
 
 
 def test_what_was_found_out_is_remembered_on_disk(
@@ -56,7 +56,7 @@ def test_what_was_found_out_is_remembered_on_disk(
             try:
                 await router.route(request)
                 return
-            except DialectChanged:
+            except CapabilitiesChanged:
                 pass
 
     asyncio.run(ask(LLMRouter("stub", base_url=server.url)))
@@ -77,8 +77,8 @@ def test_a_server_that_ignores_the_schema_is_asked_in_another_way(
         return model(request) if request.mode == "tools" else "Well, let me think about it."
 
     server = serve(prose_or_tool)
-    found = search("How long do tokens live?", tree=tree, router=router_for(server), evidence=False)
-    assert found.ended == "answered"
+    result = search("How long do tokens live?", tree=tree, router=router_for(server), evidence=False)
+    assert result.ended == "answered"
     assert [r.mode for r in server.requests][:2] == ["json_schema", "tools"]
 
 
@@ -101,10 +101,10 @@ def test_parameters_that_a_server_rejects_are_left_out(
 ) -> None:
     server = serve(FINE).then(status(400, rejection))
     router = router_for(server)
-    with pytest.raises(DialectChanged):
+    with pytest.raises(CapabilitiesChanged):
         asyncio.run(router.route(request_of("a.py", "b.py")))
     assert asyncio.run(router.route(request_of("a.py", "b.py"))).choice == "id-1"
-    assert getattr(router.connection.dialects.current, field) == value
+    assert getattr(router.connection.discovery.current, field) == value
     second = server.requests[1].body
     assert second["response_format"]["type"] == "json_schema"
     if field == "limit":
@@ -122,10 +122,10 @@ def test_a_proven_mode_that_is_rejected_later_is_found_out_anew(
     router = router_for(server)
     asyncio.run(router.route(request_of("a.py", "b.py")))
     server.modes = frozenset({"tools"})
-    with pytest.raises(DialectChanged):
+    with pytest.raises(CapabilitiesChanged):
         asyncio.run(router.route(request_of("a.py", "b.py")))
     assert asyncio.run(router.route(request_of("a.py", "b.py"))).choice == "id-1"
-    assert router.connection.dialects.current.mode is Mode.TOOLS
+    assert router.connection.discovery.current.mode is Mode.TOOLS
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_an_answer_as_text_is_read_where_a_tool_call_was_asked_for(
 ) -> None:
     server = serve(Reply('The best is {"choice": "B"}', as_text=True), modes=("tools", "json"))
     router = LLMRouter("stub", base_url=server.url, cache=MemoryCache())
-    with pytest.raises(DialectChanged):
+    with pytest.raises(CapabilitiesChanged):
         asyncio.run(router.route(request_of("a.py", "b.py")))
     assert asyncio.run(router.route(request_of("a.py", "b.py"))).choice == "id-1"
 
@@ -173,12 +173,15 @@ def test_the_schema_offers_the_labels_and_nothing_else(
 
 def test_what_is_remembered_may_be_nonsense() -> None:
     cache = MemoryCache()
-    first = Dialects("u", "m", first=Dialect(), cache=cache)
+    first = CapabilityDiscovery("u", "m", first=ServerCapabilities(), cache=cache)
     first.worked(first.current)
-    (key,) = cache._kept
+    (key,) = cache._texts
     for nonsense in ({"mode": "telepathy"}, {"mode": "tools", "more": 1}, [1], "x", {}):
         cache.set(key, nonsense)
-        assert Dialects("u", "m", first=Dialect(), cache=cache).current == Dialect()
+        assert (
+            CapabilityDiscovery("u", "m", first=ServerCapabilities(), cache=cache).current
+            == ServerCapabilities()
+        )
 
 
 def test_a_broken_cache_on_disk_is_no_cache(tmp_path: Path) -> None:

@@ -43,41 +43,41 @@ def test_usage_and_cost_are_summed_with_failed_attempts(
     serve: Serve, router_for: RouterFor, tree: Tree, right: Any
 ) -> None:
     def model(request: Any) -> Reply:
-        said = right(request)
-        return Reply(said if isinstance(said, str) else json.dumps(said), usage=USAGE)
+        reply = right(request)
+        return Reply(reply if isinstance(reply, str) else json.dumps(reply), usage=USAGE)
 
     server = serve(model).then(Reply("no JSON", usage=USAGE), status(503))
     router = router_for(server, prices={"stub": Price("1", "10", "0.5")})
-    found = search(QUESTION, tree=tree, router=router, evidence=False)
+    result = search(QUESTION, tree=tree, router=router, evidence=False)
     calls = len(server.requests)
-    assert found.usage.model_calls == calls
+    assert result.usage.model_calls == calls
     paid = calls - 1  # an error costs nothing
-    assert found.usage.tokens_in == 1_000 * paid
-    assert found.usage.tokens_out == 100 * paid
-    assert found.usage.tokens_cached == 600 * paid
-    assert found.usage.cost_usd is not None
+    assert result.usage.tokens_in == 1_000 * paid
+    assert result.usage.tokens_out == 100 * paid
+    assert result.usage.tokens_cached == 600 * paid
+    assert result.usage.cost_usd is not None
     one = Decimal("0.0004") + Decimal("0.0003") + Decimal("0.001")
-    assert abs(found.usage.cost_usd - one * paid) < Decimal("0.000001")
-    assert found.usage.failed_attempts == 2
+    assert abs(result.usage.cost_usd - one * paid) < Decimal("0.000001")
+    assert result.usage.failed_attempts == 2
 
 
 def test_cost_is_unknown_without_a_price(serve: Serve, router_for: RouterFor, tree: Tree, right: Any) -> None:
-    found = search(QUESTION, tree=tree, router=router_for(serve(right)), evidence=False)
-    assert found.usage.cost_usd is None
+    result = search(QUESTION, tree=tree, router=router_for(serve(right)), evidence=False)
+    assert result.usage.cost_usd is None
 
 
 def test_tokens_are_estimated_where_the_server_does_not_say(
     serve: Serve, router_for: RouterFor, tree: Tree, right: Any
 ) -> None:
     def model(request: Any) -> Reply:
-        said = right(request)
-        return Reply(said if isinstance(said, str) else json.dumps(said), usage={})
+        reply = right(request)
+        return Reply(reply if isinstance(reply, str) else json.dumps(reply), usage={})
 
     server = serve(model)
-    found = search(QUESTION, tree=tree, router=router_for(server), evidence=False)
+    result = search(QUESTION, tree=tree, router=router_for(server), evidence=False)
     sent = sum(len(request.system + request.user) for request in server.requests)
-    assert sent / 6 < found.usage.tokens_in < sent
-    assert found.usage.tokens_out > 10
+    assert sent / 6 < result.usage.tokens_in < sent
+    assert result.usage.tokens_out > 10
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_limits_hold_to_the_call_and_a_run_goes_on_after_them(
     serve: Serve, router_for: RouterFor, tree: Tree, right: Any, limits: Limits, calls: int
 ) -> None:
     def model(request: Any) -> Reply:
-        said = right(request)
-        return Reply(said if isinstance(said, str) else json.dumps(said), usage=USAGE)
+        reply = right(request)
+        return Reply(reply if isinstance(reply, str) else json.dumps(reply), usage=USAGE)
 
     server = serve(model)
     router = router_for(server, prices={"stub": Price("1", "10", "0.5")})
-    found = search(QUESTION, tree=tree, router=router, evidence=False, limits=limits, run_id="r")
-    assert found.ended == "limit"
+    result = search(QUESTION, tree=tree, router=router, evidence=False, limits=limits, run_id="r")
+    assert result.ended == "limit"
     assert len(server.requests) == calls
     after = resume("r", tree=tree, router=router, evidence=False, limits=Limits())
     assert after.ended == "answered"
@@ -163,10 +163,10 @@ def test_a_corrupt_cache_is_a_miss(
     with sqlite3.connect(tmp_path / "cache.db") as connection:
         connection.execute("UPDATE Cache SET value = x'00ff', filename = NULL, mode = 1")
     connection.close()
-    found = search(
+    result = search(
         QUESTION, tree=tree, router=CachedRouter(router_for(server), DiskCache(tmp_path)), evidence=False
     )
-    assert found.answer == "one hour"
+    assert result.answer == "one hour"
     assert len(server.requests) == 2 * calls
 
 
@@ -227,9 +227,9 @@ def test_what_was_not_recorded_stops_the_run(tree: Tree, tmp_path: Path) -> None
     router = LLMRouter(
         "m", base_url="http://localhost:9/v1", cache=False, transport=Replay(tmp_path / "empty.jsonl")
     )
-    found = search(QUESTION, tree=tree, router=router, evidence=False)
-    assert found.ended == "failed"
-    assert "not in the recording" in found.detail
+    result = search(QUESTION, tree=tree, router=router, evidence=False)
+    assert result.ended == "failed"
+    assert "not in the recording" in result.detail
 
 
 @pytest.mark.parametrize("text", ["not json", "[]", '{"method": "POST"}'])
@@ -268,11 +268,11 @@ def exporter() -> Iterator[Any]:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    kept = InMemorySpanExporter()
+    spans = InMemorySpanExporter()
     provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(kept))
+    provider.add_span_processor(SimpleSpanProcessor(spans))
     trace.set_tracer_provider(provider)
-    yield kept
+    yield spans
     provider.shutdown()
 
 
@@ -289,12 +289,12 @@ def test_calls_are_spans_by_the_conventions(
     assert failed.attributes["error.type"] == "RouterUnavailable"
     assert failed.status.status_code.name == "ERROR"
     assert first.kind.name == "CLIENT"
-    said = dict(first.attributes)
-    assert said["gen_ai.operation.name"] == "chat"
-    assert said["gen_ai.request.model"] == said["gen_ai.response.model"] == "stub"
-    assert said["gen_ai.usage.input_tokens"] > 0
-    assert said["gen_ai.response.finish_reasons"] == ("stop",)
-    assert said["server.address"] == "127.0.0.1"
+    attributes = dict(first.attributes)
+    assert attributes["gen_ai.operation.name"] == "chat"
+    assert attributes["gen_ai.request.model"] == attributes["gen_ai.response.model"] == "stub"
+    assert attributes["gen_ai.usage.input_tokens"] > 0
+    assert attributes["gen_ai.response.finish_reasons"] == ("stop",)
+    assert attributes["server.address"] == "127.0.0.1"
     assert [span.attributes["metatree.task"] for span in spans[1:]] == ["route", "route", "read"]
     everything = json.dumps([dict(span.attributes) for span in spans], default=str)
     assert "tokens live" not in everything, "no prompts unless they are asked for"
@@ -315,9 +315,9 @@ def test_contents_are_written_when_switched_on(
         monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     options = {"capture_content": True} if by == "argument" else {}
     search(QUESTION, tree=tree, router=router_for(serve(right), **options), evidence=False)
-    said = dict(exporter.get_finished_spans()[0].attributes)
-    assert QUESTION in said["gen_ai.input.messages"]
-    assert "it is" in said["gen_ai.output.messages"]
+    attributes = dict(exporter.get_finished_spans()[0].attributes)
+    assert QUESTION in attributes["gen_ai.input.messages"]
+    assert "it is" in attributes["gen_ai.output.messages"]
 
 
 # Loops and threads
@@ -366,7 +366,7 @@ def test_searches_run_side_by_side_on_one_loop(
             *(asearch(QUESTION, tree=tree, router=router, evidence=False, run_id=f"r{n}") for n in range(8))
         )
 
-    assert {found.answer for found in asyncio.run(many())} == {"one hour"}
+    assert {result.answer for result in asyncio.run(many())} == {"one hour"}
     assert server.most_at_once >= 4, (
         "one after the other would be 1; a slow machine may not get to all in time"
     )

@@ -51,15 +51,15 @@ def test_orders_in_memories_are_data(
         label = request.label("tea")
         if "quote" in str(request.schema):
             if "kitchen" in request.user:
-                found = {"question": 1, "answer": "In the kitchen.", "quote": "The tea is in the kitchen."}
-                return {"answers": [found], "new_questions": [], "notes": "", "useful": True}
+                result = {"question": 1, "answer": "In the kitchen.", "quote": "The tea is in the kitchen."}
+                return {"answers": [result], "new_questions": [], "notes": "", "useful": True}
             return {"answers": [], "new_questions": [], "notes": "", "useful": False}
         return {"reason": "judged", "choice": label or "A"}
 
-    found = search(
+    result = search(
         "Where is the tea?", tree=tree, router=router_for(serve(trained)), tools=[wipe_disk], evidence=False
     )
     assert called == []
-    assert "HACKED" not in found.answer
-    entered = [entry.node for entry in found.trace if entry.event == "enter"]
+    assert "HACKED" not in result.answer
+    entered = [entry.node for entry in result.trace if entry.event == "enter"]
     assert entered[0] == "tea"

@@ -50,8 +50,8 @@ def shop(tmp_path: Path) -> Path:
 
 def _best(shop: Path, tmp_path: Path, issue: str) -> tuple[str, str]:
     with build_tree(shop, out=tmp_path / "tree", history=True) as tree:
-        found = files_to_edit(issue, tree)
-        return (found[0].path, found[0].reason) if found else ("", "")
+        files = files_to_edit(issue, tree)
+        return (files[0].path, files[0].reason) if files else ("", "")
 
 
 @pytest.mark.parametrize(

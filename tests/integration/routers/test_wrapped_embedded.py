@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 from metatree_memory_tools import build_tree
-from metatree_routers import CachedRouter, EmbeddedRouter, FallbackRouter, LimitedRouter, RecordedRouter
+from metatree_routers import (
+    CachedRouter,
+    EmbeddedRouter,
+    FallbackRouter,
+    LimitedRouter,
+    RecordedRouter,
+    ReplayedRouter,
+)
 from metatree_routers.embedded.suite import embedded_suite
 from metatree_routers.wrappers.disk_cache import MemoryCache
 
@@ -88,7 +95,8 @@ def seen(found: SearchResult) -> Any:
     usage = {
         name: getattr(found.usage, name) for name in ("router_calls", "reads", "tool_calls", "model_calls")
     }
-    return found.ended, found.answer, [(n.id, n.score, n.reason) for n in found.nodes], trace, usage
+    nodes = [(n.id, n.score, n.reason) for n in found.nodes]
+    return found.ended, found.answer, found.answers, found.open_questions, nodes, trace, usage
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
@@ -106,15 +114,15 @@ def test_a_wrapped_search_is_the_search(tree: Tree, tmp_path: Path, name: str, i
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
-def test_a_wrapper_says_of_itself_what_its_parts_say(tmp_path: Path, name: str) -> None:
-    suite = WRAPPERS[name](EmbeddedRouter(), tmp_path).suite()
-    assert suite.router.by_evidence is True, "so the evidence gives the reasons"
-    assert suite.tool_caller.by_rules is True, "so tools of files are not offered"
-    assert not suite.router.uses_model
-
-
-def test_a_question_that_nothing_answers_calls_no_tool(tree: Tree) -> None:
+def test_a_question_that_nothing_answers_calls_no_tool(tree: Tree, tmp_path: Path, name: str) -> None:
     plain = asked(tree, EmbeddedRouter(), "zyzzyva")
     assert (plain.ended, plain.usage.tool_calls) == ("exhausted", 0)
-    wrapped = asked(tree, LimitedRouter(EmbeddedRouter()), "zyzzyva")
+    wrapped = asked(tree, WRAPPERS[name](EmbeddedRouter(), tmp_path), "zyzzyva")
     assert (wrapped.ended, wrapped.usage.tool_calls) == ("exhausted", 0)
+
+
+def test_a_replayed_search_is_the_search(tree: Tree, tmp_path: Path) -> None:
+    for number, question in enumerate(QUESTIONS):
+        path = tmp_path / f"{number}.jsonl"
+        recorded = asked(tree, RecordedRouter(EmbeddedRouter(), path), question)
+        assert seen(asked(tree, ReplayedRouter(path), question)) == seen(recorded), question

@@ -32,9 +32,9 @@ def clerk() -> KnowledgeSource:
     def ask(firing: Firing) -> None:
         token = firing.to_add[0]
         board: Any = firing.board.board
-        asked = board.ask("Do you mean it?", id=f"about-{token['r']}")
+        question = board.ask("Do you mean it?", id=f"about-{token['r']}")
         firing.commit(token)
-        firing.add(asked.id, "asked-for", token["r"])
+        firing.add(question.id, "asked-for", token["r"])
 
     return source
 

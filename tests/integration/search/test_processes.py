@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from metatree import Answer, Reading, ReadRequest, RouteRequest, Tree, cancel, load_run, resume, runs, search
-from metatree.durable.sqlite_journal import SqliteJournal
+from metatree.durable.sql_journal import SqlJournal
 from metatree.errors import BrokenStore, LeaseLost
 from metatree.storage.store import Store
 from metatree.testing.parts import FunctionRouter, tree_of
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.integration
 PARTS = """
 import asyncio, json, os, sys, time
 from metatree import *
-from metatree.durable.sqlite_journal import SqliteJournal
+from metatree.durable.sql_journal import SqlJournal
 from metatree.storage.store import Store
 from metatree.testing.parts import *
 
@@ -63,7 +63,7 @@ def finish(process: subprocess.Popen[str], *, fails: bool = False) -> str:
     return out + err
 
 
-def said(folder: Path) -> list[str]:
+def log_lines(folder: Path) -> list[str]:
     log = folder / "log"
     return log.read_text().splitlines() if log.exists() else []
 
@@ -115,11 +115,11 @@ def test_a_process_that_was_stopped_past_its_hold_writes_nothing_more(tmp_path: 
         tmp_path,
         """
         with Tree.open(folder + "/tree.db") as tree, Store.open(folder + "/runs.db") as store:
-            journal = SqliteJournal(store, lease_s=0.5)
+            journal = SqlJournal(store, lease_s=0.5)
             search("q", tree=tree, router=first, reader=Slow(0.2), evidence=False, run_id="r", journal=journal)
         """,
     )
-    wait_until(lambda: len(said(tmp_path)) >= 2)
+    wait_until(lambda: len(log_lines(tmp_path)) >= 2)
     with pytest.raises(LeaseLost, match="another process is at work on run 'r'"):
         resume("r", journal=tmp_path / "runs.db", tree=tree, **parts())
     child.send_signal(signal.SIGSTOP)
@@ -127,10 +127,10 @@ def test_a_process_that_was_stopped_past_its_hold_writes_nothing_more(tmp_path: 
     done = resume("r", journal=tmp_path / "runs.db", tree=tree, **parts())
     assert (done.ended, done.answer) == ("answered", "here")
     with Store.open(tmp_path / "runs.db") as store:
-        before = SqliteJournal(store).read("r")
+        before = SqlJournal(store).read("r")
         child.send_signal(signal.SIGCONT)
         assert "LeaseLost: another process is at work on run 'r'" in finish(child, fails=True)
-        assert SqliteJournal(store).read("r") == before
+        assert SqlJournal(store).read("r") == before
 
 
 def test_a_long_effect_does_not_lose_the_hold(tmp_path: Path, tree: Tree) -> None:
@@ -138,12 +138,12 @@ def test_a_long_effect_does_not_lose_the_hold(tmp_path: Path, tree: Tree) -> Non
         tmp_path,
         """
         with Tree.open(folder + "/tree.db") as tree, Store.open(folder + "/runs.db") as store:
-            journal = SqliteJournal(store, lease_s=0.3)
+            journal = SqlJournal(store, lease_s=0.3)
             print(search("q", "z", tree=tree, reader=Slow(1.5), router=first, evidence=False, run_id="r",
                          journal=journal).ended)
         """,
     )
-    wait_until(lambda: len(said(tmp_path)) == 1)
+    wait_until(lambda: len(log_lines(tmp_path)) == 1)
     time.sleep(0.7)
     with pytest.raises(LeaseLost):
         resume("r", journal=tmp_path / "runs.db", tree=tree, **parts())
@@ -152,10 +152,10 @@ def test_a_long_effect_does_not_lose_the_hold(tmp_path: Path, tree: Tree) -> Non
 
 def test_a_dead_process_loses_its_run_at_once(tmp_path: Path, tree: Tree) -> None:
     child = start(tmp_path, SEARCH.format(nap_s=0.1))
-    wait_until(lambda: len(said(tmp_path)) >= 3)
+    wait_until(lambda: len(log_lines(tmp_path)) >= 3)
     child.kill()
     child.communicate()
-    reads = len(said(tmp_path))
+    reads = len(log_lines(tmp_path))
     reader = Knows()
     done = resume("r", tree=tree, router=FunctionRouter(first), reader=reader, evidence=False)
     assert (done.ended, done.answer) == ("answered", "here")
@@ -165,7 +165,7 @@ def test_a_dead_process_loses_its_run_at_once(tmp_path: Path, tree: Tree) -> Non
 
 def test_ctrl_c_leaves_a_run_that_can_be_taken_up(tmp_path: Path, tree: Tree) -> None:
     child = start(tmp_path, SEARCH.format(nap_s=0.3))
-    wait_until(lambda: len(said(tmp_path)) >= 2)
+    wait_until(lambda: len(log_lines(tmp_path)) >= 2)
     began = time.monotonic()
     child.send_signal(signal.SIGINT)
     assert "KeyboardInterrupt" in finish(child, fails=True)
@@ -178,11 +178,11 @@ def test_ctrl_c_leaves_a_run_that_can_be_taken_up(tmp_path: Path, tree: Tree) ->
 
 def test_a_run_is_cancelled_from_another_process(tmp_path: Path, tree: Tree) -> None:
     child = start(tmp_path, SEARCH.format(nap_s=0.1))
-    wait_until(lambda: len(said(tmp_path)) >= 1)
+    wait_until(lambda: len(log_lines(tmp_path)) >= 1)
     assert runs(tree=tree)[0].ended is None
     cancel("r", tree=tree)
     assert finish(child).strip() == "cancelled"
-    assert len(said(tmp_path)) < 5
+    assert len(log_lines(tmp_path)) < 5
     assert resume("r", tree=tree, **parts()).answer == "here"
 
 
@@ -193,8 +193,8 @@ def test_a_person_is_waited_for_across_processes(tmp_path: Path, tree: Tree) -> 
             found = WHAT
             print(json.dumps([found.ended, found.detail, found.answer]))
     """
-    begun = finish(start(tmp_path, script.replace("WHAT", 'search("Which colour?", run_id="r", **given)')))
-    assert json.loads(begun) == ["waiting", "Which colour?", ""]
+    result = finish(start(tmp_path, script.replace("WHAT", 'search("Which colour?", run_id="r", **given)')))
+    assert json.loads(result) == ["waiting", "Which colour?", ""]
     assert load_run("r", tree=tree).detail == "Which colour?"
     done = finish(
         start(tmp_path, script.replace("WHAT", 'resume("r", answers={"which colour?": "blue"}, **given)'))
@@ -222,50 +222,50 @@ with Tree.open(folder + "/tree.db") as tree:
 
 def test_processes_that_ask_for_a_call_at_the_same_moment_make_one(tmp_path: Path, tree: Tree) -> None:
     children = [start(tmp_path, TOOL.format(nap_s=0.5, options="")) for _ in range(3)]
-    told = sorted(finish(child).split() for child in children)
-    assert said(tmp_path) == ["called"]
-    assert told == [["answered", "42", "0"], ["answered", "42", "0"], ["answered", "42", "1"]]
+    replies = sorted(finish(child).split() for child in children)
+    assert log_lines(tmp_path) == ["called"]
+    assert replies == [["answered", "42", "0"], ["answered", "42", "0"], ["answered", "42", "1"]]
 
 
 def test_a_call_whose_process_died_is_made_by_who_waits_for_it(tmp_path: Path, tree: Tree) -> None:
     dies = start(tmp_path, TOOL.format(nap_s=30, options=""))
-    wait_until(lambda: len(said(tmp_path)) == 1)
+    wait_until(lambda: len(log_lines(tmp_path)) == 1)
     waits = start(tmp_path, TOOL.format(nap_s=0, options=""))
     time.sleep(0.3)
     dies.kill()
     dies.communicate()
     assert finish(waits).split() == ["answered", "42", "1"]
-    assert said(tmp_path) == ["called", "called"]
+    assert log_lines(tmp_path) == ["called", "called"]
 
 
 def test_a_call_that_may_not_be_repeated_is_put_to_a_person_when_its_process_died(
     tmp_path: Path, tree: Tree
 ) -> None:
     dies = start(tmp_path, TOOL.format(nap_s=30, options="repeatable=False"))
-    wait_until(lambda: len(said(tmp_path)) == 1)
+    wait_until(lambda: len(log_lines(tmp_path)) == 1)
     dies.kill()
     dies.communicate()
     other = finish(start(tmp_path, TOOL.format(nap_s=0, options="repeatable=False")))
     assert other.startswith("waiting  0 A call of look with {} was interrupted and may have happened.") or (
         other.startswith("waiting") and "may have happened. Call it again? (yes/no)" in other
     )
-    assert said(tmp_path) == ["called"]
+    assert log_lines(tmp_path) == ["called"]
 
 
 def test_a_full_disk_ends_a_run_as_failed_with_nothing_lost(tmp_path: Path, tree: Tree) -> None:
     whole = search("q", tree=tree, run_id="whole", **parts())
     with Store.open(tmp_path / "runs.db") as store:
-        journal = SqliteJournal(store)
+        journal = SqlJournal(store)
         pages = store.rows("PRAGMA page_count")[0][0]
         store.rows(f"PRAGMA max_page_count={pages + 1}")
-        found = search(
+        result = search(
             "q" + " " * 3000, tree=tree, run_id="r", journal=journal, context="c" * 2500, **parts()
         )
-        assert found.ended == "failed"
-        assert "no space to write" in found.detail
-        assert "a limit on its size" in found.detail
-        kept = len(journal.read("r"))
-        assert kept >= 1
+        assert result.ended == "failed"
+        assert "no space to write" in result.detail
+        assert "a limit on its size" in result.detail
+        record_count = len(journal.read("r"))
+        assert record_count >= 1
         store.rows("PRAGMA max_page_count=100000")
         done = resume("r", tree=tree, journal=journal, **parts())
         assert (done.ended, done.answer) == ("answered", "here")
@@ -283,9 +283,9 @@ def test_a_full_disk_under_the_tree_does_not_mark_what_could_not_be_kept(tmp_pat
 
         pages = tree.memory.rows("PRAGMA page_count")[0][0]
         tree.memory.rows(f"PRAGMA max_page_count={pages}")
-        found = search("q", tree=tree, run_id="r", journal=tmp_path / "runs.db", fallbacks=[web], **parts())
-        assert found.ended == "failed"
-        assert "no space to write" in found.detail
+        result = search("q", tree=tree, run_id="r", journal=tmp_path / "runs.db", fallbacks=[web], **parts())
+        assert result.ended == "failed"
+        assert "no space to write" in result.detail
         tree.memory.rows("PRAGMA max_page_count=100000")
         done = resume("r", tree=tree, journal=tmp_path / "runs.db", fallbacks=[web], **parts())
         assert (done.ended, done.answer) == ("answered", "here")
@@ -319,11 +319,11 @@ def test_half_characters_of_a_router_are_question_marks_in_the_trace(tmp_path: P
 
     router = FunctionRouter(lambda request: RouteDecision(request.options[0].id, {}, "half \ud83d of it"))
     given: dict[str, Any] = {"tree": tree, "router": router, "reader": Knows(), "evidence": False}
-    found = search("q", run_id="r", journal=tmp_path / "runs.db", limits=Limits(reads=2), **given)
-    assert found.ended == "limit"
-    kept = load_run("r", journal=tmp_path / "runs.db")
-    assert kept.trace == found.trace
-    assert any(entry.reason == "half ? of it" for entry in kept.trace)
+    result = search("q", run_id="r", journal=tmp_path / "runs.db", limits=Limits(reads=2), **given)
+    assert result.ended == "limit"
+    stored = load_run("r", journal=tmp_path / "runs.db")
+    assert stored.trace == result.trace
+    assert any(entry.reason == "half ? of it" for entry in stored.trace)
 
 
 def test_a_journal_that_is_not_there_is_not_made(tmp_path: Path, tree: Tree) -> None:

@@ -17,11 +17,10 @@ import uvicorn
 from metatree_agents.service._app import create_app
 from metatree_agents.service.accounts.keys import Keys
 from metatree_agents.service.accounts.users import Users
-from metatree_agents.service.database.database import Database, SqliteDatabase
+from metatree_agents.service.database.database import ServiceDatabase, SqliteDatabase
 from metatree_agents.service.database.postgres import PostgresDatabase
-from metatree_agents.service.database.postgres_address import address_of
-from metatree_agents.service.http.slow_clients import ImpatientProtocol
-from metatree_agents.service.settings import Settings
+from metatree_agents.service.http.slow_clients import TimeoutProtocol
+from metatree_agents.service.settings import ServiceSettings
 
 from metatree import Tree
 from tests.real.postgres import Server, serving
@@ -83,15 +82,15 @@ class Served:
         )
 
 
-def opened(where: Path | str) -> Database:
+def opened(where: Path | str) -> ServiceDatabase:
     """Return a database by a path, or an address of PostgreSQL."""
     if str(where).startswith("postgresql://"):
-        return PostgresDatabase(address_of(str(where)))
+        return PostgresDatabase(str(where))
     return SqliteDatabase.open(where)
 
 
 @contextmanager
-def served(where: Path | str, settings: Settings, memory: Tree | None = None) -> Iterator[Served]:
+def served(where: Path | str, settings: ServiceSettings, memory: Tree | None = None) -> Iterator[Served]:
     """Run the service on a free port of the loopback interface, in a thread with a loop of its own."""
 
     async def add_users() -> None:
@@ -111,7 +110,7 @@ def served(where: Path | str, settings: Settings, memory: Tree | None = None) ->
             host="127.0.0.1",
             port=0,
             log_level="error",
-            http=ImpatientProtocol,
+            http=TimeoutProtocol,
         )
     )
     thread = threading.Thread(target=server.run)
@@ -151,8 +150,8 @@ def serve(place: Path | str) -> Iterator[Callable[..., Served]]:
     with ExitStack() as stack:
 
         def start(where: Path | str | None = None, *, memory: Tree | None = None, **given: Any) -> Served:
-            given = {"engine_wait_s": 0.2, "check_wait_s": 0.2, **given}
-            return stack.enter_context(served(where or place, Settings(**given), memory))
+            given = {"claim_timeout_s": 0.2, "answer_timeout_s": 0.2, **given}
+            return stack.enter_context(served(where or place, ServiceSettings(**given), memory))
 
         yield start
 

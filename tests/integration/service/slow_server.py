@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from metatree_agents.service.serving import serve_all
-from metatree_agents.service.settings import Settings
+from metatree_agents.service.settings import ServiceSettings
 from metatree_memory_tools import build_tree
 from metatree_routers import EmbeddedRouter
 
@@ -41,11 +41,11 @@ async def main(database: str, source: str, folder: Path, port: int, lease_s: flo
     with build_tree(source) as tree:
         await serve_all(
             opened(database),
-            Settings(lease_s=lease_s, check_wait_s=1.0, engine_wait_s=5.0),
+            ServiceSettings(lease_s=lease_s, answer_timeout_s=1.0, claim_timeout_s=5.0),
             memory=tree,
             parts={"router": SlowRouter(folder)},
             limits=None,
-            several=1,
+            concurrency=1,
             host="127.0.0.1",
             port=port,
             stop=asyncio.Event(),

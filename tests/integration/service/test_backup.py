@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import secrets
 import sqlite3
@@ -17,8 +18,8 @@ import pytest
 from metatree_agents.service.accounts.keys import Keys
 from metatree_agents.service.database import backup
 from metatree_agents.service.database.backup import LEFT_OUT, TABLES, back_up, restore, verified
-from metatree_agents.service.database.database import Database, SqliteDatabase
-from metatree_agents.service.database.schema import SCRIPTS
+from metatree_agents.service.database.database import ServiceDatabase, SqliteDatabase
+from metatree_agents.service.database.schema import SERVICE
 from metatree_agents.service.openai.conversations import Conversation
 from metatree_agents.service.queue.queue import Queue
 from metatree_agents.service.settings import Service
@@ -31,7 +32,7 @@ from .conftest import Served, opened
 
 pytestmark = pytest.mark.integration
 Serve = Callable[..., Served]
-Empty = Callable[[], Database]
+Empty = Callable[[], ServiceDatabase]
 
 
 def _pair(*kinds: str) -> Any:
@@ -50,7 +51,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Empty:
     """Return a function that returns databases with nothing in them, of one kind and the other in turn."""
     made: list[str] = []
 
-    def make() -> Database:
+    def make() -> ServiceDatabase:
         kind = request.param[len(made) % 2]
         made.append(kind)
         if kind == "sqlite":
@@ -61,7 +62,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Empty:
     return make
 
 
-async def started(empty: Empty) -> tuple[Database, Database]:
+async def started(empty: Empty) -> tuple[ServiceDatabase, ServiceDatabase]:
     one, other = empty(), empty()
     await one.start()
     await other.start()
@@ -80,10 +81,10 @@ def test_every_table_is_in_a_backup_or_left_out_on_purpose() -> None:
     with Store.open(":memory:") as empty:
         others = {row[0] for row in empty.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
     found = asyncio.run(tables()) - others - {"service_schema", "sqlite_sequence"}
-    assert found == {*TABLES, *LEFT_OUT}, f"{len(SCRIPTS)} scripts"
+    assert found == {*TABLES, *LEFT_OUT}, f"{SERVICE.version} scripts"
 
 
-async def fill(database: Database) -> None:
+async def fill(database: ServiceDatabase) -> None:
     service = Service(database)
     await service.users.add("Ann", "user")
     await service.users.add("Inference_1", "engine")
@@ -117,11 +118,10 @@ async def fill(database: Database) -> None:
         )
         for number in range(50):
             data = bytes(range(256)) * number
-            await do.execute("INSERT INTO tree_block(hash, data) VALUES (?, ?)", f"h{number}", data)
             await do.execute("INSERT INTO tree_file(digest, part, data) VALUES ('d', ?, ?)", number, data)
 
 
-async def contents(database: Database) -> dict[str, list[tuple[Any, ...]]]:
+async def contents(database: ServiceDatabase) -> dict[str, list[tuple[Any, ...]]]:
     async with database.transaction() as do:
         return {
             table: await do.rows(f"SELECT * FROM {table} ORDER BY {', '.join(key)}")
@@ -230,6 +230,9 @@ def test_damage_anywhere_is_found_and_nothing_changes(empty: Empty, tmp_path: Pa
         assert await contents(other) == before and not (tmp_path / "none.db").exists()
         with pytest.raises(UserError, match="cannot read"):
             verified(tmp_path / "missing")
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(UserError, match="cannot read"):
+            verified(tmp_path / "pipe")
         await one.close()
         await other.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,19 +16,20 @@ from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.engine import Engine
 from metatree_agents.service.replication.copies import TreeCopy
 from metatree_agents.service.replication.publisher import Published
-from metatree_agents.service.replication.sharing import Sharing
+from metatree_agents.service.replication.sharing import Publication
 from metatree_agents.service.replication.trees import Trees
 from metatree_agents.service.serving import serve_all
-from metatree_agents.service.settings import Settings
+from metatree_agents.service.settings import ServiceSettings
 from metatree_memory_tools import build_tree
 from metatree_routers import TextEvidence
 
 from metatree import Node, RouteRequest, Tree, search, tool
 from metatree.durable import MemoryJournal, Record
-from metatree.errors import UserError
+from metatree.errors import BrokenStore, UserError
 from metatree.notes.feedback import flag, flags
 from metatree.notes.notes import forget, memories, remember
 from metatree.storage.store import Store
+from metatree.storage.trust import sign
 from metatree.testing.parts import (
     FunctionRouter,
     PlainComposer,
@@ -35,7 +37,7 @@ from metatree.testing.parts import (
     ScriptedReader,
     ScriptedToolCaller,
 )
-from metatree.tools.call_log import CallRecords
+from metatree.tools.call_log import CallLog
 
 from .conftest import SECRETS, Served, opened
 
@@ -119,7 +121,7 @@ def test_a_copy_is_the_same_tree_without_a_file_of_the_source(shop: Shop, source
     shop.run(check)
 
 
-def test_a_changed_file_sends_little_and_the_next_search_sees_it(shop: Shop, source: Path) -> None:
+def test_a_changed_file_comes_through_and_the_next_search_sees_it(shop: Shop, source: Path) -> None:
     async def check(shop: Shop, published: Published) -> None:
         async with shop.client() as client, shop.copy(client) as copy:
             async with copy.using() as before:
@@ -135,10 +137,6 @@ def test_a_changed_file_sends_little_and_the_next_search_sees_it(shop: Shop, sou
                 assert not before.index.closed, "a search is at work on it"
             async with copy.using():
                 assert before.index.closed
-        first, second = (line for line in shop.said if line.startswith("copied"))
-        sent, of = second.split(": ")[1].replace(",", "").split()[0:3:2]
-        assert first.split(": ")[1].split()[0] == first.split(": ")[1].split()[2]
-        assert int(sent) < int(of)
 
     shop.run(check)
 
@@ -164,6 +162,89 @@ def test_a_copy_that_was_damaged_or_cut_off_is_made_right(shop: Shop, source: Pa
         async with shop.client() as client, shop.copy(client) as copy:
             assert await asyncio.to_thread(all_of, copy.tree) == all_of(shop.tree)
             copy.tree.index.check()
+
+    shop.run(check)
+
+
+def test_a_broken_download_changes_nothing_and_the_next_one_is_right(shop: Shop, source: Path) -> None:
+    async def check(shop: Shop, published: Published) -> None:
+        async with shop.client() as client, shop.copy(client) as copy:
+            before = await asyncio.to_thread(all_of, copy.tree)
+            (source / "part0" / "module0.py").write_text("def zebra():\n    'Feeds the zebra.'\n")
+            shop.tree.refresh()
+            await published.publish()
+            database, digest = published._trees._database, (await published._trees.current()).digest
+            async with database.transaction() as do:
+                (whole,) = await do.rows("SELECT data FROM tree_file WHERE digest = ? AND part = 0", digest)
+            for wrong in (b"", b"no zlib", bytes(whole[0])[:-100], zlib.compress(b"another file")):
+                async with database.transaction() as do:
+                    await do.execute("UPDATE tree_file SET data = ? WHERE digest = ?", wrong, digest)
+                with pytest.raises(BrokenStore, match="cannot be copied"):
+                    await copy.follow()
+                assert copy.version == 1 and await asyncio.to_thread(all_of, copy.tree) == before
+                (place,) = (shop.folder / "m1").glob("*/versions")
+                assert [each.name[:2] for each in place.iterdir()] == ["1-"], "nothing of it is left"
+            async with database.transaction() as do:
+                await do.execute("UPDATE tree_file SET data = ? WHERE digest = ?", whole[0], digest)
+            await copy.follow()
+            assert copy.version == 2 and await asyncio.to_thread(all_of, copy.tree) == all_of(shop.tree)
+
+    shop.run(check)
+
+
+def test_files_that_no_version_needs_are_deleted(shop: Shop, source: Path) -> None:
+    async def kept(published: Published) -> set[str]:
+        return {
+            row[0] for row in await published._trees._database.rows("SELECT DISTINCT digest FROM tree_file")
+        }
+
+    async def check(shop: Shop, published: Published) -> None:
+        seen = [await kept(published)]
+        for number in range(3):
+            (source / "part0" / "module0.py").write_text(f"def zebra{number}():\n    'Feeds a zebra.'\n")
+            shop.tree.refresh()
+            await published.publish()
+            seen.append(await kept(published))
+        sizes = [len(each) for each in seen]
+        assert sizes[1] == sizes[2] == sizes[3] == sizes[0] + 2, "a version, and the one before"
+        assert len(seen[0] - seen[3]) == 2 and (await published._trees.current()).digest in seen[3]
+
+    shop.run(check)
+
+
+def test_a_folder_that_somebody_prepared_is_no_copy(shop: Shop, tmp_path: Path) -> None:
+    """It may lie in a clone, named with --copy; who prepared it knows the service."""
+
+    async def check(shop: Shop, published: Published) -> None:
+        expected = all_of(shop.tree)
+        async with shop.client() as client, shop.copy(client) as copy:
+            assert copy.tree.path is not None
+            index = copy.tree.path / "index.db"
+        # As git brings it, in the place of the file that is there.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("METATREE_CONFIG_DIR", str(tmp_path / "attacker"))
+            with Store.open(index, trust=True) as store:
+                store.execute("UPDATE node SET title = 'PASSPHRASE'")
+                store.execute("DELETE FROM meta WHERE key LIKE 'trust:%'")
+                sign(store)
+        async with shop.client() as client, shop.copy(client) as copy:
+            assert await asyncio.to_thread(all_of, copy.tree) == expected
+        # Or all of it, without a memory, which nobody else can make.
+        (name,) = (each.name for each in (shop.folder / "m1").iterdir())
+        photos = tmp_path / "photos"
+        for year in range(2020, 2026):
+            (photos / f"{year}-01").mkdir(parents=True)
+        prepared = shop.folder / "m2" / name
+        prepared.mkdir(parents=True)
+        (prepared / "versions").symlink_to(photos)
+        async with shop.client() as client:
+            with pytest.raises(UserError, match="no copy of yours"):
+                async with shop.copy(client, "m2"):
+                    pass
+            assert len(list(photos.iterdir())) == 6
+            shutil.rmtree(shop.folder / "m2")
+            async with shop.copy(client, "m2"):
+                pass
 
     shop.run(check)
 
@@ -283,7 +364,7 @@ def test_of_two_servers_one_publishes_and_a_late_one_is_refused(shop: Shop) -> N
         now[0] += 1e10
         later = await trees.lead("third")
         assert later is not None and later > mine
-        given: dict[str, Any] = {"hashes": [], "size": 0, "nodes": 0, "files": [], "mark": "m"}
+        given: dict[str, Any] = {"digest": "d" * 32, "size": 0, "nodes": 0, "files": [], "mark": "m"}
         assert await trees.publish(mine, **given) is None and await trees.sweep(mine) == 0
         assert await trees.publish(later, **given) == 2
 
@@ -293,21 +374,17 @@ def test_of_two_servers_one_publishes_and_a_late_one_is_refused(shop: Shop) -> N
 @pytest.mark.parametrize("role", ["frontend", "user"])
 def test_only_engines_may_copy_the_tree(shop: Shop, role: str) -> None:
     caller = getattr(shop.served, role)
-    for route in ("get-tree", "get-tree-hashes", "get-memory", "get-tree-file"):
-        assert caller.get(route, Version=1, Digest="0" * 32).status_code == 403
-    for route in ("get-blocks", "give-memory"):
-        assert caller.post(route, {"Hashes": ["0" * 32], "Changes": []}).status_code == 403
+    for route in ("get-tree", "get-memory", "get-tree-file"):
+        assert caller.get(route, Digest="0" * 32).status_code == 403
+    assert caller.post("give-memory", {"Changes": []}).status_code == 403
 
 
 def test_wrong_wishes_for_pieces_are_refused(shop: Shop) -> None:
     engine = shop.served.engine
     assert engine.get("get-tree").json()["Version"] == 0
-    assert engine.get("get-tree-hashes", Version=7).status_code == 404
-    assert engine.get("get-tree-hashes", Version=0).status_code == 422
     assert engine.get("get-tree-file", Digest="../../etc/passwd").status_code == 422
     assert engine.get("get-tree-file", Digest="0" * 32).status_code == 404
-    assert engine.post("get-blocks", {"Hashes": ["0" * 32]}).status_code == 404
-    assert engine.post("get-blocks", {"Hashes": []}).status_code == 422
+    assert engine.get("get-tree-file", Digest="0" * 32, Part=-1).status_code == 422
     for body in ("no JSON", "[1]", "[" * 10_000, "{}"):
         for what in ("node", "override", "flag"):
             change = {"What": what, "Id": "flag:n", "Body": body}
@@ -315,7 +392,7 @@ def test_wrong_wishes_for_pieces_are_refused(shop: Shop) -> None:
     assert engine.get("get-memory", After=0).json() == {"Changes": [], "Latest": 0}
 
 
-class Breaking(Sharing):
+class Breaking(Publication):
     """Shares a tree whose publishing ends by an error that nobody expected."""
 
     def begin(self, *given: Any) -> Published:
@@ -334,11 +411,11 @@ def test_a_server_whose_publishing_ends_by_an_error_ends_with_it(
     async def serve_it() -> None:
         await serve_all(
             opened(place),
-            Settings(),
+            ServiceSettings(),
             memory=tree,
             parts={},
             limits=None,
-            several=1,
+            concurrency=1,
             host="127.0.0.1",
             port=0,
             stop=asyncio.Event(),
@@ -438,9 +515,7 @@ def test_what_a_search_adds_is_on_all_machines_before_its_journal_says_so(shop: 
         return next((each for each in offered if each in ("make", "made") or each.startswith("part0")), None)
 
     async def check(shop: Shop, published: Published) -> None:
-        shared: Any = SimpleNamespace(
-            journal=Watched(), calls=CallRecords(Store.open(":memory:")), boards=None
-        )
+        shared: Any = SimpleNamespace(journal=Watched(), calls=CallLog(Store.open(":memory:")), boards=None)
         async with shop.client() as client, TreeCopy(client, shop.folder / "m1", shared=shared) as copy:
             async with copy.using() as tree:
                 found = await asyncio.to_thread(

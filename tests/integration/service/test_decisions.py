@@ -15,7 +15,7 @@ import pytest
 import requests
 from metatree_agents.service.accounts.users import Proofs, Users
 from metatree_agents.service.database.database import SqliteDatabase
-from metatree_agents.service.settings import Settings
+from metatree_agents.service.settings import ServiceSettings
 from metatree_memory_tools import build_tree
 
 from metatree import Tree
@@ -150,7 +150,7 @@ def test_a_nonce_stays_used_after_a_restart(place: Path | str) -> None:
     given = proof("User_1", SECRETS["User_1"][1])
     statuses = []
     for _ in range(2):
-        with served(place, Settings()) as service:
+        with served(place, ServiceSettings()) as service:
             statuses.append(requests.get(f"{service.url}/api/login", params=given, timeout=30).status_code)
     assert statuses == [200, 401]
 
@@ -203,14 +203,14 @@ def until(service: Served, wish: dict[str, Any], right: Callable[[list[str]], An
 
 
 def test_the_defaults() -> None:
-    settings = Settings()
+    settings = ServiceSettings()
     assert (settings.lease_s, settings.attempts) == (60.0, 5)
-    assert (settings.engine_wait_s, settings.check_wait_s) == (55.0, 55.0)
+    assert (settings.claim_timeout_s, settings.answer_timeout_s) == (55.0, 55.0)
     assert (settings.shared, settings.proofs) == (False, Proofs(sha1=True, newline=False))
 
 
 def test_a_late_answer_counts_unless_another_was_given_under_a_newer_lease(serve: Serve) -> None:
-    service = serve(lease_s=0.1, engine_wait_s=5.0)
+    service = serve(lease_s=0.1, claim_timeout_s=5.0)
     for topic in ("one", "two"):
         service.frontend.ask("q", topic=topic)
         assert service.engine.get("get-new-queries").json()["Topic"] == topic
@@ -266,7 +266,7 @@ def test_a_region_narrows_the_search_and_an_unknown_model_is_the_default(
     serve: Serve,
     tree: Tree,  # noqa: F811
 ) -> None:
-    service = serve(check_wait_s=20.0)
+    service = serve(answer_timeout_s=20.0)
     asked: dict[str, Any] = {
         "Modifiers": {"Region": "Shipping", "Category": [], "TBD": {"a": 1}},
         "Model": "no-such-model",

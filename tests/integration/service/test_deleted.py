@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import requests
 from metatree_agents.service.engine.answering import answer_query, run_id_of
-from metatree_agents.service.queue.models import Asked, Said
+from metatree_agents.service.queue.models import EngineAnswer, EngineQuery
 from metatree_memory_tools import build_tree
 
 from metatree import Tree, runs
@@ -46,9 +46,9 @@ def delete(service: Served, user: str) -> None:
 def test_the_same_question_in_a_later_topic_of_the_same_name_has_a_run_of_its_own(
     service: Served, tree: Tree
 ) -> None:
-    def searched(user: str) -> Said:
+    def searched(user: str) -> EngineAnswer:
         batch = ask(service, user)
-        asked = Asked("T", 1, WHO, {"Region": user}, run=batch["Runs"]["1"])
+        asked = EngineQuery("T", 1, WHO, {"Region": user}, run=batch["Runs"]["1"])
         said = asyncio.run(answer_query(tree, asked, parts={}))
         delete(service, user)
         return said
@@ -66,12 +66,12 @@ def test_the_run_of_a_query_keeps_its_name_for_the_engine_that_takes_over(servic
 
 def test_a_query_without_a_name_for_its_run_has_a_hash() -> None:
     """Of an older service, or asked with an older version."""
-    assert run_id_of(Asked("T", 1, WHO, {})) == "query-5391e68cf1bdfd77d8fc"
+    assert run_id_of(EngineQuery("T", 1, WHO, {})) == "query-5391e68cf1bdfd77d8fc"
 
 
 @pytest.mark.parametrize("page", [False, True])
-def test_who_waits_is_told_of_a_deletion_also_by_another_process(serve: Serve, page: bool) -> None:
-    service, other = serve(check_wait_s=25.0), serve()
+def test_a_waiting_caller_is_notified_of_a_deletion_also_by_another_process(serve: Serve, page: bool) -> None:
+    service, other = serve(answer_timeout_s=25.0), serve()
     for deleting in (service, other):
         browser = entered(deleting, "User_1")
         csrf = browser.csrf()
@@ -98,7 +98,7 @@ def test_who_waits_is_not_given_the_answer_of_a_later_topic_of_the_same_name(
     serve: Serve, place: Path | str, route: str
 ) -> None:
     """It may be somebody else's."""
-    service = serve(check_wait_s=25.0, chat_wait_s=25.0)
+    service = serve(answer_timeout_s=25.0, chat_wait_s=25.0)
     chat: dict[str, Any] = {
         "model": "metatree",
         "messages": [{"role": "user", "content": WHO}],

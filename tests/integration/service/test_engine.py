@@ -18,7 +18,7 @@ from metatree_agents.service.engine.answering import CUT_OFF
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.engine import TRIES, Engine
 from metatree_agents.service.engine.memory import learn
-from metatree_agents.service.queue.models import Asked
+from metatree_agents.service.queue.models import EngineQuery
 from metatree_memory_tools import build_tree
 
 from metatree import RouteDecision, RouteRequest, Tree, search
@@ -81,7 +81,7 @@ def working(
 
 
 def test_a_conversation_is_answered_with_sources_and_steps(serve: Serve, tree: Tree) -> None:
-    service = serve(check_wait_s=20.0, engine_wait_s=5.0)
+    service = serve(answer_timeout_s=20.0, claim_timeout_s=5.0)
     service.frontend.ask("How are the lines of an invoice added up?")
     service.frontend.ask("When is a reminder sent to a customer?")
     with working(service, tree):
@@ -111,7 +111,7 @@ def test_a_conversation_is_answered_with_sources_and_steps(serve: Serve, tree: T
 
 @pytest.mark.parametrize("category", ["billing", "shipping"])
 def test_a_category_narrows_the_search(serve: Serve, tree: Tree, category: str) -> None:
-    service = serve(check_wait_s=20.0)
+    service = serve(answer_timeout_s=20.0)
     service.frontend.ask(
         "What is the discount rate?", Modifiers={"Category": [category.title()], "Region": 5}
     )
@@ -175,7 +175,7 @@ class Down:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_search_that_fails_says_so(serve: Serve, tree: Tree) -> None:
-    service = serve(check_wait_s=20.0)
+    service = serve(answer_timeout_s=20.0)
     service.frontend.ask("How are the lines of an invoice added up?")
     with working(service, tree, parts={"router": Down(), "reader": Down()}):
         said = service.frontend.get("check-query", Topic="T", Seq=1).json()
@@ -217,7 +217,7 @@ def test_a_search_that_fails_for_now_is_made_again_and_its_error_is_for_the_log_
     answer: str,
 ) -> None:
     monkeypatch.setattr("metatree_agents.service.engine.engine.PAUSE_S", 0.0)
-    service = serve(check_wait_s=20.0)
+    service = serve(answer_timeout_s=20.0)
     service.frontend.ask("How are the lines of an invoice added up?")
     failing = Failing(times, error)
     with working(service, tree, parts=failing):
@@ -227,7 +227,7 @@ def test_a_search_that_fails_for_now_is_made_again_and_its_error_is_for_the_log_
     assert failing.asked == asked
 
 
-def test_a_search_that_fails_for_now_is_kept_back_ever_longer(
+def test_a_failing_search_is_retried_after_ever_longer_delays(
     serve: Serve, tree: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
@@ -239,7 +239,8 @@ def test_a_search_that_fails_for_now_is_kept_back_ever_longer(
         async with ServiceClient("http://127.0.0.1:1", "Inference_1", SECRETS["Inference_1"][1]) as client:
             engine = Engine(client, tree)
             said = [
-                await engine._failed(Asked("T", 1, "q", {}), TransientError("away")) for _ in range(TRIES)
+                await engine._failed(EngineQuery("T", 1, "q", {}), TransientError("away"))
+                for _ in range(TRIES)
             ]
             assert said[:-1] == [None] * (TRIES - 1) and said[-1] is not None
 
@@ -273,10 +274,10 @@ def test_an_engine_outlives_a_store_that_is_locked_for_a_while(
         where = "queue.lookups" if name == "LOOKUP_LEASE_S" else "engine.engine"
         monkeypatch.setattr(f"metatree_agents.service.{where}.{name}", 0.01)
     errors: list[Exception] = [TransientError(LOCKED), OSError("disk I/O error")]
-    service = serve(check_wait_s=20.0)
+    service = serve(answer_timeout_s=20.0)
     service.frontend.ask("q", topic="L")
     service.frontend.post("add-lookup", {"Topic": "L", "Seq": 1, "Fragment": "weigh a parcel"})
-    with working(service, Locked(None, tree, errors), several=1):
+    with working(service, Locked(None, tree, errors), concurrency=1):
         service.frontend.ask("How are the lines of an invoice added up?")
         assert "value added tax" in str(
             service.frontend.get("check-query", Topic="T", Seq=1).json()["Answer"]
@@ -323,7 +324,7 @@ class Stuck:
 
 
 def test_an_engine_that_stops_hands_its_topic_back_and_another_answers(serve: Serve, tree: Tree) -> None:
-    service = serve(check_wait_s=20.0)
+    service = serve(answer_timeout_s=20.0)
     service.frontend.ask("How are the lines of an invoice added up?")
     stuck = Stuck()
     with working(service, tree, parts={"router": stuck}):
@@ -334,7 +335,7 @@ def test_an_engine_that_stops_hands_its_topic_back_and_another_answers(serve: Se
     assert "value added tax" in " ".join(said["Answer"])
 
 
-def test_wrong_credentials_are_said_at_once(
+def test_wrong_credentials_are_reported_at_once(
     service: Served, tree: Tree, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work(name: str, secret: str) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import requests
-from metatree_agents.service.http.slow_clients import ImpatientProtocol
-from metatree_agents.service.settings import Settings
+from metatree_agents.service.http.slow_clients import TimeoutProtocol
+from metatree_agents.service.settings import ServiceSettings
 
 from tests.integration.service.conftest import SECRETS, Served, proof, served
 
@@ -24,7 +24,7 @@ Serve = Callable[..., Served]
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One service for all of these tests, which must live through all of them."""
-    settings = Settings(engine_wait_s=0.0, check_wait_s=0.2)
+    settings = ServiceSettings(claim_timeout_s=0.0, answer_timeout_s=0.2)
     with served(tmp_path_factory.mktemp("hostile") / "service.db", settings) as running:
         yield running
 
@@ -187,7 +187,7 @@ def test_the_last_event_of_a_stream_may_be_anything(service: Served, last: str) 
 
 
 def test_a_head_that_does_not_end_is_cut_off(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ImpatientProtocol, "head_s", 0.3)
+    monkeypatch.setattr(TimeoutProtocol, "head_s", 0.3)
     service = serve()
     for begun in (b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: "):
         with connected(service) as made:
@@ -207,8 +207,8 @@ def test_a_head_that_does_not_end_is_cut_off(serve: Serve, monkeypatch: pytest.M
 def test_a_client_that_waits_for_long_is_not_taken_for_a_slow_one(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ImpatientProtocol, "head_s", 0.2)
-    service = serve(engine_wait_s=0.6)
+    monkeypatch.setattr(TimeoutProtocol, "head_s", 0.2)
+    service = serve(claim_timeout_s=0.6)
     assert service.engine.get("get-new-queries").json() == {"Topic": None, "Queries": None}
 
 

@@ -13,20 +13,16 @@ import httpx2
 import pytest
 from metatree_agents.service._app import create_app
 from metatree_agents.service.accounts.users import Users
-from metatree_agents.service.database import _postgres_tables as postgres_tables
-from metatree_agents.service.database import database
 from metatree_agents.service.database.backup import back_up, restore
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.database.identity import Earlier, Identity, identity_of, rename
-from metatree_agents.service.database.schema import ADDRESS, SCRIPTS
 from metatree_agents.service.engine.client import ServiceClient, ServiceRefused
 from metatree_agents.service.engine.memory import learn
 from metatree_agents.service.queue.recommendations import Recommendations
-from metatree_agents.service.settings import Settings
+from metatree_agents.service.settings import ServiceSettings
 
 from metatree import Tree
 from metatree.notes.notes import memories
-from metatree.trees.layer import Layer
 from tests.real.postgres import Server
 
 from .conftest import SECRETS, opened
@@ -58,7 +54,7 @@ def tree() -> Iterator[Tree]:
 
 
 @asynccontextmanager
-async def service_of(place: str) -> AsyncIterator[Database]:
+async def service_of(place: str) -> AsyncIterator[ServiceDatabase]:
     kept = opened(place)
     await kept.start()
     try:
@@ -67,17 +63,17 @@ async def service_of(place: str) -> AsyncIterator[Database]:
         await kept.close()
 
 
-async def recommend(kept: Database, *texts: str) -> None:
+async def recommend(kept: ServiceDatabase, *texts: str) -> None:
     for text in texts:
         await Recommendations(kept).add(
             topic="T", on_behalf_of="Ann", query="Who?", fragment=text, comment="", kind="Promote Answer"
         )
 
 
-async def learnt(kept: Database, tree: Tree, address: str = HERE) -> int:
+async def learnt(kept: ServiceDatabase, tree: Tree, address: str = HERE) -> int:
     """Let a tree learn from a service by some address; return how many recommendations came."""
     await Users(kept).add(NAME, "engine", secret=SECRET)
-    transport = httpx2.ASGITransport(create_app(kept, Settings()))
+    transport = httpx2.ASGITransport(create_app(kept, ServiceSettings()))
     async with ServiceClient(address, NAME, SECRET, transport=transport) as client:
         return await learn(client, tree)
 
@@ -144,7 +140,7 @@ def test_an_engine_that_goes_on_through_a_restore_asks_for_the_name_again(
             await recommend(kept, "one")
             await back_up(kept, tmp_path / "a.backup")
             await recommend(kept, "two")
-            transport = httpx2.ASGITransport(create_app(kept, Settings()))
+            transport = httpx2.ASGITransport(create_app(kept, ServiceSettings()))
             async with ServiceClient(HERE, NAME, SECRET, transport=transport) as client:
                 came = [await learn(client, tree)]
                 before = client.identity
@@ -156,34 +152,6 @@ def test_an_engine_that_goes_on_through_a_restore_asks_for_the_name_again(
 
     assert asyncio.run(run()) == [2, 1]
     assert texts_of(tree) == {"one", "two", "three"}
-
-
-def test_what_a_tree_learned_by_the_address_counts_for_a_database_of_an_older_version(
-    new_place: Place, tree: Tree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = new_place()
-
-    async def older() -> None:
-        async with service_of(place) as kept:
-            await recommend(kept, "one", "two", "three")
-
-    async def run() -> list[int]:
-        async with service_of(place) as kept:
-            before = [one.id for one in (await identity_of(kept)).before]
-            assert before == [ADDRESS]
-            came = [await learnt(kept, tree)]
-            await recommend(kept, "four")
-            return [*came, await learnt(kept, tree), await learnt(kept, tree, THERE)]
-
-    scripts = SCRIPTS[: next(number for number, script in enumerate(SCRIPTS) if "service_identity" in script)]
-    with monkeypatch.context() as patch:
-        for module in (database, postgres_tables):
-            patch.setattr(module, "SCRIPTS", scripts)
-        asyncio.run(older())
-    with tree.memory.transaction():
-        Layer(tree.memory).set_fact(f"recommendations-from:{HERE}", 2)
-    assert asyncio.run(run()) == [1, 1, 0]
-    assert texts_of(tree) == {"three", "four"}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +173,7 @@ def test_the_position_under_a_new_name_is_at_most_where_the_earlier_one_ended(
     assert Identity("now", (Earlier("b", 4), Earlier("a", 5))).position({"a": 9}) == 4
 
 
-def test_what_is_recommended_after_a_restore_is_not_told_under_the_name_before_it(
+def test_a_recommendation_after_a_restore_is_not_sent_under_the_earlier_identity(
     new_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run() -> tuple[list[str], int]:
@@ -225,7 +193,7 @@ def test_what_is_recommended_after_a_restore_is_not_told_under_the_name_before_i
                 return found
 
             monkeypatch.setattr(kept, "rows", rows_and_then_a_restore)
-            transport = httpx2.ASGITransport(create_app(kept, Settings()))
+            transport = httpx2.ASGITransport(create_app(kept, ServiceSettings()))
             async with ServiceClient(HERE, NAME, SECRET, transport=transport) as client:
                 told = await client.call("GET", "get-recommendations", After=0, Of=named)
                 with pytest.raises(ServiceRefused) as refused:

@@ -115,7 +115,7 @@ def test_an_engine_gives_up_what_another_one_has(serve: Serve, tree: Tree) -> No
     assert "nine watts" in " ".join(said["Answer"])
 
 
-def test_engines_are_told_how_long_they_have(serve: Serve) -> None:
+def test_engines_get_the_length_of_their_lease(serve: Serve) -> None:
     service = serve(lease_s=7.0)
     service.frontend.ask("q")
     assert service.engine.get("get-new-queries").json()["LeaseSeconds"] == 7.0

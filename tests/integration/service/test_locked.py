@@ -1,4 +1,4 @@
-"""A database that another process writes for long: reads go on, writes are told to come again, commands wait."""
+"""A database that another process writes for long: reads go on, writers get a time to retry, commands wait."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def locked(file: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_callers_are_told_to_come_again_and_no_path(serve: Serve, place: Path) -> None:
+def test_callers_get_a_time_to_retry_and_no_path(serve: Serve, place: Path) -> None:
     service = serve()
     with locked(place):
         busy = service.frontend.ask("q")

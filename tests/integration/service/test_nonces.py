@@ -11,7 +11,7 @@ import pytest
 import requests
 from metatree_agents.service.accounts.nonces import FORGET_S, WINDOW_S, timed_nonce
 from metatree_agents.service.accounts.users import Users, proof
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.engine.client import ServiceClient
 
 from tests.integration.service.conftest import SECRETS, Served, opened
@@ -24,7 +24,7 @@ START_S = 1_700_000_000.0
 class Servers:
     """The users of two servers on one database, and the time that both see."""
 
-    def __init__(self, databases: list[Database]) -> None:
+    def __init__(self, databases: list[ServiceDatabase]) -> None:
         self.now = START_S
         self.database = databases[0]
         self.users = [Users(database, clock=lambda: self.now) for database in databases]

@@ -30,7 +30,7 @@ SOURCES = [
 
 @pytest.fixture
 def service(serve: Serve) -> Served:
-    return serve(engine_wait_s=5.0, chat_wait_s=20.0)
+    return serve(claim_timeout_s=5.0, chat_wait_s=20.0)
 
 
 def client_of(service: Served, user: str = "User_1", **given: Any) -> openai.OpenAI:
@@ -128,7 +128,7 @@ def test_an_answer_with_its_sources_and_thinking(service: Served) -> None:
 
 def test_a_question_wakes_an_engine_that_waits(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "LOOK_S", 1_000.0)  # nobody finds it by looking now and then
-    service = serve(engine_wait_s=25.0, chat_wait_s=10.0)
+    service = serve(claim_timeout_s=25.0, chat_wait_s=10.0)
     with ThreadPoolExecutor(1) as pool:
         batch = pool.submit(answer_next, service)
         while service.admin.get("admin/overview").json()["Connected"]["Engines"] == 0:
@@ -244,7 +244,7 @@ def test_the_same_words_of_two_users_are_two_conversations(service: Served) -> N
 
 
 def test_the_same_request_while_it_is_unanswered_is_one_query(serve: Serve) -> None:
-    service = serve(engine_wait_s=5.0, chat_wait_s=120.0)
+    service = serve(claim_timeout_s=5.0, chat_wait_s=120.0)
     body: Any = {"model": "metatree", "messages": [{"role": "user", "content": "Once?"}]}
     with ThreadPoolExecutor(4) as pool:
         sent = [pool.submit(post, service, body) for _ in range(4)]
@@ -259,7 +259,7 @@ def test_the_same_request_while_it_is_unanswered_is_one_query(serve: Serve) -> N
 
 
 def test_an_answer_that_never_went_out_is_there_for_the_retry(serve: Serve) -> None:
-    service = serve(chat_wait_s=0.1, engine_wait_s=5.0)
+    service = serve(chat_wait_s=0.1, claim_timeout_s=5.0)
     body: Any = {"model": "metatree", "messages": [{"role": "user", "content": "Slow?"}]}
     refused = post(service, body)
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "2")
@@ -281,7 +281,7 @@ def test_a_request_that_says_it_is_a_retry_gets_the_answer_again(service: Served
 
 
 def test_the_official_client_tries_again_and_gets_its_first_query(serve: Serve) -> None:
-    service = serve(chat_wait_s=0.5, engine_wait_s=10.0)
+    service = serve(chat_wait_s=0.5, claim_timeout_s=10.0)
     with answering(service) as asked, ThreadPoolExecutor(1) as pool:
         said = pool.submit(say, client_of(service, max_retries=5), "Patience?").result()
     assert asked == ["Patience?"] and len(topics(service)) == 1
@@ -366,7 +366,7 @@ def test_the_asynchronous_client(service: Served) -> None:
 
 
 def test_a_failed_query_is_an_error_that_clients_do_not_repeat(serve: Serve) -> None:
-    service = serve(chat_wait_s=20.0, engine_wait_s=5.0, attempts=1, lease_s=0.1)
+    service = serve(chat_wait_s=20.0, claim_timeout_s=0.5, attempts=1, lease_s=0.1)
     with ThreadPoolExecutor(2) as pool:
         whole = pool.submit(say, client_of(service), "Hard?")
         while service.engine.get("get-new-queries").json()["Topic"] is None:
@@ -387,7 +387,7 @@ def test_a_failed_query_is_an_error_that_clients_do_not_repeat(serve: Serve) -> 
 # what a run asks the person
 
 
-def test_what_a_run_asks_is_said_in_the_conversation_and_answered_there(service: Served) -> None:
+def test_questions_of_a_run_appear_in_the_conversation_and_are_answered_there(service: Served) -> None:
     client = client_of(service)
 
     def park(*questions: tuple[str, str]) -> str:
@@ -525,7 +525,7 @@ def test_parts_instructions_tools_and_unknown_parameters_are_taken(service: Serv
 
 
 def test_other_models_are_offered_and_reach_the_engine(serve: Serve) -> None:
-    service = serve(models=("deep",), chat_wait_s=20.0, engine_wait_s=5.0)
+    service = serve(models=("deep",), chat_wait_s=20.0, claim_timeout_s=5.0)
     client = client_of(service)
     assert [each.id for each in client.models.list()] == ["metatree", "deep"]
     with ThreadPoolExecutor(1) as pool:

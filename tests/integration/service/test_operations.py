@@ -30,7 +30,7 @@ def key_of(service: Served, user: str) -> dict[str, str]:
 # limits
 
 
-def test_a_user_who_asks_too_fast_is_told_when_to_come_again(serve: Serve) -> None:
+def test_a_user_who_asks_too_fast_gets_the_time_to_retry(serve: Serve) -> None:
     service = serve(rates=Rates(user_rate=0.05, user_burst=2.0))
     for _ in range(2):
         assert service.user.get("login").status_code == 200
@@ -57,8 +57,8 @@ def test_an_address_that_asks_too_fast_is_refused_before_anything_else(serve: Se
     assert all(requests.get(f"{service.url}/healthz", timeout=30).ok for _ in range(5)), "this machine"
 
 
-def test_requests_under_way_are_counted_until_their_answer(serve: Serve) -> None:
-    service = serve(rates=Rates(connections=1), check_wait_s=20.0)
+def test_requests_in_progress_are_counted_until_their_answer(serve: Serve) -> None:
+    service = serve(rates=Rates(connections=1), answer_timeout_s=20.0)
     service.user.ask("q", user="User_1")
     for _ in range(3):
         assert service.user.get("login").status_code == 200, "one after the other"
@@ -256,7 +256,7 @@ def test_a_query_whose_engine_vanished_is_shown_as_open_before_another_one_calls
 
 
 def test_a_released_topic_wakes_an_engine_that_waits(serve: Serve) -> None:
-    service = serve(engine_wait_s=20.0)
+    service = serve(claim_timeout_s=20.0)
     service.frontend.ask("x")
     first = service.engine.get("get-new-queries").json()
     assert service.admin.post("admin/release", {"Topic": "T"}).status_code == 200

@@ -12,7 +12,7 @@ from metatree_agents.cli._main import run
 from metatree_agents.service.engine.answering import answer_query
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.memory import learn
-from metatree_agents.service.queue.models import Asked, Said
+from metatree_agents.service.queue.models import EngineAnswer, EngineQuery
 from metatree_agents.service.queue.recommendations import Recommendations
 from metatree_memory_tools import build_tree
 from metatree_routers import text_evidence
@@ -43,10 +43,10 @@ def tree(tmp_path: Path) -> Iterator[Tree]:
         yield made
 
 
-def answer(service: Served, tree: Tree, text: str, topic: str = "T") -> Said:
+def answer(service: Served, tree: Tree, text: str, topic: str = "T") -> EngineAnswer:
     """Ask over HTTP, answer as an engine does, and post the answer."""
     seq = service.frontend.ask(text, topic=topic).json()["Seq"]
-    said = asyncio.run(answer_query(tree, Asked(topic, seq, text, {}), parts={}))
+    said = asyncio.run(answer_query(tree, EngineQuery(topic, seq, text, {}), parts={}))
     service.engine.answer(text, *said.answer, topic=topic, seq=seq, Sources=said.sources)
     return said
 
@@ -65,7 +65,7 @@ def learnt(service: Served, tree: Tree) -> None:
     asyncio.run(once())
 
 
-def paths(said: Said) -> list[str]:
+def paths(said: EngineAnswer) -> list[str]:
     return [source["Path"] for source in said.sources]
 
 

@@ -16,7 +16,7 @@ import pytest
 import requests
 from metatree_agents.service.accounts.users import Users
 from metatree_agents.service.database.database import SqliteDatabase
-from metatree_agents.service.settings import Settings
+from metatree_agents.service.settings import ServiceSettings
 
 from tests.integration.service.conftest import SECRETS, Client, Served, opened, proof, served
 
@@ -51,8 +51,6 @@ ROUTES: dict[tuple[str, str], tuple[set[str], dict[str, Any], Any]] = {
     ("GET", "get-recommendations"): (ANSWER, {}, None),
     ("GET", "get-identity"): (ANSWER, {}, None),
     ("GET", "get-tree"): (ANSWER, {}, None),
-    ("GET", "get-tree-hashes"): (ANSWER, {"Version": 1}, None),
-    ("POST", "get-blocks"): (ANSWER, {}, {"Hashes": ["0" * 32]}),
     ("GET", "get-tree-file"): (ANSWER, {"Digest": "0" * 32}, None),
     ("GET", "get-memory"): (ANSWER, {}, None),
     ("POST", "give-memory"): (ANSWER, {}, {"Changes": []}),
@@ -73,25 +71,22 @@ OPEN = {("GET", "/healthz"), ("GET", "/metrics")}
 """Routes that ask nobody who they are, or nobody on the same machine."""
 KEYED = {("GET", "/v1/models"), ("GET", "/v1/models/{name}"), ("POST", "/v1/chat/completions")}
 """Routes that ask for an API key."""
-NOTHING_THERE = (
-    {"get-tree-hashes", "get-blocks", "get-tree-file"}
-    | {
-        "get-new-lookup",
-        "give-new-matches",
-        "renew-lease",
-        "hand-back",
-        "ask-person",
-        "answer-question",
-    }
-    | {f"admin/{name}" for name in ("requeue", "release", "remove-user")}
-)
+NOTHING_THERE = {
+    "get-tree-file",
+    "get-new-lookup",
+    "give-new-matches",
+    "renew-lease",
+    "hand-back",
+    "ask-person",
+    "answer-question",
+} | {f"admin/{name}" for name in ("requeue", "release", "remove-user")}
 """Routes that say 404 or 409 to the requests of the table, to those who may use them."""
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One service with a topic of User_1 whose query is answered."""
-    settings = Settings(engine_wait_s=0.0, check_wait_s=0.2)
+    settings = ServiceSettings(claim_timeout_s=0.0, answer_timeout_s=0.2)
     with served(tmp_path_factory.mktemp("roles") / "service.db", settings) as running:
         running.user.ask("q", topic="theirs", user="User_1")
         running.engine.answer("q", "a", topic="theirs")
@@ -176,7 +171,7 @@ def test_a_user_changes_nothing_of_another(service: Served) -> None:
 def test_a_proof_is_good_once_also_after_a_restart(tmp_path: Path) -> None:
     fresh = proof("User_1", SECRETS["User_1"][1])
     for status in (200, 401, 401):
-        with served(tmp_path / "service.db", Settings()) as service:
+        with served(tmp_path / "service.db", ServiceSettings()) as service:
             assert requests.get(f"{service.url}/api/login", params=fresh, timeout=9).status_code == status
 
 
@@ -228,7 +223,7 @@ async def hashed_and_compared(name: str, monkeypatch: pytest.MonkeyPatch) -> lis
 
 
 def test_a_client_that_left_before_a_query_came_never_takes_it(serve: Serve) -> None:
-    service = serve(engine_wait_s=20.0)
+    service = serve(claim_timeout_s=20.0)
     host, port = service.url.removeprefix("http://").split(":")
     for number in range(30):
         pairs = "&".join(f"{k}={v}" for k, v in proof("Inference_1", SECRETS["Inference_1"][1]).items())
@@ -247,7 +242,7 @@ def test_a_client_that_left_before_a_query_came_never_takes_it(serve: Serve) -> 
 
 def test_what_waits_for_somebody_who_was_taken_out_ends(serve: Serve, place: Path | str) -> None:
     """By this process, or by another one; long before the time is over, and whoever is still there waits on."""
-    service = serve(engine_wait_s=60.0, check_wait_s=60.0, chat_wait_s=60.0)
+    service = serve(claim_timeout_s=60.0, answer_timeout_s=60.0, chat_wait_s=60.0)
     parked = {
         "Topic": "theirs",
         "Seq": 1,

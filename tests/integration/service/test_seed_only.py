@@ -35,7 +35,7 @@ def lines(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
 
 
 def test_a_whole_conversation_of_two_processes_that_know_only_the_page(serve: Callable[..., Served]) -> None:
-    service = serve(lease_s=3.0, engine_wait_s=1.0, check_wait_s=1.0)
+    service = serve(lease_s=3.0, claim_timeout_s=1.0, answer_timeout_s=1.0)
     frontend = started("frontend.py", service.url, "Frontend_1")
     engine = None
     try:

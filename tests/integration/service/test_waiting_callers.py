@@ -11,23 +11,30 @@ from threading import Event
 import pytest
 import requests
 from metatree_agents.service.accounts.users import Users
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
+from metatree_agents.service.queue import revocation
 
 from tests.integration.service.conftest import SECRETS, Served, opened
 
-Change = Callable[[Database, str, str], Awaitable[object]]
+Change = Callable[[ServiceDatabase, str, str], Awaitable[object]]
 
 
-async def other_role(database: Database, name: str, secret: str) -> None:
+async def other_role(database: ServiceDatabase, name: str, secret: str) -> None:
     await Users(database).add(name, "admin", secret=secret)
 
 
-async def other_secret(database: Database, name: str, secret: str) -> None:
+async def other_secret(database: ServiceDatabase, name: str, secret: str) -> None:
     await Users(database).add(name, SECRETS[name][0], secret="n" * 24)
 
 
-async def removed(database: Database, name: str, secret: str) -> None:
+async def removed(database: ServiceDatabase, name: str, secret: str) -> None:
     await Users(database).remove(name)
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have it asked ten times a second whether those who wait may still."""
+    monkeypatch.setattr(revocation, "CHECK_S", 0.1)
 
 
 def carried_out(place: Path | str, change: Change, name: str) -> None:
@@ -52,7 +59,7 @@ def waits(service: Served, name: str) -> bool:
 def test_a_waiting_caller_ends_when_who_it_is_changes(
     place: Path | str, serve: Callable[..., Served], who: str, change: Change
 ) -> None:
-    service = serve(engine_wait_s=60.0, check_wait_s=60.0)
+    service = serve(claim_timeout_s=60.0, answer_timeout_s=60.0)
     service.frontend.ask("Why?", user="User_1", topic="T")
     if who == "engine":
         service.engine.get("get-new-queries")  # what there is, so that the next one waits
@@ -64,7 +71,7 @@ def test_a_waiting_caller_ends_when_who_it_is_changes(
         while not waits(service, "engines" if who == "engine" else "callers"):
             Event().wait(0.05)
         carried_out(place, change, "Inference_2" if who == "engine" else "User_2")
-        Event().wait(2.5)
+        Event().wait(0.5)
         assert not waiting.done(), "somebody else was changed"
         carried_out(place, change, "Inference_1" if who == "engine" else "User_1")
         answer = waiting.result(20)
@@ -74,7 +81,7 @@ def test_a_waiting_caller_ends_when_who_it_is_changes(
 def test_who_waits_with_an_api_key_goes_on_when_the_secret_changes(
     place: Path | str, serve: Callable[..., Served]
 ) -> None:
-    service = serve(engine_wait_s=4.0)
+    service = serve(claim_timeout_s=1.5)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(
             requests.get,

@@ -337,7 +337,7 @@ def test_an_administrator_sees_all_topics_the_queue_and_the_users(service: Serve
     assert user.get("/run?id=x").status_code == 403
 
 
-def test_what_cannot_be_asked_is_said_and_not_lost(service: Served) -> None:
+def test_a_refused_question_is_reported_and_not_lost(service: Served) -> None:
     browser = entered(service, "User_1")
     empty = browser.send("/ask", question=" ", category="hall")
     assert (

@@ -326,7 +326,7 @@ def test_another_number_is_matched_by_the_text_when_that_is_unique(service: Serv
 
 
 def test_a_lease_that_ended_gives_the_query_to_another_and_fails_it_in_the_end(serve: Serve) -> None:
-    service = serve(lease_s=0.2, attempts=2, engine_wait_s=5.0, check_wait_s=0.05)
+    service = serve(lease_s=0.2, attempts=2, claim_timeout_s=5.0, answer_timeout_s=0.05)
     service.frontend.ask("q")
     assert service.engine.get("get-new-queries").json()["Topic"] == "T"
     assert service.other_engine.get("get-new-queries").json()["Topic"] == "T"
@@ -342,7 +342,7 @@ def test_a_lease_that_ended_gives_the_query_to_another_and_fails_it_in_the_end(s
 
 
 def test_an_engine_that_waits_is_woken_by_a_query_also_of_another_process(serve: Serve) -> None:
-    service, other = serve(engine_wait_s=20.0), serve()
+    service, other = serve(claim_timeout_s=20.0), serve()
     for asking in (service, other):
         found: list[Any] = []
         waiting = threading.Thread(
@@ -357,7 +357,7 @@ def test_an_engine_that_waits_is_woken_by_a_query_also_of_another_process(serve:
 
 
 def test_a_caller_that_waits_is_woken_by_the_answer_also_of_another_process(serve: Serve) -> None:
-    service, other = serve(check_wait_s=20.0), serve()
+    service, other = serve(answer_timeout_s=20.0), serve()
     for answering in (service, other):
         topic = answering.url
         service.frontend.ask("q", topic=topic)
@@ -374,9 +374,9 @@ def test_a_caller_that_waits_is_woken_by_the_answer_also_of_another_process(serv
         assert found and found[0]["Answer"] == ["yes"]
 
 
-def test_a_caller_that_waits_is_told_that_the_query_failed_also_by_another_process(serve: Serve) -> None:
-    failing: dict[str, Any] = {"lease_s": 0.2, "attempts": 1, "engine_wait_s": 5.0}
-    service, other = serve(check_wait_s=25.0, **failing), serve(**failing)
+def test_a_waiting_caller_is_notified_that_the_query_failed_also_by_another_process(serve: Serve) -> None:
+    failing: dict[str, Any] = {"lease_s": 0.2, "attempts": 1, "claim_timeout_s": 0.7}
+    service, other = serve(answer_timeout_s=25.0, **failing), serve(**failing)
     for engines in (service, other):
         topic, found = engines.url, list[Any]()
         service.frontend.ask("q", topic=topic)
@@ -395,7 +395,7 @@ def test_a_caller_that_waits_is_told_that_the_query_failed_also_by_another_proce
 def test_an_engine_that_is_no_user_any_more_is_given_nothing_though_it_waits(
     serve: Serve, place: Path | str
 ) -> None:
-    service, found = serve(engine_wait_s=20.0), list[int]()
+    service, found = serve(claim_timeout_s=20.0), list[int]()
     waiting = threading.Thread(target=lambda: found.append(service.engine.get("get-new-queries").status_code))
     waiting.start()
     time.sleep(0.3)
@@ -429,7 +429,7 @@ def take_out(place: Path | str, name: str) -> None:
 
 
 def test_a_client_that_goes_away_takes_no_claim_with_it(serve: Serve) -> None:
-    service = serve(engine_wait_s=20.0)
+    service = serve(claim_timeout_s=20.0)
     host, port = service.url.removeprefix("http://").split(":")
     for _ in range(5):
         pairs = "&".join(f"{k}={v}" for k, v in proof("Inference_1", SECRETS["Inference_1"][1]).items())

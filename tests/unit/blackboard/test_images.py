@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from metatree import Blackboard, Settings
-from metatree.blackboard._image_header import image_tokens, look_at
+from metatree.blackboard._image_header import image_tokens, read_header
 from metatree.blackboard._thumbnails import perceptual_hash
 from metatree.errors import BadItem, MissingExtra
 
@@ -20,10 +20,10 @@ def test_image_without_metadata_is_added(shot: Callable[..., Path]) -> None:
     board = Blackboard()
     item = board.add_image(str(shot()))
     assert item is not None
-    (kept,) = board.screenshots.list_content
-    assert kept["metadata"] == {}
-    assert kept["image_path"].endswith("shot.png")
-    assert kept["image_str"].startswith("data:image/png;base64,")
+    (screenshot,) = board.screenshots.list_content
+    assert screenshot["metadata"] == {}
+    assert screenshot["image_path"].endswith("shot.png")
+    assert screenshot["image_str"].startswith("data:image/png;base64,")
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_original_file_may_be_deleted(shot: Callable[..., Path], tmp_path: Path)
     path.unlink()
     with Blackboard(tmp_path / "b.db") as again:
         (item,) = again.screenshots.content
-        kept = again.image_path(item)
-        assert kept is not None
-        assert kept.read_bytes() == content
+        stored_path = again.image_path(item)
+        assert stored_path is not None
+        assert stored_path.read_bytes() == content
 
 
 def test_images_that_nobody_shows_are_swept_after_an_hour(shot: Callable[..., Path], tmp_path: Path) -> None:
@@ -133,8 +133,8 @@ def test_sizes_are_read_from_headers(make_png: Callable[..., bytes]) -> None:
     webp = b"RIFF\x00\x00\x00\x00WEBPVP8X" + bytes(8) + b"\x1f\x03\x00\x57\x02\x00"
     lossy = b"RIFF\x00\x00\x00\x00WEBPVP8 " + bytes(10) + b"\x20\x03\x58\x02"
     lossless = b"RIFF\x00\x00\x00\x00WEBPVP8L\x00\x00\x00\x00\x2f" + (799 | 599 << 14).to_bytes(4, "little")
-    found = [look_at(head) for head in (make_png(7, 9), jpeg, gif, webp, lossy, lossless)]
-    assert [(f.type, f.width, f.height) for f in found if f is not None] == [
+    headers = [read_header(head) for head in (make_png(7, 9), jpeg, gif, webp, lossy, lossless)]
+    assert [(f.type, f.width, f.height) for f in headers if f is not None] == [
         ("png", 7, 9),
         ("jpeg", 800, 600),
         ("gif", 10, 20),
@@ -142,8 +142,8 @@ def test_sizes_are_read_from_headers(make_png: Callable[..., bytes]) -> None:
         ("webp", 800, 600),
         ("webp", 800, 600),
     ]
-    assert look_at(b"BM") is None
-    assert look_at(b"\xff\xd8\xff") is not None
+    assert read_header(b"BM") is None
+    assert read_header(b"\xff\xd8\xff") is not None
 
 
 def test_cost_of_an_image_follows_its_tiles() -> None:

@@ -192,7 +192,7 @@ def test_change_that_changes_nothing_is_none() -> None:
     assert board.version == 1
 
 
-def test_removed_item_is_gone_and_its_removal_is_told() -> None:
+def test_removed_item_is_gone_and_its_removal_is_reported() -> None:
     board = Blackboard()
     item = board.add("facts", {"a": 1})
     board.remove(item.id)
@@ -200,8 +200,8 @@ def test_removed_item_is_gone_and_its_removal_is_told() -> None:
         board.get(item.id)
     with pytest.raises(UnknownItem):
         board.update("never there", {})
-    (told,) = board.changes(item.changed)
-    assert (told.id, told.removed, told.data, told.changed) == (item.id, True, {}, 2)
+    (change,) = board.changes(item.changed)
+    assert (change.id, change.removed, change.data, change.changed) == (item.id, True, {}, 2)
 
 
 def test_forgotten_removals_never_turn_versions_back() -> None:
@@ -265,8 +265,8 @@ def test_items_are_read_as_triples() -> None:
     item = board.add(
         "facts", {"is": True, "n": 1, "at": {"x": 3}, "kinds": ["k", "l"]}, step=4, sources=["s"]
     )
-    found = {(t.relation, t.value) for t in board.triples(item.id) if t.relation != "@at"}
-    assert found == {
+    triples = {(t.relation, t.value) for t in board.triples(item.id) if t.relation != "@at"}
+    assert triples == {
         ("@section", "facts"),
         ("@agent", "a"),
         ("@step", 4),
@@ -293,11 +293,11 @@ def test_listings_read_items_in_their_order_without_sorting_the_board(
     board = Blackboard()
     board.add_many("facts", [{"n": n} for n in range(50)])
     store = board._share.store
-    asked: list[tuple[str, Any]] = []
+    statements: list[tuple[str, Any]] = []
     rows = store.rows
 
     def recorded(sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
-        asked.append((sql, values))
+        statements.append((sql, values))
         return rows(sql, values)
 
     with monkeypatch.context() as patched:
@@ -308,7 +308,7 @@ def test_listings_read_items_in_their_order_without_sorting_the_board(
         board.items(sections=["facts", "requests"], limit=1)
         board.find("3")
         board.changes(limit=1)
-    listings = [(sql, values) for sql, values in asked if "ORDER BY" in sql]
+    listings = [(sql, values) for sql, values in statements if "ORDER BY" in sql]
     assert len(listings) >= 7
     for sql, values in listings:
         plan = str(rows(f"EXPLAIN QUERY PLAN {sql}", values))

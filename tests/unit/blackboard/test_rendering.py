@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from metatree import Blackboard, Settings
 from metatree.blackboard import Item, estimate
 from metatree.errors import UserError
+from tests.profiles import examples
 
 
 def steps_of(text: str) -> list[Any]:
@@ -37,7 +38,7 @@ def test_everything_is_shown_as_without_a_limit_when_it_fits() -> None:
     assert rendering.version == board.version
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     st.lists(
         st.tuples(
@@ -68,11 +69,11 @@ def test_limit_is_kept_and_nothing_is_lost_in_silence(
 def test_newest_are_chosen_and_shown_oldest_first() -> None:
     board = filled(300)
     rendering = board.render(1_500)
-    shown = steps_of(rendering.text)
-    assert shown == list(range(shown[0], 300))
-    assert len(shown) > 20
+    steps = steps_of(rendering.text)
+    assert steps == list(range(steps[0], 300))
+    assert len(steps) > 20
     left = rendering.left_out["trajectories"]
-    assert left.items == shown[0]
+    assert left.items == steps[0]
     assert f"({left.items} earlier left out)" in rendering.text
 
 
@@ -80,9 +81,9 @@ def test_pinned_items_stay_in_their_place() -> None:
     board = filled(300)
     third = board.items("trajectories")[3]
     board.pin(third.id)
-    shown = steps_of(board.render(1_500).text)
-    assert shown[0] == 3
-    assert shown[1:] == list(range(shown[1], 300))
+    steps = steps_of(board.render(1_500).text)
+    assert steps[0] == 3
+    assert steps[1:] == list(range(steps[1], 300))
     board.pin(third.id, False)
     assert steps_of(board.render(1_500).text)[0] != 3
 
@@ -143,9 +144,9 @@ def test_long_item_is_shortened_and_the_result_says_so() -> None:
     assert rendering.left_out["requests"].shortened == 1
     assert rendering.shown["requests"] == (item.id,)
     section = rendering.parts[2]["text"].split("\n ")[1]
-    (shown,) = json.loads(section)
-    assert shown["id"] == 7
-    assert shown["request"].endswith("x…")
+    (shown_item,) = json.loads(section)
+    assert shown_item["id"] == 7
+    assert shown_item["request"].endswith("x…")
     assert rendering.tokens <= 500
 
 
@@ -207,8 +208,8 @@ def test_images_are_shown_within_the_limit(shot: Callable[..., Path]) -> None:
     assert 0 < len(images) < 10
     assert rendering.left_out["screenshots"].items == 10 - len(images)
     assert rendering.tokens <= 2_000
-    shown = [board.get(i).data["metadata"]["n"] for i in rendering.shown["screenshots"]]
-    assert shown == list(range(10 - len(images), 10))
+    numbers = [board.get(i).data["metadata"]["n"] for i in rendering.shown["screenshots"]]
+    assert numbers == list(range(10 - len(images), 10))
     assert all(part["image_url"]["url"].startswith("data:image/") for part in images)
 
 

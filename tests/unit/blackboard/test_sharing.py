@@ -201,9 +201,9 @@ def test_subscription_tells_every_change_in_order() -> None:
         board.remove(first.id)
 
     timer = later(change)
-    told = [(i.data.get("n"), i.removed) for i in board.subscribe(0, timeout_s=0.5)]
+    changes = [(i.data.get("n"), i.removed) for i in board.subscribe(0, timeout_s=0.5)]
     timer.join()
-    assert told == [(0, False), (1, False), (2, False), (None, True)]
+    assert changes == [(0, False), (1, False), (2, False), (None, True)]
 
 
 def test_changes_are_awaited_in_an_event_loop() -> None:
@@ -213,8 +213,8 @@ def test_changes_are_awaited_in_an_event_loop() -> None:
         asyncio.get_running_loop().call_later(0.05, lambda: board.add("facts", {"n": 1}))
         version = await board.await_change(timeout_s=10)
         asyncio.get_running_loop().call_later(0.05, lambda: board.add("facts", {"n": 2}))
-        told = [item.data["n"] async for item in board.watch(version, timeout_s=0.3)]
-        return version, told
+        numbers = [item.data["n"] async for item in board.watch(version, timeout_s=0.3)]
+        return version, numbers
 
     assert asyncio.run(scene()) == (1, [2])
 
@@ -230,7 +230,7 @@ def test_words_of_strangers_wake_nobody() -> None:
 
     board = Blackboard()
     with (
-        board._share.rows.bell.listen() as listener,
+        board._share.rows.notifier.listen() as listener,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger,
     ):
         stranger.sendto(b"wake", ("127.0.0.1", listener._port))
@@ -257,7 +257,7 @@ def test_place_without_a_network_looks_by_itself(monkeypatch: pytest.MonkeyPatch
     assert asyncio.run(scene()) == 2
 
 
-def test_what_changed_together_is_told_together() -> None:
+def test_what_changed_together_is_reported_together() -> None:
     board = Blackboard()
     board.add_many("facts", [{"n": n} for n in range(5)])
     assert [i.data["n"] for i in board.changes(limit=2)] == [0, 1]

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from metatree.errors import UserError
 from metatree.rules import Program, RuleSyntaxError, WorkingMemory, parse_facts, parse_productions
 from metatree.rules.language.conditions import Production
-from metatree.rules.language.text import MAX_DEPTH, RuleError, parse_conditions
+from metatree.rules.language.lexemes import MAX_DEPTH, RuleError
+from metatree.rules.language.text import parse_conditions
 from metatree.rules.matcher._emit import holds
 from metatree.rules.shell._automaton import MAX_STATES, Chain, Choice, Repeat, Symbol, minimal
 from metatree.rules.shell.schedule import Schedule
+from tests.profiles import examples
 
 PLACE = re.compile(r"line \d+, column \d+: ")
 SOON_MS = 30_000
@@ -65,6 +67,7 @@ rules = st.builds(
     st.lists(assertions, max_size=2).map(" ".join),
     st.sampled_from(['"n"', '"m"', "n", ""]),
 )
+
 regexes = st.recursive(
     st.sampled_from(["a", "b", '"n"', '"other"', "c", "7", ""]),
     lambda inner: (
@@ -99,7 +102,7 @@ lines = (
 programs = st.lists(lines, max_size=5).map("\n".join)
 
 
-@settings(max_examples=400, deadline=SOON_MS)
+@settings(max_examples=examples(400), deadline=SOON_MS)
 @given(soup | programs | st.text(max_size=60))
 def test_a_text_is_read_or_refused_with_its_place(text: str) -> None:
     try:
@@ -118,7 +121,7 @@ def test_a_text_is_read_or_refused_with_its_place(text: str) -> None:
         program.shell()
 
 
-@settings(max_examples=100, deadline=SOON_MS)
+@settings(max_examples=examples(100), deadline=SOON_MS)
 @given(soup | conditions | rules)
 def test_the_other_ways_in_refuse_with_the_place_too(text: str) -> None:
     for read in (parse_facts, parse_productions, parse_conditions):
@@ -251,11 +254,11 @@ def _python(regex: Any) -> str:
 def _words_from(automaton: Any, state: int) -> frozenset[str]:
     """Return the words up to as many symbols as there are states that lead from a state to an end; few states only."""
     depth = min(len(automaton.arrows), 6)
-    found, now = set(), {("", state)}
+    words, now = set(), {("", state)}
     for _ in range(depth + 1):
-        found |= {word for word, at in now if at in automaton.accepting}
+        words |= {word for word, at in now if at in automaton.accepting}
         now = {(word + s, t) for word, at in now for s, t in automaton.arrows[at].items()}
-    return frozenset(found) if len(automaton.arrows) <= 6 else frozenset({str(state)})
+    return frozenset(words) if len(automaton.arrows) <= 6 else frozenset({str(state)})
 
 
 def test_a_schedule_of_thousands_of_states_is_compiled() -> None:
@@ -284,7 +287,7 @@ sums = st.recursive(
 values = st.sampled_from(["aa", "a", "2", 0, 1, 2, -3, 2.5, ("a", "on", "b")])
 
 
-@settings(max_examples=200, deadline=SOON_MS)
+@settings(max_examples=examples(200), deadline=SOON_MS)
 @given(
     sums,
     st.sampled_from(["=", "<>", "<", ">", "<=", ">="]),

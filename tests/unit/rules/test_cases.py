@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from metatree.rules import Token, WorkingMemory, parse_facts
+from metatree.testing.parts import ScriptedToolCaller
 
 ROOT = Path(__file__).parents[3]
 
@@ -20,16 +22,16 @@ def matched(rule: str, events: str, *, late: bool = False) -> list[list[dict[str
     memory = WorkingMemory()
     if not late:
         memory.add_production(f'({rule} -> "rule")')
-    found = []
+    tokens = []
     for event in events.replace(" +", "\n+").replace(" -(", "\n-(").splitlines():
         (fact,) = parse_facts(event[1:])
         (memory.add if event[0] == "+" else memory.retract)(*fact)
         if not late:
-            found.append([dict(token) for token in memory.agenda("rule").tokens()])
+            tokens.append([dict(token) for token in memory.agenda("rule").tokens()])
     if late:
         memory.add_production(f'({rule} -> "rule")')
-        found.append([dict(token) for token in memory.agenda("rule").tokens()])
-    return found
+        tokens.append([dict(token) for token in memory.agenda("rule").tokens()])
+    return tokens
 
 
 def counts(rule: str, events: str, *, late: bool = False) -> list[int]:
@@ -69,10 +71,10 @@ def test_existence_comes_and_goes() -> None:
 
 
 def test_count_is_one_token_each_time() -> None:
-    found = matched(
+    tokens = matched(
         "(<c> <- #count(<y>)) from {(<x> color <y>)}", "+(a color red) +(b color blue) +(c color red)"
     )
-    assert found == [[{"c": 1}], [{"c": 2}], [{"c": 3}]]
+    assert tokens == [[{"c": 1}], [{"c": 2}], [{"c": 3}]]
 
 
 def test_sum_is_one_token_each_time() -> None:
@@ -89,15 +91,15 @@ def test_negated_conjunction_over_one_fact_leaves_no_ghost() -> None:
 
 def test_nested_negation_gives_its_token_once() -> None:
     rule = "(<x> on <y>) -{(<z> on <x>) -{(<y> on n3)}}"
-    found = matched(rule, "+(n2 on n1) +(n2 on n3) +(n3 on n2) -(n2 on n3)")
-    assert found[-1] == [{"x": "n3", "y": "n2"}]
+    tokens = matched(rule, "+(n2 on n1) +(n2 on n3) +(n3 on n2) -(n2 on n3)")
+    assert tokens[-1] == [{"x": "n3", "y": "n2"}]
 
 
 def test_late_rule_sees_what_is_there() -> None:
     assert counts("(<x> w <y>) (<y> < 5)", "+(a w 1) +(b w 9)", late=True) == [1]
 
 
-def test_dates_and_texts_with_numbers_in_them_are_kept_apart() -> None:
+def test_dates_and_texts_with_numbers_in_them_are_distinct() -> None:
     memory = WorkingMemory()
     memory.state('(a d 2024-01-01) (a d 2024-12-31) (b has "3 apples") (b has "3 pears") (c n 3) (c n "3")')
     assert len(memory) == 6
@@ -132,11 +134,23 @@ def test_river_crossing_goes_as_its_page_says(river: ModuleType) -> None:
     assert trips == {"gensym0": {"a1", "a2"}, "gensym1": {"a3", "a4"}}
 
 
+def test_a_model_knows_animals(river: ModuleType) -> None:
+    replies: dict[str, Any] = {
+        "answer": [
+            {"eats": [{"eater": "wolf", "eaten": "rabbit"}, {"eater": "wolf", "eaten": "pizza"}]},
+            {"kilograms": 40},
+        ]
+    }
+    expert = river.ModelExpert(ScriptedToolCaller(replies))
+    assert asyncio.run(expert.food_chain(["wolf", "rabbit"])) == {"wolf": ["rabbit"]}
+    assert asyncio.run(expert.weight("wolf")) == 40
+
+
 def test_river_crossing_prints_the_trace_of_its_page(
     river: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert river.main() == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for line in (
         'Production "ks1 gather species" can add: 4',
         "Added species: rabbit",
@@ -148,7 +162,7 @@ def test_river_crossing_prints_the_trace_of_its_page(
         "No further transitions, reached accepting state",
         "(snake weight 1.5)",
     ):
-        assert line in said
+        assert line in output
 
 
 GENEALOGY = """
@@ -190,8 +204,8 @@ def test_reified_relations() -> None:
     """A fact can be the subject of another fact."""
     memory = WorkingMemory()
     memory.state("(tom loves ann) (ann loves jim) ((tom loves ann) since 2020) ((ann loves jim) since 1999)")
-    found = memory.query("(<x> loves <y>) as <f> (<f> since <n>) (<n> > 2000)")
-    assert found == [{"x": "tom", "y": "ann", "f": ("tom", "loves", "ann"), "n": 2020}]
+    matches = memory.query("(<x> loves <y>) as <f> (<f> since <n>) (<n> > 2000)")
+    assert matches == [{"x": "tom", "y": "ann", "f": ("tom", "loves", "ann"), "n": 2020}]
     assert len(memory.query("(<x> loves <y>) as <f> -{(<f> doubted-by <z>)}")) == 2
     memory.add(("tom", "loves", "ann"), "doubted-by", "jim")
     assert [b["x"] for b in memory.query("(<x> loves <y>) as <f> -{(<f> doubted-by <z>)}")] == ["ann"]

@@ -35,8 +35,8 @@ def test_the_control_shell_example_answers_and_stops(capsys: pytest.CaptureFixtu
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.main() == 0
-    said = capsys.readouterr().out
-    assert "When are invoices due? Invoices are sent on the first of each month" in said
-    assert "Who founded the company? (nothing was found)" in said
-    assert "The run ended: accepted (the resolver stopped the run)" in said
-    assert "Calling a colleague" not in said
+    output = capsys.readouterr().out
+    assert "When are invoices due? Invoices are sent on the first of each month" in output
+    assert "Who founded the company? (nothing was found)" in output
+    assert "The run ended: accepted (the resolver stopped the run)" in output
+    assert "Calling a colleague" not in output

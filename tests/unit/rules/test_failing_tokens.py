@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from metatree.durable import MemoryJournal, Policy
 from metatree.rules import ControlShell, Firing, First, KnowledgeSource, StopWhen
-from metatree.rules.shell.control import closing_lines, narrated
+from metatree.rules.shell.control import ending_lines, trace_lines
+from tests.profiles import examples
 
 MARK = '((<x> is raw) -{(<x> was cooked)} -> "cook")'
 ONCE = Policy(attempts=1)
@@ -50,12 +51,12 @@ def test_one_token_whose_logic_raises_does_not_take_the_others_along() -> None:
     assert report.ended == "failed", "it is in an accepting state, and something failed"
     assert report.detail == 'a firing of "cook" failed for (x=t2): ValueError: t2 is burnt'
     assert report.cycles == 1, "all of it is one firing of the schedule"
-    assert "Failed: (x=t2): ValueError: t2 is burnt" in narrated(report.trace[0])
-    assert report.detail in "\n".join(closing_lines(report))
+    assert "Failed: (x=t2): ValueError: t2 is burnt" in trace_lines(report.trace[0])
+    assert report.detail in "\n".join(ending_lines(report))
     json.dumps(report.trace)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.integers(1, 24), st.sets(st.integers(0, 23)), st.booleans())
 def test_all_but_the_bad_tokens_are_dealt_with(count: int, bad: set[int], each: bool) -> None:
     names = {f"t{n}" for n in bad if n < count}

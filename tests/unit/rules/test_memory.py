@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from metatree.errors import UserError
-from metatree.rules import Change, RulesDoNotRest, WorkingMemory
+from metatree.rules import FactChange, RulesDoNotRest, WorkingMemory
 
 
 def test_tokens_wait_until_they_are_committed() -> None:
@@ -172,7 +172,7 @@ def test_productions_without_end_are_stopped(monkeypatch: pytest.MonkeyPatch) ->
 def test_watchers_see_what_came_and_went() -> None:
     memory = WorkingMemory()
     memory.add_production('((<x> on <y>) -> (! <y> under <x>) "under")')
-    seen: list[Change] = []
+    seen: list[FactChange] = []
     stop = memory.watch(seen.append)
     memory.add("a", "on", "b")
     memory.retract("a", "on", "b")
@@ -193,11 +193,11 @@ def sum_after(values: list[Any], removed: list[Any], function: str = "sum") -> A
         memory.add(number, "w", value)
     for number in removed:
         memory.retract(number, "w", values[number])
-    found = memory.query(f"(<s> <- #{function}(<v>)) from {{(<x> w <v>)}}")
-    kept = [dict(token) for token in memory.agenda("s").tokens()]
-    assert kept == found
-    assert [type(k["s"]) for k in kept] == [type(f["s"]) for f in found]
-    return kept[0]["s"] if kept else None
+    matches = memory.query(f"(<s> <- #{function}(<v>)) from {{(<x> w <v>)}}")
+    tokens = [dict(token) for token in memory.agenda("s").tokens()]
+    assert tokens == matches
+    assert [type(k["s"]) for k in tokens] == [type(f["s"]) for f in matches]
+    return tokens[0]["s"] if tokens else None
 
 
 def test_sums_do_not_drift() -> None:

@@ -145,7 +145,7 @@ def test_pictures() -> None:
     assert "  3 [shape=doublecircle];" in schedule.graphviz()
     graph = schedule.automaton.graph()
     assert sorted(graph.edges(data="symbol")) == [(1, 2, "gather"), (2, 2, "gather"), (2, 3, "decide")]
-    assert schedule.automaton.to_json()["arrows"] == [[1, "gather", 2], [2, "gather", 2], [2, "decide", 3]]
+    assert schedule.automaton.arrows == {1: {"gather": 2}, 2: {"gather": 2, "decide": 3}, 3: {}}
 
 
 def test_every_state_leads_to_an_end() -> None:

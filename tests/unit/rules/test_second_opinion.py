@@ -57,20 +57,20 @@ def test_clips_finds_as_many(shape: str) -> None:
         environment.build("(deftemplate t (slot i) (slot a) (slot v))")
         environment.build(f"(defrule r {theirs} =>)")
         template = environment.find_template("t")
-        held: dict[Fact, Any] = {}
+        asserted: dict[Fact, Any] = {}
         for _ in range(60):
-            if held and rng.random() < 0.4:
-                fact = rng.choice(list(held))
-                held.pop(fact).retract()
+            if asserted and rng.random() < 0.4:
+                fact = rng.choice(list(asserted))
+                asserted.pop(fact).retract()
                 network.remove(*fact)
             else:
                 names = [f"n{rng.randint(1, 3)}" for _ in range(2)]
                 fact = (
                     (names[0], "on", names[1]) if rng.random() < 0.6 else (names[0], "w", rng.randint(1, 4))
                 )
-                if fact in held:
+                if fact in asserted:
                     continue
                 values = [clips.Symbol(v) if isinstance(v, str) else v for v in fact]
-                held[fact] = template.assert_fact(i=values[0], a=values[1], v=values[2])
+                asserted[fact] = template.assert_fact(i=values[0], a=values[1], v=values[2])
                 network.add(*fact)
             assert len(agenda) == count(environment), (seed, fact)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from metatree.durable import MemoryJournal, Policy, fold, report_usage
+from metatree.durable import MemoryJournal, Policy, replay, report_usage
 from metatree.errors import BadModelAnswer, RunExists, UserError
 from metatree.protocols import RouteDecision
 from metatree.rules import (
@@ -27,8 +27,8 @@ from metatree.rules import (
     Trivial,
     why_not,
 )
-from metatree.rules.language.values import written
-from metatree.rules.shell.control import closing_lines, narrated
+from metatree.rules.language.values import value_text
+from metatree.rules.shell.control import ending_lines, trace_lines
 from metatree.testing.parts import FunctionRouter, ScriptedRouter
 
 PRODUCTIONS = """
@@ -79,20 +79,20 @@ def test_a_run_that_is_stuck_says_what_was_expected() -> None:
     schedule = "cut = 0; cook = 1; serve = 2; main = cut cook+ serve{4};"
     report = ControlShell([kitchen()], schedule=schedule).run(FACTS, seed=0)
     assert (report.ended, report.cycles) == ("stuck", 3)
-    assert "Production" in narrated(report.trace[0])[1]
+    assert "Production" in trace_lines(report.trace[0])[1]
     (expected,) = report.expected
     assert expected.production == "serve"
     assert str(expected) == '"serve" cannot fire: no fact fits: (<x> is cooked)' or expected.unmet
-    assert "The run is stuck in state" in "\n".join(closing_lines(report))
+    assert "The run is stuck in state" in "\n".join(ending_lines(report))
 
 
 def test_why_not_names_the_condition() -> None:
     report = ControlShell([kitchen()], schedule=SCHEDULE).run(FACTS, seed=0)
     memory = report.memory
-    said = why_not(memory, "serve")
-    assert said.unmet == "-{(<x> is served)}"
-    assert said.reason == "always some facts meet what must not be"
-    assert said.nearest == "<x>=carrot"
+    explanation = why_not(memory, "serve")
+    assert explanation.unmet == "-{(<x> is served)}"
+    assert explanation.reason == "always some facts meet what must not be"
+    assert explanation.nearest == "<x>=carrot"
     memory.add_production('((<x> is <s>) (<x> costs <p>) -> "sell")')
     assert str(why_not(memory, "sell")).startswith('"sell" cannot fire: no fact fits: (<x> costs <p>)')
     memory.state("(leek costs 3)")
@@ -101,9 +101,9 @@ def test_why_not_names_the_condition() -> None:
     assert "no values meet the test: (<p> > 5)" in str(why_not(memory, "sell dear"))
     memory.add_production('((<x> costs <p>) (<x> grows <w>) (<w> is far) -> "import")')
     memory.state("(fig grows south) (south is far)")
-    said = why_not(memory, "import")
-    assert said.unmet == "(<x> grows <w>)"
-    assert "none together" in said.reason
+    explanation = why_not(memory, "import")
+    assert explanation.unmet == "(<x> grows <w>)"
+    assert "none together" in explanation.reason
     memory.commit("sell", add=memory.agenda("sell").tokens())
     assert "has 4 tokens, and all of them were dealt with" in str(why_not(memory, "sell"))
     with pytest.raises(UserError, match="no production 'fly'"):
@@ -128,7 +128,7 @@ def test_logic_that_raises_is_tried_again_recorded_and_set_aside() -> None:
     assert {(one["what"], one["error"]) for one in report.failures} == {("cook", "ValueError: too hot")}
     assert ("kitchen", "is", "on fire") not in report.facts, "what raised has done nothing"
     assert report.used["failed_attempts"] == 15
-    assert any("Failed: (x=potato): ValueError: too hot" in line for line in narrated(report.trace[-1]))
+    assert any("Failed: (x=potato): ValueError: too hot" in line for line in trace_lines(report.trace[-1]))
 
 
 def test_an_asynchronous_failure_heals_at_the_second_attempt() -> None:
@@ -212,7 +212,7 @@ def test_the_journal_alone_gives_the_same_trace() -> None:
     journal = MemoryJournal()
     shell = ControlShell([kitchen()], schedule=SCHEDULE)
     report = shell.run(FACTS, seed=9, run_id="r", journal=journal)
-    state = fold(shell.machine, journal.read("r")).state
+    state = replay(shell.machine, journal.read("r")).state
     assert tuple(state.trace) == report.trace
     assert state.ended == "accepted"
 
@@ -277,7 +277,7 @@ def test_a_resolver_can_stop_the_run() -> None:
     assert (report.ended, report.cycles) == ("stopped", 4)
     free = ControlShell([kitchen()], resolver=StopWhen(enough, Priority({"cook": 1}))).run(FACTS, seed=0)
     assert (free.ended, free.detail) == ("accepted", "the resolver stopped the run")
-    assert list(closing_lines(free)) == ["The run ended: accepted (the resolver stopped the run)"]
+    assert list(ending_lines(free)) == ["The run ended: accepted (the resolver stopped the run)"]
 
 
 def test_a_router_can_resolve() -> None:
@@ -345,11 +345,11 @@ def test_two_productions_of_one_name_are_refused() -> None:
         kitchen().fires("boil")
 
 
-def test_traces_are_json(conforms: Any) -> None:
+def test_traces_are_json() -> None:
     import json
 
     report = ControlShell([kitchen()], schedule=SCHEDULE).run(FACTS, seed=0)
     assert json.loads(json.dumps(report.trace)) == list(report.trace)
     first: Mapping[str, Any] = report.trace[0]
     assert first["candidates"] == [{"production": "cut", "to_add": 3, "to_remove": 0, "leads_to": 2}]
-    assert first["asserted"] == [written(("carrot", "is", "cut"))]
+    assert first["asserted"] == [value_text(("carrot", "is", "cut"))]

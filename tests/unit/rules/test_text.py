@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from metatree.errors import UserError
 from metatree.rules import Program, RuleSyntaxError, WorkingMemory, parse_facts, parse_productions
-from metatree.rules.language.values import Value, from_json, to_json, written
+from metatree.rules.language.values import Value, from_json, to_json, value_text
 
 SEED = """
 ((<x> species <s>) -{(species <s> -)} -> "ks1 gather species")   # a comment
@@ -93,7 +93,7 @@ values = st.recursive(
 
 @given(values)
 def test_any_value_can_be_written_and_read(value: Value) -> None:
-    assert parse_facts(f"({written(value)} is {written(value)})") == [(value, "is", value)]
+    assert parse_facts(f"({value_text(value)} is {value_text(value)})") == [(value, "is", value)]
 
 
 @given(values)

@@ -14,8 +14,7 @@ import typer
 from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._exit_codes import FOUND
-from metatree_agents.cli.schemas.memory import ConflictShape, ExportShape, ImportShape
+from metatree_agents.cli._errors import FOUND
 
 _WORDS = {
     "nodes": "node",
@@ -52,7 +51,7 @@ def export(
     Example: metatree export shop.metatree --source ~/src/shop
     """
     from metatree.notes.archive import export_memory
-    from metatree_agents.cli._trees import existing_tree
+    from metatree_agents.cli.commands._trees import existing_tree
 
     with existing_tree(source, tree) as opened:
         if str(file) == "-":
@@ -70,15 +69,9 @@ def export(
         else:
             done = export_memory(opened, file)
     if json:
-        output.write_json(
-            ExportShape(
-                file=done.path,
-                bytes=done.bytes,
-                counts=done.counts,
-                secrets_left_out=done.secrets,
-                left_out=list(done.left_out),
-            )
-        )
+        from metatree_agents.cli.schemas.memory import ExportOutput
+
+        output.write_json(ExportOutput.model_validate(done))
     else:
         counted = _counted({name: number for name, number in done.counts.items() if name != "journal"})
         output.note(
@@ -118,7 +111,7 @@ def import_(
     Example: metatree import shop.metatree --source ~/src/shop
     """
     from metatree.notes.archive import import_memory
-    from metatree_agents.cli._trees import ready_tree
+    from metatree_agents.cli.commands._trees import ready_tree
 
     with tempfile.TemporaryDirectory() as folder:
         if str(file) == "-":
@@ -130,15 +123,9 @@ def import_(
         with ready_tree(source, tree) as opened:
             done = import_memory(opened, file, permissions=permissions)
     if json:
-        conflicts = [ConflictShape(what=c.what, id=c.id, kept=c.kept) for c in done.conflicts]
-        output.write_json(
-            ImportShape(
-                added=done.added,
-                known=done.known,
-                conflicts=conflicts,
-                permissions_left_out=done.permissions_left_out,
-            )
-        )
+        from metatree_agents.cli.schemas.memory import ImportOutput
+
+        output.write_json(ImportOutput.model_validate(done))
         return FOUND
     known = sum(done.known.values())
     output.note(

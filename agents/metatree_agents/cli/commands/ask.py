@@ -40,17 +40,17 @@ def ask(
     max_calls: options.MaxCalls = None,
     max_seconds: options.MaxSeconds = None,
     no_refresh: options.NoRefresh = False,
-    ask_person: Annotated[
+    human: Annotated[
         bool,
         typer.Option(
-            "--ask-person",
+            "--human",
             help="Put what the tree does not answer to a person; `metatree questions` lists it.",
         ),
     ] = False,
     wait: Annotated[
         float,
         typer.Option(
-            "--wait", min=0, metavar="S", help="With --ask-person: wait S seconds for `metatree answer`."
+            "--wait", min=0, metavar="S", help="With --human: wait S seconds for `metatree answer`."
         ),
     ] = 0.0,
     allow: options.Allow = None,
@@ -61,7 +61,7 @@ def ask(
 ) -> int:
     """Answer questions from the tree of the current folder, with the sources.
 
-    The tree is built first when it is missing, and refreshed when its source has changed. With --ask-person the search
+    The tree is built first when it is missing, and refreshed when its source has changed. With --human the search
     also reads and writes the blackboard of the tree.
 
     A tool that changes something is called when --allow names it, when it was permitted for good (`metatree plugins
@@ -74,27 +74,25 @@ def ask(
     \b
     Example: metatree ask "Where are redirects followed?" --source ~/src/requests
     """
-    from metatree import Blackboard, search
-    from metatree import ask_person as person
-    from metatree_agents.cli._permits import has_changing, permit_of
-    from metatree_agents.cli._run_search import (
-        asked_on_board,
+    from metatree import Blackboard, ask_person, search
+    from metatree_agents.cli.commands._permits import has_changing, permit_of
+    from metatree_agents.cli.commands._search import (
         ended,
         limits_of,
         new_run_id,
+        open_question,
         suite_parts,
         watched,
-        with_hints,
+        web_fallbacks,
+        with_evidence,
     )
-    from metatree_agents.cli._trees import node_named, ready_tree
-    from metatree_agents.cli._web_fallback import browsing
-    from metatree_agents.cli.answer_text import answer_lines, with_sources
-    from metatree_agents.cli.schemas.search import ask_shape
+    from metatree_agents.cli.commands._trees import node_named, ready_tree
+    from metatree_agents.cli.printing.answers import answer_lines, with_sources
 
     texts = texts_of(questions, what="question")
     parts = suite_parts(router)
     run_id = run or new_run_id()
-    fallbacks, tools = browsing(web)
+    fallbacks, tools = web_fallbacks(web)
     with ready_tree(source, tree, refresh=not no_refresh) as opened:
         with watched(run_id, opened) as progress:
             result = search(
@@ -106,19 +104,21 @@ def ask(
                 run_id=run_id,
                 on_event=progress,
                 tools=tools,
-                fallbacks=[*fallbacks, person] if ask_person else fallbacks,
+                fallbacks=[*fallbacks, ask_person] if human else fallbacks,
                 permit=permit_of(opened, allow, tools),
-                blackboard=Blackboard(opened) if ask_person or has_changing(opened) else None,
+                blackboard=Blackboard(opened) if human or has_changing(opened) else None,
                 wait=wait,
-                **with_hints(parts, opened),
+                **with_evidence(parts, opened),
             )
         result = with_sources(result, k)
         if json:
-            output.write_json(ask_shape(result))
+            from metatree_agents.cli.schemas.search import AskOutput
+
+            output.write_json(AskOutput.model_validate(result))
         else:
             output.write(answer_lines(result, opened))
-        asked = asked_on_board(result, opened)
-    return ended(result, opened, verbose=verbose, asked=asked)
+        question_id = open_question(result, opened)
+    return ended(result, opened, verbose=verbose, question=question_id)
 
 
 def find(
@@ -143,10 +143,16 @@ def find(
     Example: metatree find "proxy environment variables" -k 10 --source ~/src/requests
     """
     from metatree import search
-    from metatree_agents.cli._run_search import ended, limits_of, new_run_id, suite_parts, watched, with_hints
-    from metatree_agents.cli._trees import node_named, ready_tree
-    from metatree_agents.cli.answer_text import node_lines
-    from metatree_agents.cli.schemas.search import find_shape
+    from metatree_agents.cli.commands._search import (
+        ended,
+        limits_of,
+        new_run_id,
+        suite_parts,
+        watched,
+        with_evidence,
+    )
+    from metatree_agents.cli.commands._trees import node_named, ready_tree
+    from metatree_agents.cli.printing.answers import node_lines
 
     texts = texts_of(questions, what="question")
     parts = suite_parts(router)
@@ -162,10 +168,12 @@ def find(
             limits=limits_of(max_calls, max_seconds),
             run_id=run_id,
             on_event=progress,
-            **with_hints(parts, opened),
+            **with_evidence(parts, opened),
         )
     if json:
-        output.write_json(find_shape(result))
+        from metatree_agents.cli.schemas.search import FindOutput
+
+        output.write_json(FindOutput.model_validate(result))
     else:
         output.write(node_lines(result))
     return ended(result, opened, verbose=verbose)
@@ -192,11 +200,10 @@ def files(
     \b
     Example: metatree files @issue.txt --source ~/src/requests --json
     """
-    from metatree_agents.cli._run_options import FilesAsked, keep
-    from metatree_agents.cli._run_search import ended, limits_of, new_run_id, suite_parts, watched
-    from metatree_agents.cli._trees import path_inside, ready_tree
-    from metatree_agents.cli.answer_text import file_lines
-    from metatree_agents.cli.schemas.search import files_shape
+    from metatree_agents.cli.commands._run_options import FilesOptions, save_options
+    from metatree_agents.cli.commands._search import ended, limits_of, new_run_id, suite_parts, watched
+    from metatree_agents.cli.commands._trees import path_inside, ready_tree
+    from metatree_agents.cli.printing.answers import file_lines
     from metatree_agents.code import locate
 
     text, file = text_of(issue, what="issue"), named_file(issue)
@@ -204,9 +211,9 @@ def files(
     run_id = run or new_run_id()
     with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id, opened) as progress:
         own = path_inside(file, opened) if file else None
-        asked = FilesAsked(k, own)
-        keep(opened, run_id, asked)
-        found, result = locate(
+        file_options = FilesOptions(k, own)
+        save_options(opened, run_id, file_options)
+        matches, result = locate(
             text,
             opened,
             k + (own is not None),
@@ -215,9 +222,11 @@ def files(
             run_id=run_id,
             on_event=progress,
         )
-        found = asked.cut(found)
+        matches = file_options.cut(matches)
     if json:
-        output.write_json(files_shape(found, result.usage))
+        from metatree_agents.cli.schemas.search import FilesOutput
+
+        output.write_json(FilesOutput.model_validate({"files": matches, "usage": result.usage}))
     else:
-        output.write(file_lines(found, result))
+        output.write(file_lines(matches, result))
     return ended(result, opened, verbose=verbose)

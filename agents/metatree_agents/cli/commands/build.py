@@ -6,7 +6,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,8 +14,10 @@ from metatree.errors import UserError
 from metatree.trees.sources import public_location
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._exit_codes import FAILED, FOUND
-from metatree_agents.cli.schemas.search import BuildShape, BuiltShape, BuiltSourceShape
+from metatree_agents.cli._errors import FAILED, FOUND
+
+if TYPE_CHECKING:
+    from metatree_agents.cli.schemas.search import BuiltOutput
 
 
 def build(
@@ -65,7 +67,8 @@ def build(
     Example: metatree build src docs handbook.pdf
     Example: metatree build --add https://docs.example.org/guide
     """
-    from metatree_agents.cli import _trees as trees
+    from metatree_agents.cli.commands import _trees as trees
+    from metatree_agents.cli.schemas.search import BuildOutput, BuiltOutput, BuiltSourceOutput
 
     sources = [*(sources or ()), *(source or ())]
     if not sources:
@@ -79,23 +82,23 @@ def build(
             sources = [each.location for each in made.sources()]
         mounts = [source for source in made.sources() if source.mount]
         place = str(made.path)
-    built = BuiltShape(
+    built = BuiltOutput(
         source=", ".join(map(public_location, sources)),
         tree=place,
         nodes=info["nodes"],
         kinds=info["kinds"],
         omitted=info["omissions"],
-        seconds=round(time.monotonic() - began, 3),
+        seconds=time.monotonic() - began,
     )
     if mounts:
-        built["sources"] = [
-            BuiltSourceShape(
+        built.sources = [
+            BuiltSourceOutput(
                 mount=each.mount, type=each.type, location=each.location, note=notes.get(each.mount)
             )
             for each in mounts
         ]
     if json:
-        output.write_json(BuildShape(trees=[built]))
+        output.write_json(BuildOutput(trees=[built]))
     else:
         output.write([_line(built, f"metatree show --omitted{_where(sources, tree, add=add)}")])
     return FAILED if mounts and len(notes) == len(mounts) else FOUND
@@ -111,7 +114,7 @@ def _where(sources: Sequence[str], tree: Path | None, *, add: bool) -> str:
     return ""
 
 
-def _line(built: BuiltShape, lists_omitted: str) -> str:
-    kinds = ", ".join(f"{number:,} {kind}" for kind, number in built["kinds"].items())
-    omitted = f"; {built['omitted']:,} left out ({output.visible(lists_omitted)})" if built["omitted"] else ""
-    return f"{output.visible(built['source'])}: {output.counted(built['nodes'], 'node')} ({kinds}){omitted}"
+def _line(built: BuiltOutput, lists_omitted: str) -> str:
+    kinds = ", ".join(f"{number:,} {kind}" for kind, number in built.kinds.items())
+    omitted = f"; {built.omitted:,} left out ({output.visible(lists_omitted)})" if built.omitted else ""
+    return f"{output.visible(built.source)}: {output.counted(built.nodes, 'node')} ({kinds}){omitted}"

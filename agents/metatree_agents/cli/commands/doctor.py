@@ -12,14 +12,14 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from metatree.errors import MetatreeError
 from metatree.storage.trust import check_files
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._exit_codes import FAILED, FOUND
-from metatree_agents.cli._trees import denied, has_tree, place_of
-from metatree_agents.cli.schemas.search import CheckShape, DoctorShape
+from metatree_agents.cli._errors import FAILED, FOUND, denied
+from metatree_agents.cli.commands._trees import has_tree, place_of
 
 _PACKAGES = ("pydantic", "openai", "instructor", "networkx", "diskcache", "numpy", "PyStemmer", "wordllama")
 _KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "METATREE_MODEL", "METATREE_ROUTER")
@@ -54,32 +54,40 @@ def doctor(
         _checked("keys", _keys),
         _checked("language model", lambda: _model(router)),
     ]
-    ok = all(check["ok"] for check in checks)
+    ok = all(check.ok for check in checks)
     if json:
-        output.write_json(DoctorShape(ok=ok, checks=checks))
+        from metatree_agents.cli.schemas.search import DoctorOutput
+
+        output.write_json(DoctorOutput.model_validate({"ok": ok, "checks": checks}))
     else:
         output.write(_line(check) for check in checks)
     return FOUND if ok else FAILED
+
+
+class _Check(NamedTuple):
+    name: str
+    ok: bool
+    detail: str
 
 
 class _Bad(Exception):
     """A check found something wrong; the message says what and what to do."""
 
 
-def _checked(name: str, check: Callable[[], str]) -> CheckShape:
+def _checked(name: str, check: Callable[[], str]) -> _Check:
     try:
-        return CheckShape(name=name, ok=True, detail=check())
+        return _Check(name, True, check())
     except (_Bad, MetatreeError) as bad:
-        return CheckShape(name=name, ok=False, detail=str(bad))
+        return _Check(name, False, str(bad))
     except PermissionError as error:
-        return CheckShape(name=name, ok=False, detail=denied(error))
+        return _Check(name, False, denied(error))
     except Exception as error:  # whatever is broken, the other checks are still of use
-        return CheckShape(name=name, ok=False, detail=f"{type(error).__name__}: {error}")
+        return _Check(name, False, f"{type(error).__name__}: {error}")
 
 
-def _line(check: CheckShape) -> str:
-    mark = output.styled("ok  ", "green") if check["ok"] else output.styled("FAIL", "red", "bold")
-    return f"{mark}  {check['name']:15}  {output.visible(check['detail'])}"
+def _line(check: _Check) -> str:
+    mark = output.styled("ok  ", "green") if check.ok else output.styled("FAIL", "red", "bold")
+    return f"{mark}  {check.name:15}  {output.visible(check.detail)}"
 
 
 def _python() -> str:
@@ -87,15 +95,15 @@ def _python() -> str:
 
 
 def _packages() -> str:
-    found, missing = [], []
+    present, missing = [], []
     for name in _PACKAGES:
         try:
-            found.append(f"{name} {version(name)}")
+            present.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             missing.append(name)
     if missing:
         raise _Bad(f"not installed: {', '.join(missing)}; run `pip install --force-reinstall metatree`")
-    return ", ".join(found)
+    return ", ".join(present)
 
 
 def _file_types() -> str:
@@ -108,12 +116,12 @@ def _file_types() -> str:
     documents = {"PDF": "pypdfium2", "HTML": "selectolax"}
     for name, package in documents.items():
         (read if find_spec(package) is not None else lacking).append(name)
-    said = f"outlines of {', '.join(read)}"
+    text = f"outlines of {', '.join(read)}"
     if lacking:
-        said += f"; `pip install 'metatree[docs]'` to read {' and '.join(lacking)}"
+        text += f"; `pip install 'metatree[docs]'` to read {' and '.join(lacking)}"
     if names := missing():
-        said += f"; `pip install 'metatree[languages]'` for outlines of {', '.join(names)}, now plain text"
-    return said
+        text += f"; `pip install 'metatree[languages]'` for outlines of {', '.join(names)}, now plain text"
+    return text
 
 
 def _outside() -> str:
@@ -126,23 +134,23 @@ def _outside() -> str:
         "MCP servers": ("mcp", "mcp"),
         "OpenAPI descriptions": ("jsonschema", "openapi"),
     }
-    there = [name for name, (package, _) in needed.items() if find_spec(package) is not None]
-    said = [f"reads {', '.join(there)}" if there else "reads none of them"]
+    readable = [name for name, (package, _) in needed.items() if find_spec(package) is not None]
+    parts = [f"reads {', '.join(readable)}" if readable else "reads none of them"]
     for name, (_, extra) in needed.items():
-        if name not in there:
-            said.append(f"`pip install 'metatree[{extra}]'` for {name}")
+        if name not in readable:
+            parts.append(f"`pip install 'metatree[{extra}]'` for {name}")
     if not has_chromium():
-        said.append(f"no Chromium for screenshots: apt install chromium, or name one in {VARIABLE}")
+        parts.append(f"no Chromium for screenshots: apt install chromium, or name one in {VARIABLE}")
     engine = os.environ.get(ENGINE)
-    said.append(
+    parts.append(
         f"searches the web with {engine}" if engine else f"does not search the web: {ENGINE} is not set"
     )
-    return "; ".join(said)
+    return "; ".join(parts)
 
 
 def _embedded() -> str:
     from metatree import Node, Tree
-    from metatree.searches.parts import find_evidence
+    from metatree.parts import find_evidence
 
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, Tree.create(Path(folder) / "doctor.db") as tree:
@@ -207,7 +215,7 @@ def _keys() -> str:
 
 def _model(router: str | None) -> str:
     """Ask the model one small question, as a search would."""
-    from metatree_agents.cli._run_search import router_of_environment
+    from metatree_agents.cli.commands._search import router_of_environment
 
     named, _, model = (router or router_of_environment() or "").partition("/")
     if named != "openai":

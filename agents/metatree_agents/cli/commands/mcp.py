@@ -10,7 +10,7 @@ import typer
 
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._exit_codes import FOUND
+from metatree_agents.cli._errors import FOUND
 
 if TYPE_CHECKING:
     from metatree import Tree
@@ -51,9 +51,8 @@ def mcp(
     Example: metatree mcp --source ~/src/requests
     """
     from metatree import Limits
-    from metatree_agents.cli._engines import web_parts
-    from metatree_agents.cli._run_search import limits_of, suite_parts
-    from metatree_agents.cli._trees import place_of
+    from metatree_agents.cli.commands._search import limits_of, suite_parts, web_parts
+    from metatree_agents.cli.commands._trees import place_of
     from metatree_agents.tools.mcp_server import mcp_server
     from metatree_agents.tools.toolkit import MAX_SECONDS, Toolkit
 
@@ -75,7 +74,7 @@ def mcp(
 
 
 def _opened(source: list[str] | None, tree: Path | None) -> Tree:
-    from metatree_agents.cli._trees import ready_tree
+    from metatree_agents.cli.commands._trees import ready_tree
 
     return ready_tree(source, tree)
 

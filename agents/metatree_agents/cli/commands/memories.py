@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,11 +11,11 @@ import typer
 from metatree.notes.feedback import FLAG
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._exit_codes import FOUND, NOTHING
+from metatree_agents.cli._errors import FOUND, NOTHING
 
 if TYPE_CHECKING:
     from metatree import Node, Tree
-    from metatree_agents.cli.schemas.memory import MemoryShape
+    from metatree_agents.cli.schemas.memory import MemoryOutput
 
 _LISTED = 20
 Who = Annotated[
@@ -67,29 +66,26 @@ def remember(
     Example: metatree remember "Redirects are limited to 10 in production" --from "meeting of 3 May"
     """
     from metatree import remember as keep
-    from metatree_agents.cli._inputs import plain, text_of
-    from metatree_agents.cli._trees import node_named, ready_tree
-    from metatree_agents.cli.schemas.memory import RememberShape
+    from metatree_agents.cli._inputs import plain, text_of, user_name
+    from metatree_agents.cli.commands._trees import node_named, ready_tree
 
-    said = text_of(text, what="text")
+    content = text_of(text, what="text")
     with ready_tree(source, tree) as opened:
         made = keep(
             opened,
-            said,
+            content,
             None if title is None else plain(title, what="title"),
             None if origin is None else plain(origin, what="source"),
-            who=who or _user(),
+            who=who or user_name(),
             under=None if under is None else node_named(opened, under),
             update=update,
         )
         if json:
+            from metatree_agents.cli.schemas.memory import RememberOutput
+
+            node = _memory(opened, made.node)
             output.write_json(
-                RememberShape(
-                    node=memory_shape(opened, made.node),
-                    why=made.why,
-                    known=made.known,
-                    warnings=list(made.warnings),
-                )
+                RememberOutput(node=node, why=made.why, known=made.known, warnings=list(made.warnings))
             )
         else:
             what = ("updated" if update else "known already") if made.known else "remembered"
@@ -128,18 +124,19 @@ def memories(
     if flags:
         return _flags(source, tree, who, json=json)
     from metatree.notes.notes import memories as listed
-    from metatree_agents.cli._trees import existing_tree, node_named
-    from metatree_agents.cli.schemas.memory import MemoriesShape
+    from metatree_agents.cli.commands._trees import existing_tree, node_named
 
     with existing_tree(source, tree) as opened:
-        found = listed(opened, who=who, under=None if under is None else node_named(opened, under))
+        nodes = listed(opened, who=who, under=None if under is None else node_named(opened, under))
         if json:
-            output.write_json(MemoriesShape(memories=[memory_shape(opened, node) for node in found]))
-        elif found:
-            output.write(line for node in found for line in _lines(opened, node))
+            from metatree_agents.cli.schemas.memory import MemoriesOutput
+
+            output.write_json(MemoriesOutput(memories=[_memory(opened, node) for node in nodes]))
+        elif nodes:
+            output.write(line for node in nodes for line in _lines(opened, node))
         else:
             output.note(_nothing(listed(opened), who=who, under=under))
-    return FOUND if found else NOTHING
+    return FOUND if nodes else NOTHING
 
 
 def forget(
@@ -167,73 +164,66 @@ def forget(
     if node.startswith(FLAG):
         return _unflag(node, source, tree, json=json)
     from metatree import forget as take_back
-    from metatree_agents.cli._trees import existing_tree
-    from metatree_agents.cli.schemas.memory import ForgetShape
+    from metatree_agents.cli.commands._trees import existing_tree
 
     with existing_tree(source, tree) as opened:
-        gone = take_back(opened, node)
+        removal = take_back(opened, node)
     if json:
-        output.write_json(ForgetShape(forgotten=[each.id for each in gone.nodes], undo=dict(gone.undo)))
+        from metatree_agents.cli.schemas.memory import ForgetOutput
+
+        output.write_json(
+            ForgetOutput(forgotten=[each.id for each in removal.nodes], undo=dict(removal.undo))
+        )
     else:
-        output.write(f"{each.id}  forgotten: {output.visible(each.title)}" for each in gone.nodes)
-        output.note(f"to take this back: {output.visible(gone.command)}")
+        output.write(f"{each.id}  forgotten: {output.visible(each.title)}" for each in removal.nodes)
+        output.note(f"to take this back: {output.visible(removal.command)}")
     return FOUND
 
 
 def _flags(source: list[str] | None, tree: Path | None, who: str | None, *, json: bool) -> int:
     from metatree.notes.feedback import flags as kept
-    from metatree_agents.cli._trees import existing_tree
-    from metatree_agents.cli.schemas.memory import FlagShape, FlagsShape
+    from metatree_agents.cli.commands._trees import existing_tree
 
     with existing_tree(source, tree) as opened:
-        found = sorted(kept(opened.memory), key=lambda each: (each.at, each.id), reverse=True)
-    found = [each for each in found if who in (None, each.who)]
+        flags = sorted(kept(opened.memory), key=lambda each: (each.at, each.id), reverse=True)
+    flags = [each for each in flags if who in (None, each.who)]
     if json:
-        shapes = [
-            FlagShape(
-                id=each.id,
-                node=each.node,
-                question=each.question,
-                why=each.why,
-                who=each.who,
-                source=each.source,
-                at=each.at,
-            )
-            for each in found
-        ]
-        output.write_json(FlagsShape(flags=shapes))
-    elif found:
+        from metatree_agents.cli.schemas.memory import FlagsOutput
+
+        output.write_json(FlagsOutput.model_validate({"flags": flags}))
+    elif flags:
         output.write(
             f"{output.styled(each.id, 'cyan')}  {output.visible(each.node)}: {output.visible(str(each))}"
-            for each in found
+            for each in flags
         )
         output.note("take one back with: metatree forget ID")
     else:
         output.note("nothing is flagged")
-    return FOUND if found else NOTHING
+    return FOUND if flags else NOTHING
 
 
 def _unflag(flag_id: str, source: list[str] | None, tree: Path | None, *, json: bool) -> int:
     from metatree.notes.feedback import take_back
-    from metatree_agents.cli._trees import existing_tree
-    from metatree_agents.cli.schemas.memory import ForgetShape
+    from metatree_agents.cli.commands._trees import existing_tree
 
     with existing_tree(source, tree) as opened:
-        gone = take_back(opened, flag_id)
+        flag = take_back(opened, flag_id)
     if json:
-        output.write_json(ForgetShape(forgotten=[gone.id], undo={}))
+        from metatree_agents.cli.schemas.memory import ForgetOutput
+
+        output.write_json(ForgetOutput(forgotten=[flag.id], undo={}))
     else:
-        output.write([f"{gone.id}  forgotten: {output.visible(gone.node)} was {output.visible(str(gone))}"])
+        output.write([f"{flag.id}  forgotten: {output.visible(flag.node)} was {output.visible(str(flag))}"])
     return FOUND
 
 
-def _nothing(kept: Sequence[Node], *, who: str | None, under: str | None) -> str:
+def _nothing(nodes: Sequence[Node], *, who: str | None, under: str | None) -> str:
     """Say why no memory is listed, when there are these in the tree."""
-    from metatree.notes.notes import sayings
+    from metatree.notes.notes import mentions
 
-    if not kept:
+    if not nodes:
         return "nothing was remembered: `metatree remember TEXT` adds something"
-    names = sorted({str(said["who"]) for node in kept for said in sayings(node)})
+    names = sorted({str(mention["who"]) for node in nodes for mention in mentions(node)})
     if who is not None and who not in names:
         listed = ", ".join(map(output.visible, names[:_LISTED])) + (", …" if len(names) > _LISTED else "")
         return f"nobody called {output.visible(who)!r} said anything; who did: {listed}"
@@ -243,14 +233,17 @@ def _nothing(kept: Sequence[Node], *, who: str | None, under: str | None) -> str
     )
 
 
-def memory_shape(tree: Tree, node: Node) -> MemoryShape:
-    """Return a memory as JSON."""
-    from metatree.notes.notes import sayings
-    from metatree_agents.cli.schemas.memory import MemoryShape, SayingShape
+def _memory(tree: Tree, node: Node) -> MemoryOutput:
+    from metatree.notes.notes import mentions
+    from metatree_agents.cli.schemas.memory import MemoryOutput
 
-    said = [SayingShape(who=s["who"], at=s["at"], source=s["source"]) for s in sayings(node)]
-    parent = tree.parent(node) or "."
-    return MemoryShape(id=node.id, title=node.title, text=node.content or "", parent=parent, said=said)
+    about = {
+        "id": node.id,
+        "title": node.title,
+        "text": node.content or "",
+        "parent": tree.parent(node) or ".",
+    }
+    return MemoryOutput.model_validate({**about, "said": mentions(node)})
 
 
 def _lines(tree: Tree, node: Node) -> Iterator[str]:
@@ -268,10 +261,3 @@ def _lines(tree: Tree, node: Node) -> Iterator[str]:
 def _place(tree: Tree, node_id: str) -> str:
     title = tree.get(node_id).title
     return output.visible(node_id if title in node_id else f"{title} ({node_id})")
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a user without a name, as in some containers
-        return "unknown"

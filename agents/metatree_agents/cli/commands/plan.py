@@ -9,14 +9,14 @@ import typer
 
 from metatree.errors import UserError
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._exit_codes import FOUND, LIMIT, NOTHING
-from metatree_agents.cli._intent_tree import agent_lines
+from metatree_agents.cli._errors import FOUND, LIMIT, NOTHING
 from metatree_agents.cli._options import Debug, Json, given, path
-from metatree_agents.cli.commands.agents import Store, agents_in, driven, exit_of
-from metatree_agents.cli.schemas.planner import PlanShape, PlanStepShape
+from metatree_agents.cli.commands.goals import Store, agents_in, driven, exit_of
+from metatree_agents.cli.printing.agents import agent_lines
 
 if TYPE_CHECKING:
-    from metatree_agents.planner.hddl.limits import Limits
+    from metatree_agents.cli.schemas.planner import PlanOutput
+    from metatree_agents.planner.hddl.limits import SolverLimits
     from metatree_agents.planner.planning.planning import Planned
 
 
@@ -48,10 +48,13 @@ def plan(
             "--seed", metavar="N", help="Seed of what is drawn at random; the same gives the same plan."
         ),
     ] = 0,
-    shorter: Annotated[
+    improve_for: Annotated[
         float,
         typer.Option(
-            "--shorter", min=0.0, metavar="S", help="Spend S more seconds on a plan with fewer steps (HDDL)."
+            "--improve-for",
+            min=0.0,
+            metavar="S",
+            help="Spend S more seconds on a plan with fewer steps (HDDL).",
         ),
     ] = 0.0,
     memory: Annotated[
@@ -73,21 +76,24 @@ def plan(
     """
     if domain.suffix.lower() in (".toml", ".yaml", ".yml"):
         return _plan_goal(domain, problem, run, seconds, seed, store, json)
-    from metatree_agents.planner.hddl.limits import Limits
+    from metatree_agents.planner.hddl.limits import SolverLimits
 
-    return _plan_hddl(domain, Path(problem), run, Limits(seconds, memory * 1e6), seed, shorter, store, json)
+    return _plan_hddl(
+        domain, Path(problem), run, SolverLimits(seconds, memory * 1e6), seed, improve_for, store, json
+    )
 
 
 def _plan_hddl(
     domain_file: Path,
     problem_file: Path,
     run: bool,
-    limits: Limits,
+    limits: SolverLimits,
     seed: int,
-    shorter_s: float,
+    improve_for_s: float,
     store: Path | None,
     json: bool,
 ) -> int:
+    from metatree_agents.cli.schemas.planner import PlanOutput, PlanStepOutput
     from metatree_agents.planner.hddl.as_agent import as_agent
     from metatree_agents.planner.hddl.limits import LimitReached
     from metatree_agents.planner.hddl.parse import read_domain, read_problem
@@ -96,19 +102,21 @@ def _plan_hddl(
     from metatree_agents.planner.hddl.verify import verify_plan
 
     problem = read_problem(problem_file, read_domain(domain_file))
-    found = solve(problem, limits, seed=seed, shorter_s=shorter_s)
-    made, ended = found.plan, found.ended
+    solution = solve(problem, limits, seed=seed, improve_for_s=improve_for_s)
+    made, ended = solution.plan, solution.ended
     why = "there is no plan" if ended == "none" else ""
-    if found.reached is not None:
-        why = f"limit reached: no plan was found {limits.said(found.reached)}"
+    if solution.reached is not None:
+        why = f"limit reached: no plan was found {limits.describe(solution.reached)}"
     lines: list[str] = []
-    steps: list[PlanStepShape] = []
+    steps: list[PlanStepOutput] = []
     if made is not None:
         try:
             verify_plan(made, problem, limits)
         except LimitReached as exc:
             made, ended = None, "limit"
-            why = f"limit reached: a plan was found, but it could not be checked {limits.said(exc.reason)}"
+            why = (
+                f"limit reached: a plan was found, but it could not be checked {limits.describe(exc.reason)}"
+            )
     if made is not None:
         lines = list(plan_lines(made, problem))
         order = made.order
@@ -118,7 +126,7 @@ def _plan_hddl(
         for first, second in order:
             after.setdefault(second, []).append(first)
         steps = [
-            PlanStepShape(
+            PlanStepOutput(
                 id=step.id,
                 name=problem.spelt(step.name),
                 arguments=[problem.spelt(one) for one in step.arguments],
@@ -126,25 +134,25 @@ def _plan_hddl(
             )
             for step in made.steps
         ]
-    shape = PlanShape(
+    made_plan = PlanOutput(
         ended=ended,
         steps=steps,
         text="\n".join(lines),
         cost=float(len(steps)),
-        nodes=found.nodes,
-        seconds=round(found.seconds, 4),
+        nodes=solution.nodes,
+        seconds=round(solution.seconds, 4),
         why=why,
         agent=None,
         status=None,
     )
     if not json:
-        output.write(lines)
+        output.write(map(output.visible, lines))
     if made is None or not run:
-        return _ended(shape, json)
+        return _print_plan(made_plan, json)
     planned = as_agent(made, problem)
     with agents_in(store, planned.domain) as agents:
         agent = agents.start(planned.goal, planned.facts, network=planned.network)
-        return _carried_out(shape, agents, agent, json)
+        return _carried_out(made_plan, agents, agent, json)
 
 
 def _plan_goal(
@@ -160,39 +168,41 @@ def _plan_goal(
 
     data = read_file(domain_file)
     domain = Domain.from_data({"name": domain_file.stem, **data}, source=str(domain_file))
-    facts = facts_of(data)
-    wanted = goal_of(goal)
+    facts = facts_of(data.get("facts", ()), str(domain_file))
+    top_goal = goal_of(goal)
     if run:
         with agents_in(store, domain) as agents:
-            agent = agents.start(wanted, facts, options=AgentOptions(seed=seed, plan_s=seconds))
+            agent = agents.start(top_goal, facts, options=AgentOptions(seed=seed, plan_s=seconds))
             return _carried_out(None, agents, agent, json)
-    if not domain.library.for_goal(wanted[0]):
+    if not domain.library.for_goal(top_goal[0]):
         known = ", ".join(sorted({one.goal for one in domain.library.actions.values()})) or "none"
-        raise UserError(f"no rule and no task reaches the goal {wanted[0]!r} (known goals: {known})")
+        raise UserError(f"no rule and no task reaches the goal {top_goal[0]!r} (known goals: {known})")
     made = plan_for(
         domain.library,
-        {TOP: Intent(TOP, wanted)},
+        {TOP: Intent(TOP, top_goal)},
         Facts(domain.library, facts_from(facts)),
         seed=seed,
         limits=PlanLimits(seconds=seconds),
         expand=domain.expand,
     )
-    shape = _goal_shape(made)
+    made_plan = _planned(made)
     if not json:
         output.write(_goal_lines(made))
-    return _ended(shape, json)
+    return _print_plan(made_plan, json)
 
 
-def _goal_shape(made: Planned) -> PlanShape:
+def _planned(made: Planned) -> PlanOutput:
+    from metatree_agents.cli.schemas.planner import PlanOutput, PlanStepOutput
+
     tasks = sorted((one for one in made.network.values() if one.kind == "task"), key=lambda one: one.number)
-    return PlanShape(
+    return PlanOutput(
         ended={"planned": "solved", "failed": "none", "limit": "limit"}[made.ended],
         steps=[
-            PlanStepShape(
+            PlanStepOutput(
                 id=one.id,
                 name=one.action,
                 arguments=list(one.goal[1:]),
-                after=sorted({*one.after, *one.waits}),
+                after=sorted({*one.after, *one.after_end}),
             )
             for one in tasks
         ],
@@ -207,30 +217,30 @@ def _goal_shape(made: Planned) -> PlanShape:
 
 
 def _goal_lines(made: Planned) -> list[str]:
-    from metatree_agents.cli._intent_tree import intent_lines
+    from metatree_agents.cli.printing.agents import intent_lines
 
     if made.ended != "planned":
         return []
     return list(intent_lines(sorted(made.network.values(), key=lambda one: one.id)))
 
 
-def _ended(shape: PlanShape, json: bool) -> int:
+def _print_plan(made_plan: PlanOutput, json: bool) -> int:
     if json:
-        output.write_json(shape)
-    if shape["ended"] != "solved":
-        output.note(f"metatree: {output.visible(shape['why'] or 'there is no plan')}")
-    return {"solved": FOUND, "none": NOTHING, "limit": LIMIT}[shape["ended"]]
+        output.write_json(made_plan)
+    if made_plan.ended != "solved":
+        output.note(f"metatree: {output.visible(made_plan.why or 'there is no plan')}")
+    return {"solved": FOUND, "none": NOTHING, "limit": LIMIT}[made_plan.ended]
 
 
-def _carried_out(shape: PlanShape | None, agents: Any, agent: str, json: bool) -> int:
+def _carried_out(made_plan: PlanOutput | None, agents: Any, agent: str, json: bool) -> int:
     info = driven(agents, agent)
     if json:
-        from metatree_agents.cli.schemas.planner import agent_shape
+        from metatree_agents.cli.schemas.planner import AgentOutput
 
-        if shape is None:
-            output.write_json(agent_shape(info))
+        if made_plan is None:
+            output.write_json(AgentOutput.model_validate(info))
         else:
-            output.write_json({**shape, "agent": info.id, "status": info.status})
+            output.write_json(made_plan.model_copy(update={"agent": info.id, "status": info.status}))
     else:
         output.write(agent_lines(info))
     return exit_of(info)

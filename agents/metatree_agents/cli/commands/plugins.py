@@ -1,4 +1,4 @@
-"""`metatree plugins`: what is plugged in, and which tools may change something without asking again."""
+"""`metatree plugins`: the installed plug-ins, and which tools may change something without asking again."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import typer
 from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._exit_codes import FAILED, FOUND, NOTHING
-from metatree_agents.cli.schemas.search import PermissionShape, PermissionsShape, PluginShape, PluginsShape
+from metatree_agents.cli._errors import FAILED, FOUND, NOTHING
 
 if TYPE_CHECKING:
     from metatree.catalogue import Plugin
-    from metatree.notes.permissions import Permission
 
 _WORDS = {
     "metatree.memory_types": "Types of files",
@@ -45,7 +43,7 @@ def plugins(
     json: options.Json = False,
     debug: options.Debug = False,
 ) -> int:
-    """List what is plugged in, with its package and what it provides; what cannot be imported says why.
+    """List the installed plug-ins with their packages and what they provide; one that cannot be imported says why.
 
     A broken plug-in harms nothing else: builds and searches leave it out. The exit code is 5 when there is one.
 
@@ -56,79 +54,59 @@ def plugins(
         return _permissions(source, tree, revoke, json=json)
     from metatree.catalogue import GROUPS, catalogue
 
-    found = catalogue()
+    catalog = catalogue()
     if json:
-        output.write_json(PluginsShape(plugins=[_shape(plugin) for plugin in found]))
+        from metatree_agents.cli.schemas.search import PluginsOutput
+
+        output.write_json(PluginsOutput.model_validate({"plugins": catalog}))
     else:
         output.write(
-            line for group in GROUPS for line in _lines(group, [p for p in found if p.group == group])
+            line for group in GROUPS for line in _lines(group, [p for p in catalog if p.group == group])
         )
-    return FAILED if any(plugin.error for plugin in found) else FOUND
+    return FAILED if any(plugin.error for plugin in catalog) else FOUND
 
 
 def _permissions(source: list[str] | None, tree: object, revoke: str | None, *, json: bool) -> int:
     from pathlib import Path
 
     from metatree.notes.permissions import Permissions
-    from metatree_agents.cli._trees import existing_tree
+    from metatree_agents.cli.commands._trees import existing_tree
 
     assert tree is None or isinstance(tree, Path)
     with existing_tree(source, tree) as opened:
-        kept = Permissions(opened.memory)
-        gone = kept.revoke(revoke) if revoke is not None else []
-        listed = kept.all()
-    if revoke is not None and not gone:
+        permissions = Permissions(opened.memory)
+        revoked = permissions.revoke(revoke) if revoke is not None else []
+        listed = permissions.all()
+    if revoke is not None and not revoked:
         known = ", ".join(sorted({each.tool for each in listed})) or "none"
         raise UserError(f"no tool {revoke!r} has a permission here (those that have one: {known})")
-    shown = gone if revoke is not None else listed
+    rows = revoked if revoke is not None else listed
     if json:
-        output.write_json(PermissionsShape(permissions=[_permission_shape(each) for each in shown]))
-    elif shown:
+        from metatree_agents.cli.schemas.search import PermissionsOutput
+
+        output.write_json(PermissionsOutput.model_validate({"permissions": rows}))
+    elif rows:
         word = (
             "may no longer be called without asking" if revoke is not None else "may be called without asking"
         )
         output.write(
             f"{output.visible(each.tool)}  {word}; {output.visible(each.who)} said so on {each.at[:10]}"
             f" (version {output.visible(each.version)}, {each.fingerprint[:12]})"
-            for each in shown
+            for each in rows
         )
     else:
         output.note("no tool may change something without asking")
-    return FOUND if shown else NOTHING
+    return FOUND if rows else NOTHING
 
 
-def _lines(group: str, found: list[Plugin]) -> Iterator[str]:
+def _lines(group: str, members: list[Plugin]) -> Iterator[str]:
     yield output.styled(f"{_WORDS[group]} ({group})", "bold")
-    if not found:
+    if not members:
         yield "  none"
-    width = min(20, max((len(plugin.name) for plugin in found), default=0))
-    for plugin in found:
+    width = min(20, max((len(plugin.name) for plugin in members), default=0))
+    for plugin in members:
         package = f"{plugin.package} {plugin.version}".strip()
-        said = output.visible(plugin.provides)
+        text = output.visible(plugin.provides)
         if plugin.error:
-            said = output.styled(f"BROKEN: {output.visible(' '.join(plugin.error.split()))}", "red")
-        yield f"  {output.styled(f'{output.visible(plugin.name):{width}}', 'cyan')}  {output.visible(package)}  {said}"
-
-
-def _shape(plugin: Plugin) -> PluginShape:
-    return PluginShape(
-        group=plugin.group,
-        name=plugin.name,
-        object=plugin.object,
-        package=plugin.package,
-        version=plugin.version,
-        provides=plugin.provides,
-        tools=list(plugin.tools),
-        error=plugin.error or None,
-    )
-
-
-def _permission_shape(each: Permission) -> PermissionShape:
-    return PermissionShape(
-        tool=each.tool,
-        title=each.title,
-        version=each.version,
-        fingerprint=each.fingerprint,
-        who=each.who,
-        at=each.at,
-    )
+            text = output.styled(f"BROKEN: {output.visible(' '.join(plugin.error.split()))}", "red")
+        yield f"  {output.styled(f'{output.visible(plugin.name):{width}}', 'cyan')}  {output.visible(package)}  {text}"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._exit_codes import FOUND, NOTHING
+from metatree_agents.cli._errors import FOUND, NOTHING
 
 if TYPE_CHECKING:
     from metatree import Tree
@@ -28,22 +27,18 @@ def questions(
     Example: metatree questions --source ~/src/requests
     """
     from metatree import Blackboard
-    from metatree_agents.cli._trees import existing_tree
-    from metatree_agents.cli.schemas.search import QuestionShape, QuestionsShape
+    from metatree_agents.cli.commands._trees import existing_tree
 
     with existing_tree(source, tree) as opened:
         listed = Blackboard(opened).open_questions()
     if json:
-        shapes = [
-            QuestionShape(
-                id=item.id,
-                question=str(item.get_value("question")),
-                run=item.run,
-                asked_at=datetime.fromtimestamp(item.at, UTC).isoformat(timespec="seconds"),
-            )
-            for item in listed
+        from metatree_agents.cli.schemas.search import QuestionsOutput
+
+        rows = [
+            {"id": i.id, "question": str(i.get_value("question")), "run": i.run, "asked_at": i.at}
+            for i in listed
         ]
-        output.write_json(QuestionsShape(questions=shapes))
+        output.write_json(QuestionsOutput.model_validate({"questions": rows}))
     elif listed:
         output.write(f"{item.id}  {output.visible(str(item.get_value('question')))}" for item in listed)
         output.note("answer one with: metatree answer ID TEXT")
@@ -79,15 +74,15 @@ def answer(
     """
     from metatree import Blackboard
     from metatree_agents.cli._inputs import text_of
-    from metatree_agents.cli._trees import existing_tree
+    from metatree_agents.cli.commands._trees import existing_tree
     from metatree_agents.cli.commands.runs import resume
 
-    said = text_of(text, what="answer")
+    reply = text_of(text, what="answer")
     with existing_tree(source, tree) as opened:
         board = Blackboard(opened)
         elsewhere = board.listeners() > 0
-        item = board.answer(question, said)
-        here = not elsewhere and _waits(opened, item)
+        item = board.answer(question, reply)
+        here = not elsewhere and _run_waits(opened, item)
     if here:
         return resume(
             item.run,
@@ -109,7 +104,7 @@ def answer(
     return FOUND
 
 
-def _waits(tree: Tree, item: Item) -> bool:
+def _run_waits(tree: Tree, item: Item) -> bool:
     """Say whether the run that asked is in the journal of this tree and stopped to wait."""
     from metatree import load_run
     from metatree.errors import UserError

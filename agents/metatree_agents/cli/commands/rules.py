@@ -12,13 +12,13 @@ import typer
 
 from metatree.errors import MetatreeError, UserError
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._exit_codes import FAILED, FOUND, LIMIT, NOTHING
+from metatree_agents.cli._errors import FAILED, FOUND, LIMIT, NOTHING
 from metatree_agents.cli._inputs import text_of
 from metatree_agents.cli._options import Debug, Json, path
-from metatree_agents.cli.schemas.search import AgendaShape, RulesShape
 
 if TYPE_CHECKING:
     from metatree.rules import Program, ShellReport, WorkingMemory
+    from metatree_agents.cli.schemas.search import AgendaOutput, RulesOutput
 
 
 def rules(
@@ -76,11 +76,11 @@ def rules(
         _draw(program, picture)
     report, memory = _run(program, cycles, seed, step, quiet=as_json)
     if trace is not None:
-        trace.write_text(json.dumps(_trace(report), indent=2) + "\n", encoding="utf-8")
+        _write(trace, json.dumps(_trace(report), indent=2))
     explanation = _explained(memory, why_not) if why_not is not None else None
-    answers = _asked(memory, query) if query is not None else None
+    answers = _query_rows(memory, query) if query is not None else None
     if as_json:
-        output.write_json(_shape(report, memory, explanation, answers))
+        output.write_json(_as_output(report, memory, explanation, answers))
     else:
         output.write(_lines(report, memory, explanation, answers))
     return _exit_code(report, memory)
@@ -90,7 +90,7 @@ def _run(
     program: Program, cycles: int, seed: int | None, step: bool, *, quiet: bool
 ) -> tuple[ShellReport | None, WorkingMemory]:
     from metatree.rules import ShellLimits, WorkingMemory
-    from metatree.rules.shell.control import closing_lines, narrated
+    from metatree.rules.shell.control import ending_lines, trace_lines
 
     if not program.controlled:
         memory = WorkingMemory()
@@ -102,7 +102,7 @@ def _run(
 
     def tell(entry: dict[str, Any]) -> None:
         if not quiet:
-            output.write([output.visible(line) for line in narrated(entry)])
+            output.write([output.visible(line) for line in trace_lines(entry)])
         steps.wait()
 
     report = program.shell().run(
@@ -112,23 +112,23 @@ def _run(
         on_entry=tell,
     )
     if not quiet:
-        output.write([output.visible(line) for line in closing_lines(report)])
+        output.write([output.visible(line) for line in ending_lines(report)])
     return report, report.memory
 
 
 class _Steps:
     """Waits for Enter between cycles."""
 
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted
+    def __init__(self, enabled: bool) -> None:
+        self._enabled = enabled
 
     def wait(self) -> None:
-        if not self._wanted:
+        if not self._enabled:
             return
         output.note("-- Enter: the next cycle; q: the end --")
         line = sys.stdin.readline()
         if not line:
-            self._wanted = False  # nobody is there any more: go on to the end
+            self._enabled = False  # nobody is there any more: go on to the end
         elif line.strip().lower().startswith("q"):
             raise MetatreeError("ended after this cycle")
 
@@ -143,7 +143,14 @@ def _draw(program: Program, picture: Path) -> None:
             text = program.schedule.mermaid()
         case other:
             raise UserError(f"cannot draw to {other or 'a file without an ending'!r}: use .dot or .mmd")
-    picture.write_text(text + "\n", encoding="utf-8")
+    _write(picture, text)
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a text to a file; no link is followed that a folder has for its name, but those of the system are."""
+    if file.is_symlink() and not file.absolute().is_relative_to("/dev"):
+        raise UserError(f"{str(file)!r} is a link and is not followed: remove it, or name what it leads to")
+    file.write_text(text + "\n", encoding="utf-8")
 
 
 def _explained(memory: WorkingMemory, name: str) -> str:
@@ -152,10 +159,10 @@ def _explained(memory: WorkingMemory, name: str) -> str:
     return str(why_not(memory, name))
 
 
-def _asked(memory: WorkingMemory, query: str) -> list[dict[str, str]]:
-    from metatree.rules.language.values import written
+def _query_rows(memory: WorkingMemory, query: str) -> list[dict[str, str]]:
+    from metatree.rules.language.values import value_text
 
-    return [{name: written(value) for name, value in found.items()} for found in memory.query(query)]
+    return [{name: value_text(value) for name, value in binding.items()} for binding in memory.query(query)]
 
 
 def _trace(report: ShellReport | None) -> dict[str, Any]:
@@ -164,10 +171,12 @@ def _trace(report: ShellReport | None) -> dict[str, Any]:
     return {"run": report.run_id, "ended": report.ended, "state": report.state, "trace": list(report.trace)}
 
 
-def _agendas(memory: WorkingMemory) -> Iterator[AgendaShape]:
+def _agendas(memory: WorkingMemory) -> Iterator[AgendaOutput]:
+    from metatree_agents.cli.schemas.search import AgendaOutput
+
     for name in memory.productions:
         agenda = memory.agenda(name)
-        yield AgendaShape(
+        yield AgendaOutput(
             production=name,
             tokens=[str(token) for token in agenda.tokens()],
             to_add=len(agenda.to_add),
@@ -175,20 +184,21 @@ def _agendas(memory: WorkingMemory) -> Iterator[AgendaShape]:
         )
 
 
-def _shape(
+def _as_output(
     report: ShellReport | None,
     memory: WorkingMemory,
     explanation: str | None,
     answers: list[dict[str, str]] | None,
-) -> RulesShape:
-    from metatree.rules.language.values import written
+) -> RulesOutput:
+    from metatree.rules.language.values import value_text
+    from metatree_agents.cli.schemas.search import RulesOutput
 
-    return RulesShape(
+    return RulesOutput(
         ended=report.ended if report is not None else "matched",
         detail=report.detail if report is not None else "",
         state=report.state if report is not None else None,
         cycles=report.cycles if report is not None else 0,
-        facts=[written(fact) for fact in memory],
+        facts=[value_text(fact) for fact in memory],
         productions=list(_agendas(memory)),
         expected=[str(one) for one in report.expected] if report is not None else [],
         why_not=explanation,
@@ -203,20 +213,20 @@ def _lines(
     explanation: str | None,
     answers: list[dict[str, str]] | None,
 ) -> Iterator[str]:
-    from metatree.rules.language.values import written
+    from metatree.rules.language.values import value_text
 
     if report is None:
         for agenda in _agendas(memory):
-            count = len(agenda["tokens"])
-            yield output.styled(f'"{agenda["production"]}": {count} token{"" if count == 1 else "s"}', "bold")
-            yield from (output.visible(f"  {token}") for token in agenda["tokens"])
+            count = len(agenda.tokens)
+            yield output.styled(f'"{agenda.production}": {count} token{"" if count == 1 else "s"}', "bold")
+            yield from (output.visible(f"  {token}") for token in agenda.tokens)
     elif explanation is None and answers is None:
         yield ""
-        yield from (output.visible(written(fact)) for fact in memory)
+        yield from (output.visible(value_text(fact)) for fact in memory)
     if explanation is not None:
         yield output.visible(explanation)
     if answers is not None:
-        yield from (output.visible(" ".join(f"<{k}>={v}" for k, v in found.items())) for found in answers)
+        yield from (output.visible(" ".join(f"<{k}>={v}" for k, v in binding.items())) for binding in answers)
         yield f"{len(answers)} way{'' if len(answers) == 1 else 's'}"
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,11 +11,12 @@ import typer
 from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._exit_codes import FOUND, NOTHING
+from metatree_agents.cli._errors import FOUND, NOTHING
 
 if TYPE_CHECKING:
     from metatree import Tree
-    from metatree.durable import RunInfo
+
+_WIDE = 100
 
 
 def trace(
@@ -33,17 +35,18 @@ def trace(
     Example: metatree trace --source ~/src/requests
     """
     from metatree import load_run
-    from metatree_agents.cli._trace_text import trace_lines
-    from metatree_agents.cli._trees import existing_tree
-    from metatree_agents.cli.answer_text import summary
-    from metatree_agents.cli.schemas.search import trace_shape
+    from metatree_agents.cli.commands._trees import existing_tree
+    from metatree_agents.cli.printing.answers import summary
+    from metatree_agents.cli.printing.traces import trace_lines
 
     with existing_tree(source, tree) as opened:
         run = run or _last_run(opened)
         result = load_run(run, tree=opened)
         collects = _collects(opened, run)
     if json:
-        output.write_json(trace_shape(result))
+        from metatree_agents.cli.schemas.search import TraceOutput
+
+        output.write_json(TraceOutput.model_validate(result))
     else:
         output.write(trace_lines(result.trace, collects=collects))
         output.note(output.visible(summary(result)))
@@ -62,28 +65,19 @@ def runs(
     Example: metatree runs --source ~/src/requests
     """
     from metatree import runs as list_runs
-    from metatree_agents.cli._trees import existing_tree
-    from metatree_agents.cli.schemas.search import RunShape, RunsShape
+    from metatree_agents.cli.commands._trees import existing_tree
 
     with existing_tree(source, tree) as opened:
         listed = list_runs(tree=opened)
     if json:
-        shapes = [
-            RunShape(
-                run=each.run_id,
-                machine=each.machine,
-                questions=list(each.given.get("questions", ())),
-                ended=each.ended,
-                began_at=_iso(each.began_at),
-                updated_at=_iso(each.updated_at),
-            )
-            for each in listed
-        ]
-        output.write_json(RunsShape(runs=shapes))
+        from metatree_agents.cli.schemas.search import RunsOutput
+
+        rows = [{**asdict(each), "questions": each.given.get("questions", ())} for each in listed]
+        output.write_json(RunsOutput.model_validate({"runs": rows}))
     elif listed:
         output.write(
             f"{each.run_id}  {_local(each.updated_at)}  {each.ended or 'unfinished':10}  "
-            f"{_questions(each)}".rstrip()
+            f"{output.one_line(' / '.join(each.given.get('questions', ())), _WIDE)}".rstrip()
             for each in listed
         )
     else:
@@ -125,25 +119,25 @@ def resume(
     """
     from metatree import resume as go_on
     from metatree_agents.cli._inputs import text_of
-    from metatree_agents.cli._permits import permit_of
-    from metatree_agents.cli._run_options import kept
-    from metatree_agents.cli._run_search import (
-        asked_on_board,
+    from metatree_agents.cli.commands._permits import permit_of
+    from metatree_agents.cli.commands._run_options import load_options
+    from metatree_agents.cli.commands._search import (
         ended,
         limits_of,
+        open_question,
+        restored_fallbacks,
         suite_parts,
         watched,
-        with_hints,
+        web_fallbacks,
+        with_evidence,
     )
-    from metatree_agents.cli._trees import existing_tree
-    from metatree_agents.cli._web_fallback import browsing, chain_of
-    from metatree_agents.cli.answer_text import answer_lines, file_lines, node_lines
-    from metatree_agents.cli.schemas.search import ask_shape, files_shape, find_shape
+    from metatree_agents.cli.commands._trees import existing_tree
+    from metatree_agents.cli.printing.answers import answer_lines, file_lines, node_lines
     from metatree_agents.code import relocate
 
     parts = suite_parts(router)
     with existing_tree(source, tree) as opened:
-        if _collects(opened, run) and (asked := kept(opened, run)) is not None:
+        if _collects(opened, run) and (file_options := load_options(opened, run)) is not None:
             if answer is not None:
                 raise UserError(f"run {run!r} waits for no answer (it lists files): leave --answer out")
             with watched(run, opened) as progress:
@@ -151,35 +145,39 @@ def resume(
                 files, result = relocate(
                     run, opened, router=parts.get("router"), limits=limits, on_event=progress
                 )
-            files = asked.cut(files)
+            files = file_options.cut(files)
             if json:
-                output.write_json(files_shape(files, result.usage))
+                from metatree_agents.cli.schemas.search import FilesOutput
+
+                output.write_json(FilesOutput.model_validate({"files": files, "usage": result.usage}))
             else:
                 output.write(file_lines(files, result))
             return ended(result, opened, verbose=verbose)
         answers = None
         if answer is not None:
             answers = {_waiting_question(opened, run): text_of(answer, what="answer")}
-        fallbacks, tools = browsing(web)
+        fallbacks, tools = web_fallbacks(web)
         with watched(run, opened) as progress:
             result = go_on(
                 run,
                 tree=opened,
                 answers=answers,
                 tools=tools,
-                fallbacks=chain_of(_fallbacks(opened, run), fallbacks),
+                fallbacks=restored_fallbacks(_fallbacks(opened, run), fallbacks),
                 permit=permit_of(opened, allow, tools),
                 limits=limits_of(max_calls, max_seconds),
                 on_event=progress,
-                **with_hints(parts, opened),
+                **with_evidence(parts, opened),
             )
         nodes_only = _collects(opened, run)
         if json:
-            output.write_json(find_shape(result) if nodes_only else ask_shape(result))
+            from metatree_agents.cli.schemas.search import AskOutput, FindOutput
+
+            output.write_json((FindOutput if nodes_only else AskOutput).model_validate(result))
         else:
             output.write(node_lines(result) if nodes_only else answer_lines(result, opened))
-        waits_for = asked_on_board(result, opened)
-    return ended(result, opened, verbose=verbose, asked=waits_for)
+        waits_for = open_question(result, opened)
+    return ended(result, opened, verbose=verbose, question=waits_for)
 
 
 def _last_run(tree: Tree) -> str:
@@ -195,16 +193,16 @@ def _collects(tree: Tree, run_id: str) -> bool:
     """Say whether a run collects nodes rather than reads answers; False when there is no such run."""
     from metatree import runs as list_runs
 
-    found = next((each for each in list_runs(tree=tree) if each.run_id == run_id), None)
-    return found is not None and found.given["returns"] == "nodes"
+    run = next((each for each in list_runs(tree=tree) if each.run_id == run_id), None)
+    return run is not None and run.given["returns"] == "nodes"
 
 
 def _fallbacks(tree: Tree, run_id: str) -> list[str]:
     """Return the kinds of fallbacks that a run was begun with; none when there is no such run."""
     from metatree import runs as list_runs
 
-    found = next((each for each in list_runs(tree=tree) if each.run_id == run_id), None)
-    return [] if found is None else list(found.given.get("fallbacks") or [])
+    run = next((each for each in list_runs(tree=tree) if each.run_id == run_id), None)
+    return [] if run is None else list(run.given.get("fallbacks") or [])
 
 
 def _waiting_question(tree: Tree, run: str) -> str:
@@ -214,15 +212,6 @@ def _waiting_question(tree: Tree, run: str) -> str:
     if result.ended != "waiting":
         raise UserError(f"run {run!r} waits for no answer (it is {result.ended}): leave --answer out")
     return result.detail
-
-
-def _questions(run: RunInfo, width: int = 100) -> str:
-    line = output.visible(" ".join(" / ".join(run.given.get("questions", ())).split()))
-    return line if len(line) <= width else line[: width - 1] + "…"
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def _local(seconds: float) -> str:

@@ -10,11 +10,11 @@ import typer
 
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._exit_codes import FOUND, NOTHING
-from metatree_agents.cli.schemas.search import NodeShape, OmissionShape, OmittedShape
+from metatree_agents.cli._errors import FOUND, NOTHING
 
 if TYPE_CHECKING:
     from metatree import Node, Tree
+    from metatree_agents.cli.schemas.search import NodeOutput
 
 
 def show(
@@ -41,29 +41,31 @@ def show(
     \b
     Example: metatree show src/requests --depth 1 --source ~/src/requests
     """
-    from metatree_agents.cli._trees import existing_tree, node_named
+    from metatree_agents.cli.commands._trees import existing_tree, node_named
 
     with existing_tree(source, tree) as opened:
         if omitted:
             return _show_omitted(opened, json=json)
-        shown = opened.get(node_named(opened, node))
+        target = opened.get(node_named(opened, node))
         if json:
-            shape = _shape(opened, shown, depth)
+            made = _as_output(opened, target, depth)
             if content:
-                shape["content"] = opened.content(shown)
-            output.write_json(shape)
+                made.content = opened.content(target)
+            output.write_json(made)
         elif content:
-            output.write(output.visible(line.expandtabs(4)) for line in opened.content(shown).splitlines())
+            output.write(output.visible(line.expandtabs(4)) for line in opened.content(target).splitlines())
         else:
-            _print_below(opened, shown, depth)
+            _print_below(opened, target, depth)
     return FOUND
 
 
 def _show_omitted(tree: Tree, *, json: bool) -> int:
     omissions = tree.omissions()
     if json:
-        shapes = [OmissionShape(path=path, reason=reason) for path, reason in omissions]
-        output.write_json(OmittedShape(omitted=shapes))
+        from metatree_agents.cli.schemas.search import OmittedOutput
+
+        rows = [{"path": path, "reason": reason} for path, reason in omissions]
+        output.write_json(OmittedOutput.model_validate({"omitted": rows}))
     elif omissions:
         output.write(f"{output.visible(path)}: {output.visible(reason)}" for path, reason in omissions)
     else:
@@ -75,8 +77,8 @@ def _print_below(tree: Tree, node: Node, depth: int) -> None:
     """Print guide lines and one line a node on a terminal, indented and whole lines otherwise."""
     if not sys.stdout.isatty():
         output.write(
-            "  ".join(part for part in ("  " * level + title, said) if part)
-            for level, (title, said) in _below(tree, node, depth)
+            "  ".join(part for part in ("  " * level + title, text) if part)
+            for level, (title, text) in _below(tree, node, depth)
         )
         return
     from rich.console import Console
@@ -85,14 +87,14 @@ def _print_below(tree: Tree, node: Node, depth: int) -> None:
 
     colours = output.coloured(sys.stdout)
 
-    def line(title: str, said: str) -> Text:
+    def line(title: str, text: str) -> Text:
         styles = ("cyan", "dim") if colours else ("", "")
-        return Text.assemble((title, styles[0]), "  " if said else "", (said, styles[1]))
+        return Text.assemble((title, styles[0]), "  " if text else "", (text, styles[1]))
 
     open_at: list[Drawing] = []
-    for level, (title, said) in _below(tree, node, depth):
+    for level, (title, text) in _below(tree, node, depth):
         del open_at[level:]
-        drawing = open_at[-1].add(line(title, said)) if open_at else Drawing(line(title, said))
+        drawing = open_at[-1].add(line(title, text)) if open_at else Drawing(line(title, text))
         open_at.append(drawing)
     Console().print(open_at[0], no_wrap=True, overflow="ellipsis", crop=True)
 
@@ -106,10 +108,12 @@ def _below(tree: Tree, node: Node, depth: int) -> Iterator[tuple[int, tuple[str,
         yield level, (title, output.visible(" ".join(each.description.split())))
 
 
-def _shape(tree: Tree, node: Node, depth: int) -> NodeShape:
+def _as_output(tree: Tree, node: Node, depth: int) -> NodeOutput:
+    from metatree_agents.cli.schemas.search import NodeOutput
+
     children = tree.children(node)
     source = node.source
-    return NodeShape(
+    return NodeOutput(
         id=node.id,
         title=node.title,
         description=node.description,
@@ -117,7 +121,7 @@ def _shape(tree: Tree, node: Node, depth: int) -> NodeShape:
         path=node.path,
         start_line=source.start_line if source else None,
         end_line=source.end_line if source else None,
-        children=[_shape(tree, child, depth - 1) for child in children]
+        children=[_as_output(tree, child, depth - 1) for child in children]
         if depth > 0 or not children
         else None,
     )

@@ -15,14 +15,22 @@ from metatree.errors import UserError
 from metatree.trees.sources import FILES, public_location
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
-from metatree_agents.cli._exit_codes import FOUND, NOTHING, WRONG_USE
-from metatree_agents.cli._trees import FOLDER
-from metatree_agents.cli.schemas.search import StoreShape, TrustShape
+from metatree_agents.cli._errors import FOUND, NOTHING, WRONG_USE
+from metatree_agents.cli.commands._trees import FOLDER
 
 if TYPE_CHECKING:
     from metatree.storage.acceptance import Survey
     from metatree.trees.source_types import SourceRef
+    from metatree_agents.cli.schemas.search import StoreOutput
 
+_UNSEEN: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"  # no width
+    "\u0334-\u0338\u20d2\u20d3\u20d8-\u20da\u20e5\u20e6\u20ea\u20eb]"  # struck through what stands before
+    r"|(?<=\s)\s|[^\S ]"
+)
+"""What would hide or move something: blanks of all kinds but a single space, and what is written over a character."""
+_FOREIGN: Final = re.compile(r"(?<=\s)\s|[^ -~]")
+"""The same in a command, where letters that look like others, or are written from right to left, mislead as well."""
 _ADDRESS: Final = re.compile(r"\s*(mcp:)?\s*https?://\S*\s*$", re.IGNORECASE)
 
 
@@ -56,18 +64,22 @@ def trust(
 
     if revoke and (show or yes):
         raise UserError("--revoke goes with neither --show nor --yes")
-    found = _place(place or Path())
-    surveys = [survey(file) for file in stores_in(found)]
+    folder = _place(place or Path())
+    surveys = [survey(file) for file in stores_in(folder)]
     if revoke:
-        gone = [each for each in surveys if not each.problem and take_back(each.file)]
-        return _told(
-            found, surveys, json, f"{output.counted(len(gone), 'store')} not trusted any more", bool(gone)
+        revoked = [each for each in surveys if not each.problem and take_back(each.file)]
+        return _finish(
+            folder,
+            surveys,
+            json,
+            f"{output.counted(len(revoked), 'store')} not trusted any more",
+            bool(revoked),
         )
     open_ = [each for each in surveys if not each.trusted or each.offered]
     if not open_:
-        return _told(found, surveys, json, "trusted: you made or accepted all of it", True)
+        return _finish(folder, surveys, json, "trusted: you made or accepted all of it", True)
     if show:
-        return _told(found, surveys, json, "", True)
+        return _finish(folder, surveys, json, "", True)
     for each in open_:
         if each.problem:
             raise UserError(
@@ -76,16 +88,16 @@ def trust(
     if not json or not yes:
         for line in _lines(surveys):
             output.note(line)
-    if not yes and not _agreed(found):
+    if not yes and not _agreed(folder):
         output.note("nothing was accepted")
         return WRONG_USE
-    offered = {each.file: _offered(each) for each in open_ if each.trusted}
+    offered = {each.file: _sources_of(each) for each in open_ if each.trusted}
     for each in open_:
         if not each.trusted:
             accept(each.file, each)
     for file, sources in offered.items():
         _build(file, sources)
-    return _told(found, [survey(file) for file in stores_in(found)], json, "accepted", True)
+    return _finish(folder, [survey(file) for file in stores_in(folder)], json, "accepted", True)
 
 
 def _place(given: Path) -> Path:
@@ -116,7 +128,7 @@ def _agreed(place: Path) -> bool:
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
 
 
-def _offered(survey: Survey) -> list[SourceRef]:
+def _sources_of(survey: Survey) -> list[SourceRef]:
     """Return the sources that were shown; one where a link leads elsewhere is none of them."""
     from metatree.trees.sources import check_place, source_from_record
 
@@ -136,16 +148,20 @@ def _build(index: Path, sources: list[SourceRef]) -> None:
     drop_offer(index)
 
 
-def _told(place: Path, surveys: list[Survey], json: bool, word: str, good: bool) -> int:
+def _finish(place: Path, surveys: list[Survey], json: bool, word: str, good: bool) -> int:
     if json:
-        output.write_json(TrustShape(tree=str(place), stores=[_shape(each) for each in surveys]))
+        from metatree_agents.cli.schemas.search import TrustOutput
+
+        output.write_json(TrustOutput(tree=str(place), stores=[_as_output(each) for each in surveys]))
     else:
         output.write([*_lines(surveys), *([word] if word else [])])
     return FOUND if good else NOTHING
 
 
-def _shape(survey: Survey) -> StoreShape:
-    return StoreShape(
+def _as_output(survey: Survey) -> StoreOutput:
+    from metatree_agents.cli.schemas.search import StoreOutput
+
+    return StoreOutput(
         path=str(survey.file),
         trusted=survey.trusted,
         problem=survey.problem,
@@ -170,27 +186,33 @@ def _lines(surveys: list[Survey]) -> Iterator[str]:
     for survey in surveys:
         state = "yours" if survey.trusted else "not yours"
         problem = f", and cannot be accepted: {survey.problem}" if survey.problem else ""
-        yield f"{output.visible(str(survey.file))}: {state}{output.visible(problem)}"
+        yield f"{_plain(str(survey.file))}: {state}{_plain(problem)}"
         for word, number in survey.held.items():
             yield f"  holds {word}: {number:,}"
         if survey.memories:
             more = _more(survey, "authors", " and {:,} others")
             yield (
                 f"  holds {output.counted(survey.memories, 'remembered text')} of"
-                f" {output.visible(', '.join(survey.authors))}{more}"
+                f" {_plain(', '.join(survey.authors))}{more}"
             )
         if survey.runs:
             yield f"  holds {output.counted(survey.runs, 'run')} that could be resumed"
         for name, role in survey.users:
-            yield f"  lets {output.visible(name)} log in, as {output.visible(role)}"
+            yield f"  lets {_plain(name)} log in, as {_plain(role)}"
         yield from filter(None, [_more(survey, "users", "  lets {:,} others log in")])
         for tool in survey.permissions:
-            yield f"  lets {output.visible(tool)} change things without asking"
+            yield f"  lets {_plain(tool)} change things without asking"
         yield from filter(
             None, [_more(survey, "permissions", "  lets {:,} other tools change things without asking")]
         )
         for record in _sources(survey):
-            yield f"  {output.visible(_source(record, survey.file.parent))}"
+            text = _source(record, survey.file.parent)
+            yield f"  {_plain(text, _FOREIGN if text.startswith('starts ') else _UNSEEN)}"
+
+
+def _plain(text: str, what: re.Pattern[str] = _UNSEEN) -> str:
+    """Return a text of somebody else's in which nothing is unseen, and nothing looks like a line of ours."""
+    return output.visible(what.sub(lambda match: ascii(match[0])[1:-1].replace(" ", "\\x20"), text))
 
 
 def _more(survey: Survey, what: str, text: str) -> str:
@@ -203,8 +225,8 @@ def _source(record: dict[str, Any], place: Path) -> str:
     from metatree.trees.sources import source_from_record
 
     source = source_from_record(record, place)
-    said = json_text.dumps(dict(source.options), ensure_ascii=False)
-    with_ = f" with {said}" if source.options else ""
+    option_text = json_text.dumps(dict(source.options), ensure_ascii=False)
+    with_ = f" with {option_text}" if source.options else ""
     if source.type in FILES:
         return f"reads {source.location}{with_}"
     if source.type == "mcp" and not _ADDRESS.match(source.location):

@@ -1,1 +1,1 @@
-"""The JSON that commands print, as types; docs/json.md is generated from them."""
+"""The JSON that commands print, as pydantic models by room; `registry` names them by command."""

@@ -1,11 +1,13 @@
-"""The JSON that commands print about what is remembered, as types; docs/json.md is generated from them."""
+"""The JSON of commands about what is remembered."""
 
 from __future__ import annotations
 
-from typing import TypedDict
+from pydantic import AliasChoices, Field
+
+from metatree_agents.cli.schemas.model import Output
 
 
-class SayingShape(TypedDict):
+class SayingOutput(Output):
     """One time that something was said; the time is ISO 8601 in UTC, `source` null when it was not told."""
 
     who: str
@@ -13,32 +15,32 @@ class SayingShape(TypedDict):
     source: str | None
 
 
-class MemoryShape(TypedDict):
+class MemoryOutput(Output):
     """A memory, with the node that it lies under and each time that it was said."""
 
     id: str
     title: str
     text: str
     parent: str
-    said: list[SayingShape]
+    said: list[SayingOutput]
 
 
-class RememberShape(TypedDict):
+class RememberOutput(Output):
     """`metatree remember --json`; `known` tells that the text was remembered before."""
 
-    node: MemoryShape
+    node: MemoryOutput
     why: str
     known: bool
     warnings: list[str]
 
 
-class MemoriesShape(TypedDict):
+class MemoriesOutput(Output):
     """`metatree memories --json`."""
 
-    memories: list[MemoryShape]
+    memories: list[MemoryOutput]
 
 
-class FlagShape(TypedDict):
+class FlagOutput(Output):
     """A flag: what a person says against a node for a question."""
 
     id: str
@@ -50,30 +52,30 @@ class FlagShape(TypedDict):
     at: str
 
 
-class FlagsShape(TypedDict):
+class FlagsOutput(Output):
     """`metatree memories --flags --json`."""
 
-    flags: list[FlagShape]
+    flags: list[FlagOutput]
 
 
-class ForgetShape(TypedDict):
+class ForgetOutput(Output):
     """`metatree forget --json`; `undo` holds what `metatree remember` needs to bring it back."""
 
     forgotten: list[str]
     undo: dict[str, str | None]
 
 
-class ExportShape(TypedDict):
+class ExportOutput(Output):
     """`metatree export --json`; `counts` has the number of each kind of thing, `left_out` names tables."""
 
-    file: str
+    file: str = Field(validation_alias=AliasChoices("file", "path"))
     bytes: int
     counts: dict[str, int]
-    secrets_left_out: int
+    secrets_left_out: int = Field(validation_alias=AliasChoices("secrets_left_out", "secrets"))
     left_out: list[str]
 
 
-class ConflictShape(TypedDict):
+class ConflictOutput(Output):
     """Something that the tree and the file say differently, and what was kept."""
 
     what: str
@@ -81,10 +83,10 @@ class ConflictShape(TypedDict):
     kept: str
 
 
-class ImportShape(TypedDict):
+class ImportOutput(Output):
     """`metatree import --json`."""
 
     added: dict[str, int]
     known: dict[str, int]
-    conflicts: list[ConflictShape]
+    conflicts: list[ConflictOutput]
     permissions_left_out: int

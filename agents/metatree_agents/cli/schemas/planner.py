@@ -1,14 +1,25 @@
-"""The JSON that `metatree plan` and `metatree agents` print, as types; docs/json.md is generated from them."""
+"""The JSON of `metatree plan` and `metatree goals`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Annotated, Any
 
-if TYPE_CHECKING:
-    from metatree_agents.planner.agents.agents import AgentInfo
+from pydantic import AliasChoices, BeforeValidator, Field
+
+from metatree_agents.cli.schemas.model import Output, Time
 
 
-class PlanStepShape(TypedDict):
+def _atom_string(atom: Any) -> str:
+    from metatree_agents.planner.domain.conditions import atom_text
+
+    return atom if isinstance(atom, str) else atom_text(atom)
+
+
+Atom = Annotated[str, BeforeValidator(_atom_string)]
+"""A goal or fact, `name(value, …)`."""
+
+
+class PlanStepOutput(Output):
     """An action or task of a plan; `after` are the steps that have to be done first."""
 
     id: int
@@ -17,11 +28,11 @@ class PlanStepShape(TypedDict):
     after: list[int]
 
 
-class PlanShape(TypedDict):
+class PlanOutput(Output):
     """`metatree plan --json`; `text` is the plan in the format of IPC 2020, empty for a domain that is not HDDL."""
 
     ended: str
-    steps: list[PlanStepShape]
+    steps: list[PlanStepOutput]
     text: str
     cost: float
     nodes: int
@@ -31,11 +42,11 @@ class PlanShape(TypedDict):
     status: str | None
 
 
-class IntentShape(TypedDict):
+class IntentOutput(Output):
     """A goal of an agent with its intent; `action` is empty while it has none."""
 
     id: int
-    goal: str
+    goal: Atom
     parent: int | None
     status: str
     kind: str
@@ -45,76 +56,46 @@ class IntentShape(TypedDict):
     detail: str
 
 
-class AgentShape(TypedDict):
-    """`metatree agents show --json`, and `start`, `run`, `signal`, `cancel`, `answer`."""
+class AgentOutput(Output):
+    """`metatree goals show --json`, and `start`, `run`, `signal`, `cancel`, `answer`."""
 
-    agent: str
-    goal: str
+    agent: str = Field(validation_alias=AliasChoices("agent", "id"))
+    goal: Atom
     status: str
     detail: str
     result: Any
-    intents: list[IntentShape]
-    facts: list[str]
+    intents: list[IntentOutput]
+    facts: list[Atom]
     questions: list[str]
     refused: int
 
 
-class AgentLineShape(TypedDict):
+class AgentLineOutput(Output):
     """An agent in a list."""
 
     agent: str
-    goal: str
+    goal: Atom
     status: str
-    changed_at: str
+    changed_at: Time
 
 
-class AgentsShape(TypedDict):
-    """`metatree agents list --json`."""
+class AgentsOutput(Output):
+    """`metatree goals list --json`."""
 
-    agents: list[AgentLineShape]
+    agents: list[AgentLineOutput]
 
 
-class ConsideredShape(TypedDict):
+class ConsideredOutput(Output):
     """What planning thought of a candidate: `chosen`, `eligible`, `potential`, `struck` or `out`."""
 
-    goal: str
+    goal: Atom
     candidate: str
     verdict: str
     why: str
 
 
-class ExplainShape(TypedDict):
-    """`metatree agents explain --json`."""
+class ExplainOutput(Output):
+    """`metatree goals explain --json`."""
 
     agent: str
-    considered: list[ConsideredShape]
-
-
-def agent_shape(info: AgentInfo) -> AgentShape:
-    """Return an agent as JSON."""
-    from metatree_agents.planner.domain.conditions import written_atom
-
-    return AgentShape(
-        agent=info.id,
-        goal=written_atom(info.goal),
-        status=info.status,
-        detail=info.detail,
-        result=info.result,
-        intents=[
-            IntentShape(
-                id=one.id,
-                goal=written_atom(one.goal),
-                parent=one.parent,
-                status=one.status,
-                kind=one.kind,
-                action=one.action,
-                attempt=one.attempt,
-                result=one.result,
-                detail=one.detail,
-            )
-            for one in info.intents
-        ],
-        facts=[written_atom(fact) for fact in info.facts],
-        questions=list(info.questions),
-        refused=info.refused,
-    )
+    considered: list[ConsideredOutput]

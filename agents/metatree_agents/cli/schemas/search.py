@@ -1,17 +1,17 @@
-"""The JSON of commands about searches, trees and what is installed, as types; docs/json.md is generated from it."""
+"""The JSON of commands about searches, trees and what is installed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import Annotated, Any
 
-if TYPE_CHECKING:
-    from metatree.result import NodeRef, SearchResult, Usage
-    from metatree_agents.code import FileToEdit
+from pydantic import AliasChoices, BeforeValidator, Field, model_validator
+
+from metatree_agents.cli.schemas.model import Output, Score, Seconds, Time
+
+Run = Annotated[str, Field(validation_alias=AliasChoices("run", "run_id"))]
 
 
-class UsageShape(TypedDict):
+class UsageOutput(Output):
     """What a run has used, failed attempts included."""
 
     router_calls: int
@@ -24,10 +24,10 @@ class UsageShape(TypedDict):
     cost_usd: float | None
     cache_hits: int
     failed_attempts: int
-    seconds: float
+    seconds: Seconds
 
 
-class SourceShape(TypedDict):
+class SourceOutput(Output):
     """Where an answer comes from: a node and its exact words."""
 
     node: str
@@ -35,43 +35,43 @@ class SourceShape(TypedDict):
     quote: str
 
 
-class AnswerShape(TypedDict):
+class AnswerOutput(Output):
     """The answer to one question."""
 
     question: str
     answer: str
-    sources: list[SourceShape]
+    sources: list[SourceOutput]
 
 
-class AskShape(TypedDict):
+class AskOutput(Output):
     """`metatree ask --json`."""
 
     answer: str
-    answers: list[AnswerShape]
+    answers: list[AnswerOutput]
     open_questions: list[str]
     ended: str
-    usage: UsageShape
-    run: str
+    usage: UsageOutput
+    run: Run
 
 
-class FoundNodeShape(TypedDict):
+class FoundNodeOutput(Output):
     """A node that was found; `score` is in [0, 1]."""
 
     id: str
     title: str
-    score: float
+    score: Score
     reason: str
 
 
-class FindShape(TypedDict):
+class FindOutput(Output):
     """`metatree find --json`."""
 
-    nodes: list[FoundNodeShape]
-    usage: UsageShape
-    run: str
+    nodes: list[FoundNodeOutput]
+    usage: UsageOutput
+    run: Run
 
 
-class DefinitionShape(TypedDict):
+class DefinitionOutput(Output):
     """A definition inside a file; lines count from 1, both included."""
 
     name: str
@@ -79,28 +79,35 @@ class DefinitionShape(TypedDict):
     end_line: int
 
 
-class FileShape(TypedDict):
+class FileOutput(Output):
     """A file to edit; `path` is relative to the source, with `/`; `score` is in [0, 1].
 
     In a tree of several sources, `source` is the folder that the path is relative to, and `node` the id of the file.
     """
 
     path: str
-    score: float
+    score: Score
     reason: str
-    definitions: list[DefinitionShape]
-    source: NotRequired[str]
-    node: NotRequired[str]
+    definitions: list[DefinitionOutput]
+    source: str = ""
+    node: str = ""
+
+    @model_validator(mode="after")
+    def _without_source(self) -> FileOutput:
+        """Print no source and no node in a tree of one folder, whose files have none."""
+        if not self.source:
+            self.model_fields_set.difference_update(("source", "node"))
+        return self
 
 
-class FilesShape(TypedDict):
+class FilesOutput(Output):
     """`metatree files --json`."""
 
-    files: list[FileShape]
-    usage: UsageShape
+    files: list[FileOutput]
+    usage: UsageOutput
 
 
-class BuiltSourceShape(TypedDict):
+class BuiltSourceOutput(Output):
     """One of several sources of a tree; `mount` is the id of its top node; `note` says why it could not be read."""
 
     mount: str
@@ -109,7 +116,7 @@ class BuiltSourceShape(TypedDict):
     note: str | None
 
 
-class BuiltShape(TypedDict):
+class BuiltOutput(Output):
     """A tree that was built; `kinds` counts its nodes by kind; `sources` lists them unless it is of one folder."""
 
     source: str
@@ -117,17 +124,17 @@ class BuiltShape(TypedDict):
     nodes: int
     kinds: dict[str, int]
     omitted: int
-    seconds: float
-    sources: NotRequired[list[BuiltSourceShape]]
+    seconds: Seconds
+    sources: list[BuiltSourceOutput] = Field(default_factory=list)
 
 
-class BuildShape(TypedDict):
+class BuildOutput(Output):
     """`metatree build --json`."""
 
-    trees: list[BuiltShape]
+    trees: list[BuiltOutput]
 
 
-class NodeShape(TypedDict):
+class NodeOutput(Output):
     """`metatree show --json`; `path` is null for a node that was built from no file or folder.
 
     `start_line` and `end_line` are null for a node that is no part of a file.
@@ -142,24 +149,24 @@ class NodeShape(TypedDict):
     path: str | None
     start_line: int | None
     end_line: int | None
-    children: list[NodeShape] | None
-    content: NotRequired[str]
+    children: list[NodeOutput] | None
+    content: str = ""
 
 
-class OmissionShape(TypedDict):
+class OmissionOutput(Output):
     """Something that was left out of the tree."""
 
     path: str
     reason: str
 
 
-class OmittedShape(TypedDict):
+class OmittedOutput(Output):
     """`metatree show --omitted --json`."""
 
-    omitted: list[OmissionShape]
+    omitted: list[OmissionOutput]
 
 
-class EntryShape(TypedDict):
+class EntryOutput(Output):
     """One decision of a run."""
 
     step: int
@@ -170,51 +177,51 @@ class EntryShape(TypedDict):
     data: dict[str, Any]
 
 
-class TraceShape(TypedDict):
+class TraceOutput(Output):
     """`metatree trace --json`."""
 
-    run: str
+    run: Run
     ended: str
     detail: str
     answer: str
     open_questions: list[str]
-    usage: UsageShape
-    trace: list[EntryShape]
+    usage: UsageOutput
+    trace: list[EntryOutput]
 
 
-class RunShape(TypedDict):
+class RunOutput(Output):
     """A run in the journal; `ended` is null while it can go on; times are ISO 8601 in UTC."""
 
-    run: str
+    run: Run
     machine: str
     questions: list[str]
     ended: str | None
-    began_at: str
-    updated_at: str
+    began_at: Time
+    updated_at: Time
 
 
-class RunsShape(TypedDict):
+class RunsOutput(Output):
     """`metatree runs --json`."""
 
-    runs: list[RunShape]
+    runs: list[RunOutput]
 
 
-class QuestionShape(TypedDict):
+class QuestionOutput(Output):
     """A question that nobody has answered; the time is ISO 8601 in UTC."""
 
     id: str
     question: str
     run: str
-    asked_at: str
+    asked_at: Time
 
 
-class QuestionsShape(TypedDict):
+class QuestionsOutput(Output):
     """`metatree questions --json`."""
 
-    questions: list[QuestionShape]
+    questions: list[QuestionOutput]
 
 
-class CheckShape(TypedDict):
+class CheckOutput(Output):
     """One thing that `doctor` looked at."""
 
     name: str
@@ -222,14 +229,14 @@ class CheckShape(TypedDict):
     detail: str
 
 
-class DoctorShape(TypedDict):
+class DoctorOutput(Output):
     """`metatree doctor --json`."""
 
     ok: bool
-    checks: list[CheckShape]
+    checks: list[CheckOutput]
 
 
-class PluginShape(TypedDict):
+class PluginOutput(Output):
     """One entry point; `error` says why it cannot be used, null when it can."""
 
     group: str
@@ -239,16 +246,16 @@ class PluginShape(TypedDict):
     version: str
     provides: str
     tools: list[str]
-    error: str | None
+    error: Annotated[str | None, BeforeValidator(lambda error: error or None)]
 
 
-class PluginsShape(TypedDict):
+class PluginsOutput(Output):
     """`metatree plugins --json`."""
 
-    plugins: list[PluginShape]
+    plugins: list[PluginOutput]
 
 
-class PermissionShape(TypedDict):
+class PermissionOutput(Output):
     """A tool that may change something without asking, as it was when somebody said so; the time is ISO 8601 in UTC."""
 
     tool: str
@@ -259,13 +266,13 @@ class PermissionShape(TypedDict):
     at: str
 
 
-class PermissionsShape(TypedDict):
+class PermissionsOutput(Output):
     """`metatree plugins --permissions --json`; with `--revoke`, those that were taken back."""
 
-    permissions: list[PermissionShape]
+    permissions: list[PermissionOutput]
 
 
-class AgendaShape(TypedDict):
+class AgendaOutput(Output):
     """A production with the tokens that hold, how many of them were not dealt with, and how many are to be removed."""
 
     production: str
@@ -274,7 +281,7 @@ class AgendaShape(TypedDict):
     to_remove: int
 
 
-class RulesShape(TypedDict):
+class RulesOutput(Output):
     """`metatree rules --json`; `ended` is `matched` for a program without a schedule, whose `state` is null.
 
     Facts, tokens and values are in the text form of the rules. `why_not` and `answers` are null when nobody asked.
@@ -285,121 +292,14 @@ class RulesShape(TypedDict):
     state: int | None
     cycles: int
     facts: list[str]
-    productions: list[AgendaShape]
+    productions: list[AgendaOutput]
     expected: list[str]
     why_not: str | None
     answers: list[dict[str, str]] | None
     trace: list[dict[str, Any]]
 
 
-def usage_shape(usage: Usage) -> UsageShape:
-    """Return what a run has used as JSON."""
-    return UsageShape(
-        router_calls=usage.router_calls,
-        reads=usage.reads,
-        model_calls=usage.model_calls,
-        tool_calls=usage.tool_calls,
-        tokens_in=usage.tokens_in,
-        tokens_out=usage.tokens_out,
-        tokens_cached=usage.tokens_cached,
-        cost_usd=None if usage.cost_usd is None else float(usage.cost_usd),
-        cache_hits=usage.cache_hits,
-        failed_attempts=usage.failed_attempts,
-        seconds=round(usage.seconds, 3),
-    )
-
-
-def ask_shape(result: SearchResult) -> AskShape:
-    """Return an answer with its sources as JSON."""
-    return AskShape(
-        answer=result.answer,
-        answers=[
-            AnswerShape(
-                question=answer.question,
-                answer=answer.answer,
-                sources=[SourceShape(node=s.node, title=s.title, quote=s.quote) for s in answer.sources],
-            )
-            for answer in result.answers
-        ],
-        open_questions=list(result.open_questions),
-        ended=result.ended,
-        usage=usage_shape(result.usage),
-        run=result.run_id,
-    )
-
-
-def find_shape(result: SearchResult) -> FindShape:
-    """Return the nodes that were found as JSON."""
-    return FindShape(
-        nodes=[_found(node) for node in result.nodes], usage=usage_shape(result.usage), run=result.run_id
-    )
-
-
-def _found(node: NodeRef) -> FoundNodeShape:
-    return FoundNodeShape(id=node.id, title=node.title, score=round(node.score, 4), reason=node.reason)
-
-
-def files_shape(files: list[FileToEdit], usage: Usage) -> FilesShape:
-    """Return the files to edit as JSON."""
-    return FilesShape(files=[_file_shape(file) for file in files], usage=usage_shape(usage))
-
-
-def _file_shape(file: FileToEdit) -> FileShape:
-    shape = FileShape(
-        path=file.path,
-        score=round(file.score, 4),
-        reason=file.reason,
-        definitions=[
-            DefinitionShape(name=d.name, start_line=d.start_line, end_line=d.end_line)
-            for d in file.definitions
-        ],
-    )
-    if file.source:
-        shape |= {"source": file.source, "node": file.node}
-    return shape
-
-
-def trace_shape(result: SearchResult) -> TraceShape:
-    """Return a whole trace as JSON."""
-    return TraceShape(
-        run=result.run_id,
-        ended=result.ended,
-        detail=result.detail,
-        answer=result.answer,
-        open_questions=list(result.open_questions),
-        usage=usage_shape(result.usage),
-        trace=[
-            EntryShape(
-                step=entry.step,
-                frame=entry.frame,
-                event=entry.event,
-                node=entry.node,
-                reason=entry.reason,
-                data=_plain(entry.data),
-            )
-            for entry in result.trace
-        ],
-    )
-
-
-def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping with tuples as lists and dataclasses as mappings, so that json can print it."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {str(key): plain(item) for key, item in value.items()}
-        if isinstance(value, list | tuple | set | frozenset):
-            return [plain(item) for item in value]
-        if value is None or isinstance(value, bool | int | float | str):
-            return value
-        if hasattr(value, "__dataclass_fields__"):
-            return plain(asdict(value))
-        return str(value)
-
-    return {str(key): plain(value) for key, value in data.items()}
-
-
-class StoreShape(TypedDict):
+class StoreOutput(Output):
     """A file of a tree, and what it would be trusted with; `sources` says what each source does.
 
     `problem` says why it cannot be accepted, "" where it can; `unnamed` how many there are besides those listed.
@@ -418,8 +318,8 @@ class StoreShape(TypedDict):
     unnamed: dict[str, int]
 
 
-class TrustShape(TypedDict):
+class TrustOutput(Output):
     """`metatree trust --json`."""
 
     tree: str
-    stores: list[StoreShape]
+    stores: list[StoreOutput]

@@ -1,21 +1,28 @@
-"""The JSON that the commands for the service print, as types; docs/json.md is generated from them."""
+"""The JSON of `metatree service`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypedDict
+from pydantic import AliasChoices, AliasGenerator, ConfigDict, Field
+from pydantic.alias_generators import to_pascal
+
+from metatree_agents.cli.schemas.model import Output
+
+# The administrator's overview names its fields as the wire of the service does: `LastSeen`.
+_WIRE = ConfigDict(
+    alias_generator=AliasGenerator(validation_alias=to_pascal), validate_by_name=True, validate_by_alias=True
+)
 
 
-class UserAddedShape(TypedDict):
-    """`metatree users add --json`; the secret is shown this once."""
+class UserAddedOutput(Output):
+    """`metatree service users add --json`; the secret is shown this once."""
 
     name: str
     role: str
     secret: str
 
 
-class UserLoginShape(TypedDict):
-    """`metatree users login --json`; `code` is what the link has behind `#code=`, for so many seconds, once."""
+class UserLoginOutput(Output):
+    """`metatree service users login --json`; `code` is what the link has behind `#code=`, for so many seconds, once."""
 
     name: str
     link: str
@@ -23,27 +30,27 @@ class UserLoginShape(TypedDict):
     seconds: int
 
 
-class UserShape(TypedDict):
+class UserOutput(Output):
     """Somebody who may call the service; `role` is `frontend`, `engine`, `user` or `admin`."""
 
     name: str
     role: str
 
 
-class UsersShape(TypedDict):
-    """`metatree users list --json`."""
+class UsersOutput(Output):
+    """`metatree service users list --json`."""
 
-    users: list[UserShape]
+    users: list[UserOutput]
 
 
-class KeyAddedShape(TypedDict):
-    """`metatree users key --json`; the key is shown this once."""
+class KeyAddedOutput(Output):
+    """`metatree service keys add --json`; the key is shown this once."""
 
     name: str
     key: str
 
 
-class KeyShape(TypedDict):
+class KeyOutput(Output):
     """An API key by its id; times are UTC, and null for one that was never used."""
 
     id: str
@@ -52,16 +59,18 @@ class KeyShape(TypedDict):
     used: str | None
 
 
-class KeysShape(TypedDict):
-    """`metatree users keys --json`."""
+class KeysOutput(Output):
+    """`metatree service keys list --json`."""
 
-    keys: list[KeyShape]
+    keys: list[KeyOutput]
 
 
-class QueuedShape(TypedDict):
+class QueuedOutput(Output):
     """A query that is not answered; `status` is `Open`, `Pending`, `Waiting` (for a person) or `Failed`, `engine` who
     has or had it.
     """
+
+    model_config = _WIRE
 
     topic: str
     seq: int
@@ -73,8 +82,10 @@ class QueuedShape(TypedDict):
     engine: str | None
 
 
-class LeaseShape(TypedDict):
+class LeaseOutput(Output):
     """A topic that an engine has; `ended` when it has not kept its lease, and the next engine gets the topic."""
+
+    model_config = _WIRE
 
     topic: str
     engine: str
@@ -83,8 +94,10 @@ class LeaseShape(TypedDict):
     ended: bool
 
 
-class SeenShape(TypedDict):
+class SeenOutput(Output):
     """A user, and when it was last seen, to the minute."""
+
+    model_config = _WIRE
 
     name: str
     role: str
@@ -93,71 +106,29 @@ class SeenShape(TypedDict):
     keys: int
 
 
-class ServiceShape(TypedDict):
-    """`metatree service status --json`; times are UTC, queries oldest first and at most 1,000."""
+class ServiceOutput(Output):
+    """`metatree service queue status --json`; times are UTC, queries oldest first and at most 1,000."""
+
+    model_config = _WIRE
 
     at: str
     open: int
     pending: int
     waiting: int
     failed: int
-    oldest_open_s: float
-    queries: list[QueuedShape]
-    leases: list[LeaseShape]
-    users: list[SeenShape]
+    oldest_open_s: float = Field(validation_alias="OldestOpenSeconds")
+    queries: list[QueuedOutput]
+    leases: list[LeaseOutput]
+    users: list[SeenOutput]
 
 
-class BackupShape(TypedDict):
-    """`metatree backup --json` and `restore --json`: the file, and the number of rows of each table in it."""
+class BackupOutput(Output):
+    """`metatree service backup --json`, `check`, `restore`: the file, and the number of rows of each table."""
 
     file: str
-    made: str
+    made: str = Field(validation_alias=AliasChoices("made", "made_at"))
     bytes: int
-    schema: int
+    # `BaseModel.schema` is a function.
+    schema_version: int = Field(validation_alias="schema", serialization_alias="schema")
     tables: dict[str, int]
     memory_bytes: int | None
-
-
-def service_shape(overview: Mapping[str, Any]) -> ServiceShape:
-    """Return the administrator's overview as the command line has it."""
-    return ServiceShape(
-        at=overview["At"],
-        open=overview["Open"],
-        pending=overview["Pending"],
-        waiting=overview["Waiting"],
-        failed=overview["Failed"],
-        oldest_open_s=overview["OldestOpenSeconds"],
-        queries=[
-            QueuedShape(
-                topic=query["Topic"],
-                seq=query["Seq"],
-                query=query["Query"],
-                owner=query["Owner"],
-                status=query["Status"],
-                attempts=query["Attempts"],
-                asked=query["Asked"],
-                engine=query["Engine"],
-            )
-            for query in overview["Queries"]
-        ],
-        leases=[
-            LeaseShape(
-                topic=lease["Topic"],
-                engine=lease["Engine"],
-                since=lease["Since"],
-                until=lease["Until"],
-                ended=lease["Ended"],
-            )
-            for lease in overview["Leases"]
-        ],
-        users=[
-            SeenShape(
-                name=user["Name"],
-                role=user["Role"],
-                added=user["Added"],
-                last_seen=user["LastSeen"],
-                keys=user["Keys"],
-            )
-            for user in overview["Users"]
-        ],
-    )

@@ -9,21 +9,18 @@ from typing import Any
 
 from metatree._util.threads import in_thread
 from metatree.durable import Attempt, Effect, Handler, InDoubt, Policy
-from metatree.errors import MetatreeError, ToolFailed, TransientError, UserError
-from metatree_agents.planner.agents.bodies import Refused, TaskContext, World
+from metatree.errors import ToolFailed, TransientError, UserError
+from metatree_agents.planner.agents.bodies import TaskContext, TaskRefused, World
 from metatree_agents.planner.agents.state import AgentState
-from metatree_agents.planner.domain.candidates import Candidate
-from metatree_agents.planner.domain.conditions import written
-from metatree_agents.planner.domain.model import Action, Goal, Library, as_data
+from metatree_agents.planner.domain.conditions import as_data, condition_text
+from metatree_agents.planner.domain.model import Action, Goal, Library
 from metatree_agents.planner.domain.network import Intent
-from metatree_agents.planner.planning.planning import Planned, plan
+from metatree_agents.planner.planning.planning import Order, Planned, plan
 
 _log = logging.getLogger("metatree")
 
 Propose = Callable[[Goal, Library, str], "Awaitable[Sequence[Action]] | Sequence[Action]"]
 """The fallback for a goal that no candidate reaches: given the goal, the library and why, proposes rules."""
-
-Order = Callable[[Goal, Sequence[Candidate]], Sequence[Candidate]]
 
 
 @dataclass
@@ -55,13 +52,13 @@ class Driving:
             return Policy()
         action = self.library.actions.get(kind.removeprefix("task "))
         if action is None:
-            return Policy(told=True, guard=self._guard)
+            return Policy(announced=True, guard=self._guard)
         return Policy(
             attempts=action.attempts,
             timeout_s=action.timeout_s,
             backoff_s=action.backoff_s,
             repeatable=action.repeatable,
-            told=True,
+            announced=True,
             guard=self._guard,
         )
 
@@ -90,7 +87,7 @@ class Driving:
                 }
                 for one in made.considered
             ],
-            "added": [_action_json(one) for one in added],
+            "added": [as_data(one) for one in added],
         }
 
     def _planned(self, state: AgentState, library: Library) -> Planned:
@@ -110,18 +107,18 @@ class Driving:
 
     async def _proposed(self, state: AgentState, failed: Planned) -> tuple[list[Action], Planned]:
         """Ask the fallback for rules, and keep those with which there is a plan."""
-        from metatree_agents.planner.planning.proposals import goals_without_candidate, tried
+        from metatree_agents.planner.planning.proposals import goals_without_candidate, library_with
 
         assert self.propose is not None
         for goal, why in goals_without_candidate(failed):
             try:
-                said = self.propose(goal, state.library, why)
-                proposed = await said if isinstance(said, Awaitable) else said
+                proposals = self.propose(goal, state.library, why)
+                proposed = await proposals if isinstance(proposals, Awaitable) else proposals
             except Exception as exc:  # a fallback that fails proposes nothing
                 _log.warning("the fallback for %s failed: %s", goal[0], exc)
                 continue
             for action in proposed:
-                library = tried(state.library, action, goal)
+                library = library_with(state.library, action, goal)
                 if isinstance(library, str):
                     _log.warning("a proposed rule for %s was refused: %s", goal[0], library)
                     continue
@@ -142,9 +139,11 @@ class Driving:
         state: AgentState = effect.payload["state"]
         intent = state.network.get(effect.payload["intent"])
         if intent is None or intent.status not in ("pending", "active"):
-            raise Refused("nobody wants it any more")
+            raise TaskRefused("nobody wants it any more")
         if not self._holds(state, intent):
-            raise Refused(f"its precondition does not hold any more: {written(intent.precondition)}")
+            raise TaskRefused(
+                f"its precondition does not hold any more: {condition_text(intent.precondition)}"
+            )
 
     async def _task(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         state: AgentState = effect.payload["state"]
@@ -180,23 +179,18 @@ class _ByKind(Mapping[str, Any]):
 
     def __init__(self, make: Callable[[str], Any]) -> None:
         self._make = make
-        self._made: dict[str, Any] = {}
+        self._instances: dict[str, Any] = {}
 
     def __getitem__(self, kind: str) -> Any:
-        if kind not in self._made:
-            self._made[kind] = self._make(kind)
-        return self._made[kind]
+        if kind not in self._instances:
+            self._instances[kind] = self._make(kind)
+        return self._instances[kind]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._made)
+        return iter(self._instances)
 
     def __len__(self) -> int:
-        return len(self._made)
-
-
-def _action_json(action: Action) -> dict[str, Any]:
-    found = as_data(Library("", {}, {action.name: action}))["actions"][0]
-    return dict(found)
+        return len(self._instances)
 
 
 def missing_functions(library: Library, world: World) -> list[str]:
@@ -206,6 +200,3 @@ def missing_functions(library: Library, world: World) -> list[str]:
         for name, action in library.actions.items()
         if action.does.get("function") and name not in world.domain.functions
     )
-
-
-__all__ = ["Driving", "MetatreeError", "missing_functions"]

@@ -8,21 +8,25 @@ fail     {goal: [name, …] | id, why}             as if its intent had failed
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from metatree.durable import Signal
 from metatree.errors import UserError
 from metatree_agents.planner.agents.state import AgentState
 from metatree_agents.planner.domain import network as net
-from metatree_agents.planner.domain.conditions import written_atom
+from metatree_agents.planner.domain.conditions import atom_text
 from metatree_agents.planner.domain.network import TOP, Intent
 
 EVENTS: Final = ("facts", "assert", "cancel", "fail")
 
 
-def heard(state: AgentState, signal: Signal) -> None:
-    """Apply what was said; what cannot be is noted in the trace and changes nothing."""
+def apply_signal(state: AgentState, signal: Signal, fail: Callable[[Intent, str], None]) -> None:
+    """Apply what was said; what cannot be is noted in the trace and changes nothing.
+
+    Args:
+        fail: fails an intent, and what that leads to.
+    """
     value = signal.value if isinstance(signal.value, Mapping) else {}
     match signal.name:
         case "facts":
@@ -32,12 +36,12 @@ def heard(state: AgentState, signal: Signal) -> None:
             if ("plan", 0) in state.purposes():
                 state.later.append(goal)
             else:
-                asserted(state, goal, signal.now)
+                assert_goal(state, goal, signal.now)
         case "cancel":
-            wanted = value.get("goal")
-            intent = state.network[TOP] if wanted is None else _find(state, wanted)
+            target = value.get("goal")
+            intent = state.network[TOP] if target is None else _find(state, target)
             if intent is None:
-                state.note("unheard", signal.now, None, f"cancel: there is no goal {wanted!r}")
+                state.note("unheard", signal.now, None, f"cancel: there is no goal {target!r}")
             else:
                 _cancel(state, intent, signal.now)
         case "fail":
@@ -45,12 +49,12 @@ def heard(state: AgentState, signal: Signal) -> None:
             if intent is None or intent.status in ("complete", "failed", "cancelled"):
                 state.note("unheard", signal.now, None, f"fail: there is no open goal {value.get('goal')!r}")
             else:
-                _fail(state, intent, str(value.get("why") or "an event failed it"), signal.now)
+                fail(intent, str(value.get("why") or "an event failed it"))
         case _:
             state.note("unheard", signal.now, None, f"{signal.name}: no such event")
 
 
-def checked(state: AgentState, name: str, value: Mapping[str, Any]) -> None:
+def check_signal(state: AgentState, name: str, value: Mapping[str, Any]) -> None:
     """Check an event before it is posted.
 
     Raises:
@@ -66,7 +70,7 @@ def checked(state: AgentState, name: str, value: Mapping[str, Any]) -> None:
     elif name == "assert" and not state.library.for_goal(str(value["goal"][0])):
         raise UserError(f"no rule and no task reaches the goal {value['goal'][0]!r}")
     elif name in ("cancel", "fail") and value.get("goal") is not None and _find(state, value["goal"]) is None:
-        raise UserError(f"the agent has no goal {value['goal']!r}: `metatree agents show` lists them")
+        raise UserError(f"the agent has no goal {value['goal']!r}: `metatree goals show` lists them")
 
 
 def _unfit(state: AgentState, fact: Any) -> str:
@@ -88,20 +92,18 @@ def _facts(state: AgentState, value: Mapping[str, Any], now: float) -> None:
                 state.note("unheard", now, None, why)
                 continue
             state.apply(((adds, str(fact[0]), tuple(fact[1:])),))
-            state.note("fact", now, None, ("" if adds else "not ") + written_atom(fact))
+            state.note("fact", now, None, ("" if adds else "not ") + atom_text(fact))
             state.plan_again = True
 
 
-def asserted(state: AgentState, goal: tuple[Any, ...], now: float) -> None:
+def assert_goal(state: AgentState, goal: tuple[Any, ...], now: float) -> None:
     """Add a goal below the top-level one."""
     top = state.network[TOP]
     if not goal or top.kind != "rule" or top.status not in ("pending", "active"):
-        state.note(
-            "unheard", now, None, f"assert: {goal!r} cannot be a part of {written_atom(state.goal)} now"
-        )
+        state.note("unheard", now, None, f"assert: {goal!r} cannot be a part of {atom_text(state.goal)} now")
         return
     if goal in state.done:
-        state.note("asserted", now, None, f"{written_atom(goal)} is complete already")
+        state.note("asserted", now, None, f"{atom_text(goal)} is complete already")
         return
     made = Intent(max(state.network) + 1, goal, TOP)
     state.network[made.id] = made
@@ -109,13 +111,13 @@ def asserted(state: AgentState, goal: tuple[Any, ...], now: float) -> None:
     state.note("asserted", now, made)
 
 
-def _find(state: AgentState, wanted: Any) -> Intent | None:
-    if isinstance(wanted, int):
-        return state.network.get(wanted)
-    goal = tuple(wanted) if isinstance(wanted, list | tuple) else ()
-    found = [one for one in state.network.values() if one.goal == goal]
-    return next((one for one in found if one.status not in ("complete", "cancelled", "failed")), None) or (
-        found[0] if found else None
+def _find(state: AgentState, target: Any) -> Intent | None:
+    if isinstance(target, int):
+        return state.network.get(target)
+    goal = tuple(target) if isinstance(target, list | tuple) else ()
+    matches = [one for one in state.network.values() if one.goal == goal]
+    return next((one for one in matches if one.status not in ("complete", "cancelled", "failed")), None) or (
+        matches[0] if matches else None
     )
 
 
@@ -129,18 +131,3 @@ def _cancel(state: AgentState, intent: Intent, now: float) -> None:
             state.put(one, status="cancelled")
     state.plan_again = True
     state.note("cancelled", now, intent)
-
-
-def _fail(state: AgentState, intent: Intent, why: str, now: float) -> None:
-    """Fail a goal; the machine goes on from there as after any failure."""
-    state.put(intent, status="failed", detail=why)
-    state.note("failed", now, intent, why)
-    if state.options.replan:
-        state.repair = intent.id
-        return
-    for above in list(net.lineage(state.network, intent))[1:]:
-        state.put(above, status="failed", detail=why)
-    for one in list(state.network.values()):
-        if one.status in ("open", "deferred", "pending"):
-            state.put(one, status="cancelled")
-    state.closing, state.detail = "failed", f"{written_atom(intent.goal)}: {why}"

@@ -16,14 +16,15 @@ from metatree._util.threads import run_apart
 from metatree.errors import BadModelAnswer, UserError
 from metatree.node import Node
 from metatree.protocols import Option, RouteRequest, ToolRequest, ToolSpec
-from metatree_agents.planner.agents._driver import Order, Propose
+from metatree_agents.planner.agents._driver import Propose
 from metatree_agents.planner.domain.candidates import Candidate
-from metatree_agents.planner.domain.conditions import condition_of, group_of, written, written_atom
+from metatree_agents.planner.domain.conditions import atom_text, condition_of, condition_text, group_of
 from metatree_agents.planner.domain.model import Action, Goal, Library, sequence
+from metatree_agents.planner.planning.planning import Order
 
 if TYPE_CHECKING:
     from metatree import Tree
-    from metatree.protocols import Router, ToolCaller
+    from metatree.protocols import SupportsFill, SupportsRoute
 
 _TRIES: Final = 3
 
@@ -56,11 +57,11 @@ def library_tree(library: Library) -> Tree:
 
 def action_node(action: Action) -> Node:
     """Return a rule or task as a node; its content is its definition."""
-    lines = [f"{action.kind} {action.name}", f"goal: {written_atom((action.goal, *action.terms))}"]
-    lines.append(f"when: {written(action.precondition)}")
-    lines += [f"sub-goal: {written_atom(goal)}" for goal in action.subgoals]
+    lines = [f"{action.kind} {action.name}", f"goal: {atom_text((action.goal, *action.terms))}"]
+    lines.append(f"when: {condition_text(action.precondition)}")
+    lines += [f"sub-goal: {atom_text(goal)}" for goal in action.subgoals]
     lines += [
-        f"effect: {written_atom((name, *terms)) if adds else f'not {written_atom((name, *terms))}'}"
+        f"effect: {atom_text((name, *terms)) if adds else f'not {atom_text((name, *terms))}'}"
         for adds, name, terms in action.effects
     ]
     return Node(
@@ -73,7 +74,7 @@ def action_node(action: Action) -> Node:
     )
 
 
-def router_order(router: Router) -> Order:
+def router_order(router: SupportsRoute) -> Order:
     """Return a function that asks a router which of several candidates of equal cost should be tried first.
 
     What it rules out comes last; a router that fails or chooses nothing leaves the order as it was drawn.
@@ -85,9 +86,9 @@ def router_order(router: Router) -> Order:
             node = action_node(candidate.action)
             options.append(Option(str(number), candidate.key, f"{node.title}: {node.description}"))
         request = RouteRequest(
-            questions=(f"Which way should be tried first to reach the goal {written_atom(goal)}?",),
+            questions=(f"Which way should be tried first to reach the goal {atom_text(goal)}?",),
             context="",
-            node=Node(id=str(goal[0]), title=written_atom(goal), kind="goal"),
+            node=Node(id=str(goal[0]), title=atom_text(goal), kind="goal"),
             options=tuple(options),
         )
         try:
@@ -117,7 +118,7 @@ _SCHEMA: Final[dict[str, Any]] = {
 }
 
 
-def model_proposals(tool_caller: ToolCaller) -> Propose:
+def model_proposals(tool_caller: SupportsFill) -> Propose:
     """Return a fallback in which a model makes a rule of sub-goals that the library reaches.
 
     A proposal that is out of form is shown back to the model, at most twice.
@@ -125,21 +126,21 @@ def model_proposals(tool_caller: ToolCaller) -> Propose:
 
     async def propose(goal: Goal, library: Library, why: str) -> Sequence[Action]:
         spec = ToolSpec("rule", "rule", "Make a rule of sub-goals for a goal.", "exploratory", _SCHEMA)
-        node = Node(id="goal", title=written_atom(goal), description=why[:500])
+        node = Node(id="goal", title=atom_text(goal), description=why[:500])
         question = (
-            f"Which existing goals, in which order, reach {written_atom(goal)}? Write them as name(value, …); variables"
+            f"Which existing goals, in which order, reach {atom_text(goal)}? Write them as name(value, …); variables"
             f" begin with ? and stand for the arguments {_variables(goal)} or occur in `when`, a condition such as"
             " (and (at ?x ?y)). If nothing reaches it, it is not possible."
         )
         errors: tuple[str, ...] = ()
         for _ in range(_TRIES):
             try:
-                said = await tool_caller.fill(
+                proposal = await tool_caller.fill(
                     ToolRequest(spec, node, (question,), library_text(library), errors)
                 )
-                if not said.get("possible"):
+                if not proposal.get("possible"):
                     return []
-                return [rule_from(goal, said, {"by": "model", "why": str(said.get("why", ""))[:500]})]
+                return [rule_from(goal, proposal, {"by": "model", "why": str(proposal.get("why", ""))[:500]})]
             except (BadModelAnswer, UserError) as exc:
                 errors = (*errors, str(exc))
         return []
@@ -152,36 +153,36 @@ def person_proposals(ask: Callable[[str], str | Awaitable[str]]) -> Propose:
 
     async def propose(goal: Goal, library: Library, why: str) -> Sequence[Action]:
         answer = ask(
-            f"Nothing reaches {written_atom(goal)} ({why}). Which goals, separated by ;, do? Known:\n"
+            f"Nothing reaches {atom_text(goal)} ({why}). Which goals, separated by ;, do? Known:\n"
             + library_text(library)
         )
-        said = answer if isinstance(answer, str) else await answer
-        parts = [part.strip() for part in said.split(";") if part.strip()]
+        proposal = answer if isinstance(answer, str) else await answer
+        parts = [part.strip() for part in proposal.split(";") if part.strip()]
         return [rule_from(goal, {"subgoals": parts}, {"by": "person"})] if parts else []
 
     return propose
 
 
-def rule_from(goal: Goal, said: dict[str, Any], provenance: dict[str, Any]) -> Action:
+def rule_from(goal: Goal, proposal: dict[str, Any], provenance: dict[str, Any]) -> Action:
     """Return a proposed rule for a goal; its head has a variable for each argument.
 
     Raises:
         BadModelAnswer: the sub-goals are no list of texts.
         PlannerSyntaxError: a sub-goal or the condition cannot be read.
     """
-    listed = said.get("subgoals")
+    listed = proposal.get("subgoals")
     if not isinstance(listed, list) or not listed or not all(isinstance(one, str) for one in listed):
         raise BadModelAnswer(
             f"subgoals must be a list of texts such as name(value), not {json.dumps(listed)[:200]}"
         )
     goals = tuple((name, *terms) for name, terms in (group_of(one) for one in listed))
-    title = " ".join(str(said.get("title") or f"Reach {goal[0]}").split())[:200]
+    title = " ".join(str(proposal.get("title") or f"Reach {goal[0]}").split())[:200]
     return Action(
         f"proposed {goal[0]}",
         "rule",
         goal[0],
         tuple(f"?arg{n}" for n in range(1, len(goal))),
-        condition_of(str(said.get("when") or ""), "when"),
+        condition_of(str(proposal.get("when") or ""), "when"),
         0.0,
         title,
         "",
@@ -195,10 +196,10 @@ def library_text(library: Library) -> str:
     """Return the goals of a library with their ways, one line for each."""
     lines = []
     for action in library.actions.values():
-        told = f": {action.description}" if action.description else ""
+        description = f": {action.description}" if action.description else ""
         lines.append(
-            f"{written_atom((action.goal, *action.terms))} by {action.kind} {action.name}, when"
-            f" {written(action.precondition)}{told}"
+            f"{atom_text((action.goal, *action.terms))} by {action.kind} {action.name}, when"
+            f" {condition_text(action.precondition)}{description}"
         )
     return "\n".join(lines)
 

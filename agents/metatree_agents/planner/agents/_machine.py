@@ -4,6 +4,9 @@
      ▲                                                    │ failed
      └────────── strike the candidate (replan) ◄──────────┴──► fail the rule, up to the top-level goal
 
+Planning is an effect: its outcome is in the journal, so a resume does not search again, and a planner of another
+version replays old journals. Lost: planning in the step, replayed each time.
+
 Effects and the values of their outcomes:
 
     plan         {state}          -> {ended, intents, failed, considered, added}
@@ -14,15 +17,16 @@ Effects and the values of their outcomes:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from metatree.durable import Effect, Event, Outcome, Signal
-from metatree_agents.planner.agents._events import asserted, heard
+from metatree_agents.planner.agents._events import apply_signal, assert_goal
+from metatree_agents.planner.agents.bodies import fill_in
 from metatree_agents.planner.agents.state import AgentOptions, AgentState, facts_from
 from metatree_agents.planner.domain import network as net
-from metatree_agents.planner.domain.conditions import written, written_atom
-from metatree_agents.planner.domain.model import action_from, from_data
+from metatree_agents.planner.domain.conditions import atom_text, condition_text
+from metatree_agents.planner.domain.model import action_from, library_from
 from metatree_agents.planner.domain.network import (
     SETTLED,
     TOP,
@@ -30,7 +34,7 @@ from metatree_agents.planner.domain.network import (
     candidate_key,
     children,
     descendants,
-    ready,
+    is_ready,
 )
 
 MACHINE: Final = "planner"
@@ -53,14 +57,14 @@ class PlannerMachine:
     def begin(self, given: dict[str, Any], now: float) -> tuple[AgentState, list[Effect]]:
         state = AgentState(
             tuple(given["goal"]),
-            from_data(given["library"]),
+            library_from(given["library"]),
             AgentOptions(**given["options"]),
             facts=facts_from(given["facts"]),
         )
         planned = given.get("network")
         if planned:
             state.network = {one["id"]: Intent.from_json(one) for one in planned}
-            state.plan_again = any(not net.planned(one) for one in state.network.values())
+            state.plan_again = any(not net.is_planned(one) for one in state.network.values())
         else:
             state.network = {TOP: Intent(TOP, state.goal)}
         return state, _Turn(state, now).advance()
@@ -72,12 +76,12 @@ class PlannerMachine:
         turn = _Turn(state, event.now)
         if isinstance(event, Signal):
             if event.name == "began":
-                turn.began(event.value)
+                turn.note_start(event.value)
                 return []
             if event.name == "answer":
                 turn.outcome(Outcome(event.value["effect"], {"answer": event.value["answer"]}, now=event.now))
             else:
-                heard(state, event)
+                apply_signal(state, event, turn.fail)
         else:
             turn.outcome(event)
         return turn.advance()
@@ -93,8 +97,8 @@ class _Turn:
 
     # What happened ------------------------------------------------------------------------------------------------
 
-    def began(self, value: Mapping[str, Any]) -> None:
-        """Note that a body is about to run."""
+    def note_start(self, value: Mapping[str, Any]) -> None:
+        """Note that a body is about to run: a record that the kernel writes before it; the outcome is the second."""
         purpose, key = self.state.issued[value["effect"]]
         intent = self.state.network.get(key)
         if purpose == "task" and intent is not None and intent.status in ("pending", "active"):
@@ -150,32 +154,32 @@ class _Turn:
         for one in value["intents"]:
             intent = Intent.from_json(one)
             before = state.network.get(intent.id)
-            if before is not None and net.planned(before):
+            if before is not None and net.is_planned(before):
                 continue
             above = None if intent.parent is None else state.network.get(intent.parent)
             if intent.parent is not None and (above is None or above.status not in ("pending", "active")):
                 continue  # what it belongs to was cancelled meanwhile
             state.network[intent.id] = intent
-            if net.planned(intent):
+            if net.is_planned(intent):
                 state.note("planned", self.now, intent, candidate_key(intent.action, dict(intent.binding)))
 
-        self._heard_meanwhile()
+        self._assert_later_goals()
 
-    def _heard_meanwhile(self) -> None:
-        """Add the goals that were asserted while planning was under way, which gives out the ids."""
+    def _assert_later_goals(self) -> None:
+        """Add the goals that were asserted while planning was in progress, which gives out the ids."""
         for goal in self.state.later:
-            asserted(self.state, goal, self.now)
+            assert_goal(self.state, goal, self.now)
         self.state.later.clear()
 
     def _plan_failed(self, goal: int | None, why: str) -> None:
         state = self.state
-        waiting = [one for one in state.network.values() if not net.planned(one)]
+        waiting = [one for one in state.network.values() if not net.is_planned(one)]
         intent = state.network.get(goal) if goal is not None else None
-        if intent is None or net.planned(intent):
-            intent = next((one for one in waiting if net.supported(state.network, one)), None)
+        if intent is None or net.is_planned(intent):
+            intent = next((one for one in waiting if net.is_supported(state.network, one)), None)
         intent = intent or (waiting[0] if waiting else state.network[TOP])
         state.note("no plan", self.now, intent, why)
-        if state.options.on_stuck == "wait" and not intent.struck:
+        if state.options.on_stuck == "wait" and not intent.excluded:
             state.detail = why
             for one in waiting:
                 state.put(one, status="deferred")
@@ -186,13 +190,15 @@ class _Turn:
         if event.error is not None:
             self.fail(intent, f"its precondition could not be read: {event.error}")
         elif not event.value["holds"]:
-            self.fail(intent, f"its precondition does not hold any more: {written(intent.precondition)}")
+            self.fail(
+                intent, f"its precondition does not hold any more: {condition_text(intent.precondition)}"
+            )
         else:
             self._begin(intent)
 
     def _done(self, intent: Intent, event: Outcome) -> None:
         if event.error_kind == "in_doubt":
-            what = f"{intent.action} for {written_atom(intent.goal)}"
+            what = f"{intent.action} for {atom_text(intent.goal)}"
             self.state.note("in doubt", self.now, intent, event.error or "")
             self._issue("doubt", intent, "ask", {"question": DOUBT.format(what=what), "intent": intent})
         elif event.error is not None:
@@ -203,11 +209,11 @@ class _Turn:
 
     def _decided(self, intent: Intent, answer: str) -> None:
         """Heed what a person says about an interrupted body."""
-        said = answer.strip().lower()
+        decision = answer.strip().lower()
         self.state.note("decided", self.now, intent, answer)
-        if said.startswith(("y", "done", "it happened")):
+        if decision.startswith(("y", "done", "it happened")):
             self.complete(intent, None)
-        elif said.startswith(("n", "again", "run")):
+        elif decision.startswith(("n", "again", "run")):
             self.state.put(intent, status="pending")
             payload = {"state": self.state, "intent": intent.id, "again": True}
             self._issue("task", intent, f"task {intent.action}", payload)
@@ -241,9 +247,9 @@ class _Turn:
             state.repair = intent.id
             return
         for above in list(net.lineage(state.network, intent))[1:]:
-            state.put(above, status="failed", detail=f"{written_atom(intent.goal)} failed: {why}")
-            state.note("failed", self.now, above, f"{written_atom(intent.goal)} failed")
-        self._close("failed", f"{written_atom(intent.goal)}: {why}")
+            state.put(above, status="failed", detail=f"{atom_text(intent.goal)} failed: {why}")
+            state.note("failed", self.now, above, f"{atom_text(intent.goal)} failed")
+        self._close("failed", f"{atom_text(intent.goal)}: {why}")
 
     def _close(self, ended: str, detail: str) -> None:
         """End the agent as soon as no body runs any more."""
@@ -267,27 +273,27 @@ class _Turn:
         ):
             return False
         if intent.action:
-            struck = (*intent.struck, candidate_key(intent.action, dict(intent.binding)))
+            excluded = (*intent.excluded, candidate_key(intent.action, dict(intent.binding)))
         elif intent.parent is None:
             self._close("failed", intent.detail)
             return True
         else:  # it has no candidate at all: the rule above needs another
             above = state.network[intent.parent]
             state.repair = above.id
-            state.put(above, status="failed", detail=f"{written_atom(intent.goal)}: {intent.detail}")
+            state.put(above, status="failed", detail=f"{atom_text(intent.goal)}: {intent.detail}")
             return self._repaired()
-        gone = below | {intent.id}
-        kept = {
-            key: net.without(state.network, one, gone)
+        removed = below | {intent.id}
+        remaining = {
+            key: net.without(state.network, one, removed)
             for key, one in state.network.items()
-            if key not in gone
+            if key not in removed
         }
         for key in below:
             del state.network[key]
-        state.network.update(kept)
-        opened = Intent(intent.id, intent.goal, intent.parent, intent.after, struck=struck)
+        state.network.update(remaining)
+        opened = Intent(intent.id, intent.goal, intent.parent, intent.after, excluded=excluded)
         state.network[intent.id] = opened
-        state.note("struck", self.now, opened, struck[-1])
+        state.note("struck", self.now, opened, excluded[-1])
         state.repair, state.plan_again = None, True
         return True
 
@@ -306,7 +312,7 @@ class _Turn:
                 continue
             for intent in list(state.network.values()):
                 now = state.network.get(intent.id)
-                if now is not None and (self._begun(now) or self._rounded_off(now)):
+                if now is not None and (self._start_if_ready(now) or self._complete_rule(now)):
                     changed = True
                 if state.closing is not None or state.repair is not None:
                     changed = True
@@ -334,14 +340,14 @@ class _Turn:
         """Say whether planning may find something: a goal is open, or deferred behind what is complete by now."""
         network = self.state.network
         return any(
-            one.status == "open" or (one.status == "deferred" and net.supported(network, one))
+            one.status == "open" or (one.status == "deferred" and net.is_supported(network, one))
             for one in network.values()
         )
 
-    def _begun(self, intent: Intent) -> bool:
+    def _start_if_ready(self, intent: Intent) -> bool:
         """Begin an intent that is ready; say whether anything changed at once."""
         state = self.state
-        if not ready(state.network, intent):
+        if not is_ready(state.network, intent):
             return False
         if any(key == intent.id for purpose, key in state.issued.values() if purpose != "plan"):
             return False
@@ -359,7 +365,9 @@ class _Turn:
             self._issue("check", intent, "check", {"state": state, "intent": intent.id})
             return False
         if not state.world().holds(intent.precondition):
-            self.fail(intent, f"its precondition does not hold any more: {written(intent.precondition)}")
+            self.fail(
+                intent, f"its precondition does not hold any more: {condition_text(intent.precondition)}"
+            )
             return True
         self._begin(intent)
         return True
@@ -371,10 +379,10 @@ class _Turn:
         state.note("active", self.now, intent)
         if intent.kind == "task":
             text = str(state.library.actions[intent.action].does["ask"])
-            question = _filled(text, dict(intent.binding))
+            question = fill_in(text, dict(intent.binding))
             self._issue("ask", intent, "ask", {"question": question, "intent": intent})
 
-    def _rounded_off(self, intent: Intent) -> bool:
+    def _complete_rule(self, intent: Intent) -> bool:
         """Complete a rule all of whose sub-goals are complete."""
         state = self.state
         if intent.kind != "rule" or state.network[intent.id].status != "active":
@@ -395,16 +403,4 @@ class _Turn:
 
 def _key(intent: Intent) -> str:
     """Return the part of a body's idempotency key that tells it from others of its agent."""
-    return f"{intent.id}.{len(intent.struck)}"
-
-
-def _filled(text: str, binding: Mapping[str, Any]) -> str:
-    """Return a text with the values of the variables that it names, longest names first."""
-    for name in sorted(binding, key=len, reverse=True):
-        text = text.replace(name, str(binding[name]))
-    return text
-
-
-def intents_json(intents: Sequence[Intent]) -> list[dict[str, Any]]:
-    """Return intents as JSON."""
-    return [one.to_json() for one in intents]
+    return f"{intent.id}.{len(intent.excluded)}"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from metatree.durable import Effect
 from metatree.errors import UnknownItem
 from metatree_agents.planner.agents.state import AgentState
-from metatree_agents.planner.domain.conditions import written_atom
-from metatree_agents.planner.domain.network import planned
+from metatree_agents.planner.domain.conditions import atom_text
+from metatree_agents.planner.domain.network import is_planned
 
 if TYPE_CHECKING:
     from metatree.blackboard import Blackboard
@@ -33,16 +33,16 @@ class AgentOnBoard:
     def __init__(self, board: Blackboard, agent: str) -> None:
         self.board = board.whole()
         self._agent = agent
-        self._written = -1
-        self._asked: set[int] = set()
-        self._shown_at = 0.0
+        self._next_entry = -1
+        self._questions_sent: set[int] = set()
+        self._drawn_at_s = 0.0
         self._failed = False
 
     def write(self, state: AgentState) -> None:
         """Write down what has happened since the last call."""
         try:
             self._write(state)
-            if time.monotonic() - self._shown_at > EVERY_S:
+            if time.monotonic() - self._drawn_at_s > EVERY_S:
                 self.show(state)
         except Exception:
             if not self._failed:
@@ -59,7 +59,7 @@ class AgentOnBoard:
 
     def answers(self, effects: Iterable[Effect]) -> dict[int, dict[str, Any]]:
         """Return the answers that the board has, by effect."""
-        found: dict[int, dict[str, Any]] = {}
+        answers: dict[int, dict[str, Any]] = {}
         for effect in effects:
             if effect.kind != "ask":
                 continue
@@ -68,34 +68,34 @@ class AgentOnBoard:
             except UnknownItem:
                 continue
             if answer is not None:
-                found[effect.id] = {"answer": str(answer)}
-        return found
+                answers[effect.id] = {"answer": str(answer)}
+        return answers
 
     def question_id(self, effect: int) -> str:
         """Return the id of a question on the board."""
         return f"{self._agent}:q{effect}"
 
     def _write(self, state: AgentState) -> None:
-        if self._written < 0:
+        if self._next_entry < 0:
             last = self.board.last_id(f"{self._agent}:t")
-            self._written = 0 if last is None else int(last.rpartition(":t")[2]) + 1
-        entries = state.trace[self._written :]
-        asked = {key: text for key, text in state.questions.items() if key not in self._asked}
-        if not entries and not asked:
+            self._next_entry = 0 if last is None else int(last.rpartition(":t")[2]) + 1
+        entries = state.trace[self._next_entry :]
+        questions = {key: text for key, text in state.questions.items() if key not in self._questions_sent}
+        if not entries and not questions:
             return
         listed: list[tuple[str, Any, About]] = [
             (
                 "trajectories",
                 {
                     "step": index,
-                    "subtask": written_atom(entry["goal"]) if "goal" in entry else written_atom(state.goal),
+                    "subtask": atom_text(entry["goal"]) if "goal" in entry else atom_text(state.goal),
                     "action_representation": " ".join(
                         part for part in (entry["event"], entry.get("action", ""), entry["detail"]) if part
                     ),
                 },
                 {"id": f"{self._agent}:t{index:07d}", "run": self._agent, "step": index},
             )
-            for index, entry in enumerate(entries, start=self._written)
+            for index, entry in enumerate(entries, start=self._next_entry)
         ]
         listed += [
             (
@@ -103,15 +103,15 @@ class AgentOnBoard:
                 {"question": text, "answer": None},
                 {"id": self.question_id(key), "run": self._agent},
             )
-            for key, text in asked.items()
+            for key, text in questions.items()
         ]
         self.board.add_all(listed)
-        self._written = len(state.trace)
-        self._asked |= asked.keys()
+        self._next_entry = len(state.trace)
+        self._questions_sent |= questions.keys()
 
     def show(self, state: AgentState) -> None:
         """Bring the agent's goals, intents and relations up to date."""
-        self._shown_at = time.monotonic()
+        self._drawn_at_s = time.monotonic()
         for section, data in agent_sections(state).items():
             item_id = f"{self._agent}:{section}"
             try:
@@ -126,27 +126,25 @@ def agent_sections(state: AgentState) -> Mapping[str, dict[str, Any]]:
     intents = sorted(state.network.values(), key=lambda one: one.id)
     return {
         "goals": {
-            "goal": written_atom(state.goal),
+            "goal": atom_text(state.goal),
             "ended": state.ended,
-            "goals": [
-                {"id": one.id, "goal": written_atom(one.goal), "status": one.status} for one in intents
-            ],
+            "goals": [{"id": one.id, "goal": atom_text(one.goal), "status": one.status} for one in intents],
         },
         "intents": {
             "intents": [
                 {
                     "id": one.id,
-                    "goal": written_atom(one.goal),
+                    "goal": atom_text(one.goal),
                     "action": one.action,
                     "status": one.status,
                     "attempt": one.attempt,
                     "detail": one.detail,
                 }
                 for one in intents
-                if planned(one)
+                if is_planned(one)
             ]
         },
         "relations": {
-            "facts": sorted(written_atom((name, *row)) for name, rows in state.facts.items() for row in rows)
+            "facts": sorted(atom_text((name, *row)) for name, rows in state.facts.items() for row in rows)
         },
     }

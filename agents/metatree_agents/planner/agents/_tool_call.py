@@ -16,7 +16,7 @@ from metatree._util.threads import GaveUp, called, within
 from metatree.durable import InDoubt
 from metatree.errors import ToolFailed, UserError
 from metatree.node import Node
-from metatree.tools.call_log import Calls, Made, call_of
+from metatree.tools.call_log import CallLog, CallResult, call_of
 from metatree.tools.tool import Tool
 from metatree.trees.tree import Tree
 
@@ -28,20 +28,20 @@ async def call_tool(
     arguments: Mapping[str, Any],
     *,
     tree: Tree | None,
-    calls: Calls | None,
+    calls: CallLog | None,
     permit: Permit | None,
     key: str,
     run: str,
     intent: str = "",
     again: bool = False,
-) -> Made:
+) -> CallResult:
     """Call an exploratory tool and return what it says; a call that was made before is not made again.
 
     Args:
         arguments: for its parameters; `node` names the node that it works on.
         key: idempotency key of the task.
         run: the agent.
-        intent: the intent; the calls of a tool that changes something are told apart by it.
+        intent: the intent; the calls of a tool that changes something are distinguished by it.
         again: whether a call that was interrupted may be made again, though the tool is not repeatable.
 
     Returns:
@@ -70,13 +70,13 @@ async def call_tool(
         made = await calls.claim(call, key=key, run_id=run, tool=tool, again=again)
     if made is None:
         try:
-            made = Made({"text": await _called(tool, fitting, node, tree)}, False)
+            made = CallResult({"text": await _called(tool, fitting, node, tree)}, False)
             if calls is not None:
                 calls.keep(call, made.result, key=key, tool=tool)
         except BaseException as exc:
             if calls is not None:
                 cut_off = isinstance(exc, InDoubt) or not isinstance(exc, Exception)
-                (calls.doubt if cut_off and not tool.is_repeatable else calls.drop)(call, key=key)
+                (calls.unconfirmed if cut_off and not tool.is_repeatable else calls.drop)(call, key=key)
             raise
     if "failed" in made.result:  # a search has called it
         raise ToolFailed(made.result["failed"])

@@ -13,27 +13,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from metatree._util.threads import run_apart
-from metatree.durable import Record, Runner, first_record, fold
-from metatree.durable.sqlite_journal import SqliteJournal
-from metatree.errors import LeaseLost, RunExists, TransientError, UserError
+from metatree.durable import Record, Runner, first_record, replay
+from metatree.durable.sql_journal import SqlJournal
+from metatree.errors import LeaseLost, TransientError, UserError
+from metatree.shared import PATIENCE_S
+from metatree.storage.database import Database
+from metatree.storage.postgres_address import BOARDS, RUNS, is_postgres
 from metatree.storage.store import Store
-from metatree_agents.planner.agents._driver import Driving, Order, Propose, missing_functions
-from metatree_agents.planner.agents._events import checked
+from metatree_agents.planner.agents._driver import Driving, Propose, missing_functions
+from metatree_agents.planner.agents._events import check_signal
 from metatree_agents.planner.agents._machine import MACHINE, PlannerMachine
 from metatree_agents.planner.agents._on_blackboard import AgentOnBoard
 from metatree_agents.planner.agents.bodies import World
 from metatree_agents.planner.agents.state import AgentOptions, AgentState
-from metatree_agents.planner.domain.conditions import written_atom
+from metatree_agents.planner.domain.conditions import atom_text
 from metatree_agents.planner.domain.domain import Domain, goal_of
-from metatree_agents.planner.domain.model import as_data
+from metatree_agents.planner.domain.model import library_data
 from metatree_agents.planner.domain.network import Intent
+from metatree_agents.planner.planning.planning import Order
 
 if TYPE_CHECKING:
     from metatree import Tree
     from metatree.blackboard import Blackboard
-    from metatree.tools.call_log import Calls
+    from metatree.tools.call_log import CallLog
     from metatree.tools.tool import Tool
-    from metatree_agents.planner.agents._journal import AgentJournal
 
 _log = logging.getLogger("metatree")
 
@@ -133,47 +136,42 @@ class Agents:
 
     def _journal(
         self, place: str | Path | Store, lease_s: float, synchronous: str
-    ) -> tuple[AgentJournal, Store | None]:
+    ) -> tuple[SqlJournal, Store | None]:
         if isinstance(place, Store):
-            return SqliteJournal(place, lease_s=lease_s), place
-        if str(place).startswith(("postgresql:", "postgres:")):
-            from metatree.durable.postgres_journal import PostgresJournal
-
-            journal = PostgresJournal(str(place), lease_s=lease_s)
-            self._opened.callback(journal.close)
-            return journal, None
+            return SqlJournal(place, lease_s=lease_s), place
+        if is_postgres(place):
+            return SqlJournal(self._on_postgres(str(place), RUNS, lock_s=lease_s), lease_s=lease_s), None
         if synchronous not in ("NORMAL", "FULL"):
             raise UserError(f"synchronous={synchronous!r}: use 'NORMAL' or 'FULL'")
         store = Store.open(place, synchronous=synchronous)  # type: ignore[arg-type]  # checked above
         self._opened.callback(store.close)
-        return SqliteJournal(store, lease_s=lease_s), store
+        return SqlJournal(store, lease_s=lease_s), store
 
     def _own_board(self, place: str | Path | Store, store: Store | None) -> Blackboard:
         """Return the board that is where the agents are."""
         from metatree.blackboard import Blackboard
 
-        if store is None:
-            from metatree.shared import PATIENCE_S
-            from metatree.storage.postgres_store import PostgresStore
+        return Blackboard(
+            self._on_postgres(str(place), BOARDS, patience_s=PATIENCE_S) if store is None else store
+        )
 
-            store = PostgresStore(str(place), patience_s=PATIENCE_S)
-            self._opened.callback(store.close)
-        return Blackboard(store)
-
-    def _calls(self, place: str | Path | Store, store: Store | None, tree: Tree | None) -> Calls | None:
+    def _calls(self, place: str | Path | Store, store: Store | None, tree: Tree | None) -> CallLog | None:
         """Return where tool calls are recorded: with the agents, where all processes that drive them look."""
-        from metatree.tools.call_log import CallRecords
+        from metatree.tools.call_log import CallLog
 
         if tree is not None and tree.shared is not None:
             return tree.shared.calls
         if store is None:
-            from metatree.shared import PATIENCE_S
-            from metatree.tools.postgres_call_log import PostgresCalls
+            return CallLog(self._on_postgres(str(place), RUNS, patience_s=PATIENCE_S))
+        return CallLog(store if tree is None else tree.memory)
 
-            calls = PostgresCalls(str(place), patience_s=PATIENCE_S)
-            self._opened.callback(calls.close)
-            return calls
-        return CallRecords(store if tree is None else tree.memory)
+    def _on_postgres(self, address: str, schema: str, **options: float) -> Database:
+        """Return a connection that is closed with the agents."""
+        from metatree.storage.postgres_store import PostgresStore
+
+        store = PostgresStore(address, schema=schema, **options)
+        self._opened.callback(store.close)
+        return store
 
     def close(self) -> None:
         """Close what was opened here."""
@@ -214,21 +212,21 @@ class Agents:
         Raises:
             UserError: nothing reaches the goal, a fact does not fit, or there is an agent of this id.
         """
-        wanted = goal_of(goal)
+        top_goal = goal_of(goal)
         library = self.domain.library
-        if not library.for_goal(wanted[0]) and self.propose is None and not network:
+        if not library.for_goal(top_goal[0]) and self.propose is None and not network:
             known = ", ".join(sorted({one.goal for one in library.actions.values()})) or "none"
-            raise UserError(f"no rule and no task reaches the goal {wanted[0]!r} (known goals: {known})")
+            raise UserError(f"no rule and no task reaches the goal {top_goal[0]!r} (known goals: {known})")
         listed = [list(fact) for fact in facts]
         for name, *terms in listed:
             relation = library.relations.get(str(name))
             if relation is None or relation.arity != len(terms) or relation.definition is not None:
-                raise UserError(f"{written_atom([name, *terms])} is no fact of the domain {library.name!r}")
+                raise UserError(f"{atom_text([name, *terms])} is no fact of the domain {library.name!r}")
         chosen = AgentOptions(**settings) if options is None else options
         given = {
-            "goal": list(wanted),
+            "goal": list(top_goal),
             "facts": listed,
-            "library": as_data(library),
+            "library": library_data(library),
             "options": chosen.to_json(),
             "network": [one.to_json() for one in network],
         }
@@ -249,7 +247,7 @@ class Agents:
         state = self._state(agent)[0]
         if state.ended is not None:
             raise UserError(f"agent {agent!r} has ended ({state.ended}): it hears no more events")
-        checked(state, name, value)
+        check_signal(state, name, value)
         self.journal.post(agent, name, value)
 
     def cancel(self, agent: str) -> None:
@@ -292,10 +290,10 @@ class Agents:
     async def adrive(self, agent: str, on_step: OnStep | None = None) -> None:
         """Do what `arun` does, without looking at what came of it."""
         machine = PlannerMachine()
-        folded = fold(machine, self.journal.read(agent))
-        if folded.state.ended is not None and not self.journal.is_waiting(agent, MACHINE):
+        replayed = replay(machine, self.journal.read(agent))
+        if replayed.state.ended is not None and not self.journal.is_waiting(agent, MACHINE):
             return
-        missing = missing_functions(folded.state.library, self.world)
+        missing = missing_functions(replayed.state.library, self.world)
         if missing:
             raise UserError(
                 f"agent {agent!r} needs functions that this process does not have: {', '.join(missing)}; drive it"
@@ -306,19 +304,21 @@ class Agents:
             records = self.journal.read(agent)  # now that nobody else writes
             resumed = Record("resume", time.time())
             self.journal.append(agent, token, len(records), resumed)
-            folded = fold(machine, [*records, resumed])
+            replayed = replay(machine, [*records, resumed])
             link = None if self._board is None else AgentOnBoard(self._board, agent)
-            if folded.state.ended is not None:  # its process died between its last step and letting go of it
+            if (
+                replayed.state.ended is not None
+            ):  # its process died between its last step and letting go of it
                 if link is not None:
-                    link.finish(folded.state)
-                self.journal.release(agent, token, folded.state.ended)
+                    link.finish(replayed.state)
+                self.journal.release(agent, token, replayed.state.ended)
                 return
-            answers = link.answers(folded.pending.values()) if link is not None else {}
+            answers = link.answers(replayed.pending.values()) if link is not None else {}
         except BaseException:
             with suppress(Exception):
                 self.journal.release(agent, token, None)
             raise
-        driving = Driving(agent, self.world, folded.state.library, self.order, self.propose, folded.began)
+        driving = Driving(agent, self.world, replayed.state.library, self.order, self.propose, replayed.began)
 
         def stepped(state: AgentState) -> None:
             if link is not None:
@@ -327,7 +327,7 @@ class Agents:
                 on_step(agent, state)
 
         if link is not None:
-            link.write(folded.state)
+            link.write(replayed.state)
         runner = Runner(
             machine,
             self.journal,
@@ -335,11 +335,11 @@ class Agents:
             token,
             handlers=driving.handlers,
             policies=driving.policies,
-            concurrency=folded.state.options.concurrency,
+            concurrency=replayed.state.options.concurrency,
             on_step=stepped,
         )
         try:
-            finish = await runner.drive(folded, answers=answers)
+            finish = await runner.drive(replayed, answers=answers)
         except asyncio.CancelledError:
             with suppress(Exception):  # taken up again by whoever comes next
                 self.journal.reopen(agent)
@@ -439,7 +439,7 @@ class Agents:
 
     def _state(self, agent: str) -> tuple[AgentState, list[Record]]:
         records = self.journal.read(agent)
-        return fold(PlannerMachine(), records).state, records
+        return replay(PlannerMachine(), records).state, records
 
     def all(self) -> Iterator[tuple[str, tuple[Any, ...], str, float]]:
         """Yield id, goal, status and time of the last change of every agent, the last changed first."""
@@ -476,6 +476,3 @@ class Agents:
         """Return, for every goal, what planning thought of its candidates, and why. Raises UnknownRun."""
         state = self._state(agent)[0]
         return [entry for _, listed in sorted(state.considered.items()) for entry in listed]
-
-
-__all__ = ["AgentInfo", "Agents", "RunExists"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from metatree._util.threads import in_thread, run_beside
 from metatree.errors import ToolFailed, TransientError, UserError
-from metatree_agents.planner.domain.conditions import written_atom
+from metatree_agents.planner.domain.conditions import atom_text
 from metatree_agents.planner.domain.domain import Domain, arguments_for
 from metatree_agents.planner.domain.facts import Facts
 from metatree_agents.planner.domain.model import Action
@@ -24,7 +24,7 @@ from metatree_agents.planner.domain.network import Intent
 
 if TYPE_CHECKING:
     from metatree import Tree
-    from metatree.tools.call_log import Calls
+    from metatree.tools.call_log import CallLog
     from metatree.tools.tool import Tool
 
 Fact = tuple[Any, ...]
@@ -46,7 +46,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """What a body is told besides the values of variables, in a parameter `context`."""
+    """What a body gets besides the values of variables, in a parameter `context`."""
 
     agent: str
     intent: int
@@ -63,7 +63,7 @@ class TaskContext:
     """Whether a person has said that it is to be run again, though it was interrupted and may have happened."""
 
 
-class Refused(UserError):
+class TaskRefused(UserError):
     """A body was not begun: its precondition does not hold any more, or nobody wants it any more."""
 
 
@@ -84,7 +84,7 @@ class World:
     tree: Tree | None = None
     search_options: Mapping[str, Any] = field(default_factory=dict)
     tools: Sequence[Tool] = ()
-    calls: Calls | None = None
+    calls: CallLog | None = None
     permit: Callable[[Tool, Mapping[str, Any]], bool | Awaitable[bool]] | None = None
 
     async def run(self, action: Action, intent: Intent, context: TaskContext) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class World:
             known = context.facts.library.relations.get(relation)
             if known is None or not known.dynamic or known.arity != len(terms):
                 raise UserError(
-                    f"task {action.name!r} returned the fact {written_atom((relation, *terms))}: a body changes"
+                    f"task {action.name!r} returned the fact {atom_text((relation, *terms))}: a body changes"
                     " dynamic relations only, with as many arguments as they have"
                 )
         return {"result": done.result, "facts": facts} | ({"note": done.note} if done.note else {})
@@ -138,11 +138,12 @@ class World:
             raise UserError(
                 f"task {action.name!r} searches a tree, and none was given: `Agents(…, tree=tree)`"
             )
-        question = filled(str(action.does["search"]), binding)
+        question = fill_in(str(action.does["search"]), binding)
         run_id = f"{context.agent}-{context.key}".replace(":", "-")
         options = dict(self.search_options)
         tree = self.tree
         try:
+            # beside the loop of the agents, with the parts that the user gave: one that computes must not hold them
             result = await run_beside(lambda: asearch([question], tree=tree, run_id=run_id, **options))
         except RunExists:
             result = await run_beside(lambda: aresume(run_id, tree=tree, **options))
@@ -165,13 +166,13 @@ class World:
             raise UserError(
                 f"task {action.name!r} calls the tool {name!r}, which was not given (tools: {known})"
             )
-        wanted = {
+        arguments = {
             key: binding.get(value, value) if isinstance(value, str) else value
             for key, value in dict(action.does.get("arguments", {})).items()
         }
         made = await call_tool(
             tool,
-            wanted,
+            arguments,
             tree=self.tree,
             calls=self.calls,
             permit=self.permit,
@@ -181,7 +182,7 @@ class World:
             again=context.again,
         )
         result = str(made.result.get("text", made.result))
-        note = f"{name} was not called: {made_before(made.said())}" if made.reused else ""
+        note = f"{name} was not called: {made_before(made.origin())}" if made.reused else ""
         into = action.does.get("into")
         facts = [(into, *binding_of(action, binding), result)] if into else []
         return Done(result, facts, note=note)
@@ -192,7 +193,7 @@ def binding_of(action: Action, binding: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(binding.get(term, term) if isinstance(term, str) else term for term in action.terms)
 
 
-def filled(text: str, binding: Mapping[str, Any]) -> str:
+def fill_in(text: str, binding: Mapping[str, Any]) -> str:
     """Return a text with the values of the variables that it names, longest names first."""
     for name in sorted(binding, key=len, reverse=True):
         text = text.replace(name, str(binding[name]))

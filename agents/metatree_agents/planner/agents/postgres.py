@@ -16,6 +16,7 @@ from typing import Any, Final
 from metatree._util.threads import run_beside
 from metatree.durable.renewal import SHARE
 from metatree.errors import LeaseLost, MissingExtra, TransientError, UserError
+from metatree.storage.postgres_address import RUNS, address_of
 from metatree_agents.planner.agents._machine import MACHINE
 from metatree_agents.planner.agents.agents import LEASE_S, Agents
 
@@ -51,7 +52,9 @@ class PostgresWorker:
         self._lease_s = lease_s
         self._board_version = 0
         self.app = procrastinate.App(
-            connector=procrastinate.PsycopgConnector(conninfo=address, min_size=1, max_size=4)
+            connector=procrastinate.PsycopgConnector(
+                conninfo=address_of(address, schema=RUNS).conninfo, min_size=1, max_size=4
+            )
         )
         self._drive = self.app.task(name=_TASK, queue=QUEUE)(self._driven)
 
@@ -77,7 +80,8 @@ class PostgresWorker:
 
     async def _driven(self, agent: str) -> None:
         try:
-            # Beside this loop: a body that blocks would hold up the signs of life of the whole worker.
+            # Beside this loop: a body that blocks would hold up the signs of life of the whole worker, and others would
+            # end its jobs.
             await run_beside(lambda: self._agents.adrive(agent))
         except LeaseLost:
             _log.info("agent %s is driven by another process", agent)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from metatree.errors import UserError
-from metatree_agents.planner.domain.facts import Facts, Reader
+from metatree_agents.planner.domain.facts import Facts, RelationReader
 from metatree_agents.planner.domain.model import RESULT, Goal, Library
 from metatree_agents.planner.domain.network import Intent
 from metatree_agents.planner.planning.planning import PlanLimits
@@ -65,9 +65,9 @@ class AgentState:
     """Effect -> the question that it puts to the person; those that were answered, too."""
     effects: int = 0
     later: list[Goal] = field(default_factory=list)
-    """Goals that were asserted while planning was under way."""
+    """Goals that were asserted while planning was in progress."""
     repair: int | None = None
-    """An intent that failed, whose candidate is to be struck."""
+    """An intent that failed, whose candidate is to be excluded."""
     plan_again: bool = True
     """Whether something has happened since the last planning that may make goals plannable."""
     ended: str | None = None
@@ -95,7 +95,7 @@ class AgentState:
             done=set(self.done),
         )
 
-    def world(self, readers: Mapping[str, Reader] | None = None) -> Facts:
+    def world(self, readers: Mapping[str, RelationReader] | None = None) -> Facts:
         """Return the facts as they are now."""
         return Facts(self.library, self.facts, readers)
 
@@ -126,7 +126,7 @@ class AgentState:
 
 def facts_from(listed: Any) -> dict[str, set[tuple[Any, ...]]]:
     """Return facts by relation from a list of them, each a list with the relation first."""
-    found: dict[str, set[tuple[Any, ...]]] = {}
+    facts: dict[str, set[tuple[Any, ...]]] = {}
     for name, *terms in listed:
-        found.setdefault(str(name), set()).add(tuple(terms))
-    return found
+        facts.setdefault(str(name), set()).add(tuple(terms))
+    return facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from metatree_agents.planner.domain.conditions import exact_term
-from metatree_agents.planner.domain.syntax import Expression, Reader, read
+from metatree_agents.planner.domain.syntax import Expression, ExpressionReader, read
 
 Effects = tuple[tuple[bool, str, tuple[Any, ...]], ...]
 
@@ -20,8 +20,8 @@ def effects_of(text: str, source: str = "") -> Effects:
         >>> effects_of("(and (not (at ?here)) (at ?to))")
         ((False, 'at', ('?here',)), (True, 'at', ('?to',)))
     """
-    reader = Reader(source)
-    found: list[tuple[bool, str, tuple[Any, ...]]] = []
+    reader = ExpressionReader(source)
+    effects: list[tuple[bool, str, tuple[Any, ...]]] = []
 
     def take(at: Expression, adds: bool) -> None:
         group = reader.group(at, "an effect")
@@ -40,8 +40,8 @@ def effects_of(text: str, source: str = "") -> Effects:
                 head, f"effects with `{head.text}` are for HDDL domains: declare a task for each case"
             )
         else:
-            found.append((adds, head.text, tuple(exact_term(reader.word(one, "a term")) for one in rest)))
+            effects.append((adds, head.text, tuple(exact_term(reader.word(one, "a term")) for one in rest)))
 
     for expression in read(text, source):
         take(expression, True)
-    return tuple(found)
+    return tuple(effects)

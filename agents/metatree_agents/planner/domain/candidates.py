@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from metatree.errors import UserError
-from metatree_agents.planner.domain.conditions import Binding, is_variable, substituted, written
+from metatree_agents.planner.domain.conditions import Binding, condition_text, is_variable, substitute
 from metatree_agents.planner.domain.facts import Facts
 from metatree_agents.planner.domain.model import Action, Goal, Library
 from metatree_agents.planner.domain.network import candidate_key
@@ -31,7 +31,7 @@ class Candidate:
 
 
 @dataclass(slots=True)
-class Found:
+class Candidates:
     """What was found for a goal."""
 
     eligible: list[Candidate] = field(default_factory=list)
@@ -41,8 +41,13 @@ class Found:
 
 
 def candidates(
-    library: Library, goal: Goal, facts: Facts, *, supported: Callable[[], bool], struck: tuple[str, ...] = ()
-) -> Found:
+    library: Library,
+    goal: Goal,
+    facts: Facts,
+    *,
+    supported: Callable[[], bool],
+    excluded: tuple[str, ...] = (),
+) -> Candidates:
     """Return the candidates for a goal.
 
     Args:
@@ -50,25 +55,25 @@ def candidates(
         goal: name and arguments.
         facts: the state that is planned in.
         supported: says whether all support goals are complete, so that dynamic relations may be read.
-        struck: candidates that have failed.
+        excluded: candidates that have failed.
     """
-    found = Found()
+    result = Candidates()
     actions = library.for_goal(goal[0])
     if not actions:
-        found.out.append((goal[0], "no rule and no task is declared for this goal"))
+        result.out.append((goal[0], "no rule and no task is declared for this goal"))
     for action in actions:
-        head = matched(action, goal[1:])
+        head = match_goal(action, goal[1:])
         if head is None:
-            found.out.append((action.name, "its goal does not match"))
+            result.out.append((action.name, "its goal does not match"))
             continue
         if library.depends_on_dynamic(action.precondition) and not supported():
             candidate = Candidate(action, head, 0.0)
-            if candidate.key in struck or action.name in struck:
-                found.out.append((candidate.key, "struck: it has failed"))
+            if candidate.key in excluded or action.name in excluded:
+                result.out.append((candidate.key, "struck: it has failed"))
             else:
-                found.potential.append(candidate)
+                result.potential.append(candidate)
             continue
-        before = len(found.eligible)
+        before = len(result.eligible)
         ways = 0
         for binding in facts.solutions(action.precondition, head):
             ways += 1
@@ -78,17 +83,19 @@ def candidates(
                     " precondition"
                 )
             candidate = Candidate(action, binding, cost_of(action, binding))
-            if candidate.key in struck or action.name in struck:
-                found.out.append((candidate.key, "struck: it has failed"))
+            if candidate.key in excluded or action.name in excluded:
+                result.out.append((candidate.key, "struck: it has failed"))
             else:
-                found.eligible.append(candidate)
-        if len(found.eligible) == before and not ways:
-            wanted = written(substituted(action.precondition, head))
-            found.out.append((candidate_key(action.name, head), f"its precondition does not hold: {wanted}"))
-    return found
+                result.eligible.append(candidate)
+        if len(result.eligible) == before and not ways:
+            missing = condition_text(substitute(action.precondition, head))
+            result.out.append(
+                (candidate_key(action.name, head), f"its precondition does not hold: {missing}")
+            )
+    return result
 
 
-def matched(action: Action, arguments: tuple[Any, ...]) -> Binding | None:
+def match_goal(action: Action, arguments: tuple[Any, ...]) -> Binding | None:
     """Return the values that a goal's arguments give to an action's variables, None where they do not match."""
     if len(arguments) != len(action.terms):
         return None

@@ -11,9 +11,11 @@ A term is a text; one that begins with `?` is a variable. `variables` are pairs 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
+from functools import cache
 from typing import Any, Final
 
-from metatree_agents.planner.domain.syntax import Expression, Group, Reader, Word, read
+from metatree_agents.planner.domain.syntax import Expression, ExpressionReader, Group, Word, read
 
 Condition = tuple[Any, ...]
 Binding = dict[str, Any]
@@ -33,7 +35,7 @@ def is_variable(term: Any) -> bool:
 
 
 def parse_condition(
-    at: Expression, reader: Reader, *, term: Callable[[Word], Any] | None = None
+    at: Expression, reader: ExpressionReader, *, term: Callable[[Word], Any] | None = None
 ) -> Condition:
     """Read a condition; `()` is always true.
 
@@ -101,13 +103,13 @@ def condition_of(text: str, source: str = "") -> Condition:
         >>> condition_of("(and (at ?x ?y) (not (broken ?x)))")
         ('and', ('atom', 'at', ('?x', '?y')), ('not', ('atom', 'broken', ('?x',))))
     """
-    reader = Reader(source)
-    found = read(text, source)
-    if not found:
+    reader = ExpressionReader(source)
+    expressions = read(text, source)
+    if not expressions:
         return TRUE
-    if len(found) > 1:
-        raise reader.error(found[1], "expected one condition: put several into `(and …)`")
-    return parse_condition(found[0], reader, term=exact_term)
+    if len(expressions) > 1:
+        raise reader.error(expressions[1], "expected one condition: put several into `(and …)`")
+    return parse_condition(expressions[0], reader, term=exact_term)
 
 
 def exact_term(word: Word) -> Any:
@@ -163,7 +165,7 @@ def free_variables(condition: Condition) -> set[str]:
             return set().union(*(free_variables(inner) for inner in condition[1:]))
 
 
-def substituted(condition: Condition, binding: Mapping[str, Any]) -> Condition:
+def substitute(condition: Condition, binding: Mapping[str, Any]) -> Condition:
     """Return a condition with values in the place of variables."""
     match condition[0]:
         case "atom":
@@ -175,9 +177,9 @@ def substituted(condition: Condition, binding: Mapping[str, Any]) -> Condition:
         case "forall" | "exists":
             hidden = {name for name, _ in condition[1]}
             outer = {k: v for k, v in binding.items() if k not in hidden}
-            return (condition[0], condition[1], substituted(condition[2], outer))
+            return (condition[0], condition[1], substitute(condition[2], outer))
         case _:
-            return (condition[0], *(substituted(inner, binding) for inner in condition[1:]))
+            return (condition[0], *(substitute(inner, binding) for inner in condition[1:]))
 
 
 def flat(condition: Condition) -> list[Condition]:
@@ -187,17 +189,31 @@ def flat(condition: Condition) -> list[Condition]:
     return [condition]
 
 
-def as_json(condition: Condition) -> list[Any]:
-    """Return a condition as nested lists."""
-    return [as_json(part) if isinstance(part, tuple) else part for part in condition]
+def as_data(thing: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass that have not their defaults; tuples become lists in the JSON of it."""
+    # Not asdict, which copies deeply: an agent writes each of its intents down.
+    return {
+        name: value
+        for name, default in _fields(thing.__class__)
+        if (value := getattr(thing, name)) != default
+    }
+
+
+@cache
+def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the fields of a dataclass with their defaults."""
+    return tuple(
+        (one.name, one.default if one.default_factory is MISSING else one.default_factory())
+        for one in fields(kind)
+    )
 
 
 def from_json(value: Any) -> Any:
-    """Return what `as_json` was given."""
+    """Return a value with tuples in the place of lists."""
     return tuple(from_json(part) for part in value) if isinstance(value, list) else value
 
 
-def written(condition: Condition) -> str:
+def condition_text(condition: Condition) -> str:
     """Return a condition as text."""
     match condition[0]:
         case "atom":
@@ -206,14 +222,14 @@ def written(condition: Condition) -> str:
             bound = " ".join(
                 name + (f" - {' '.join(types)}" if types else "") for name, types in condition[1]
             )
-            return f"({condition[0]} ({bound}) {written(condition[2])})"
+            return f"({condition[0]} ({bound}) {condition_text(condition[2])})"
         case "=" | "sortof":
             return f"({' '.join(map(str, condition))})"
         case _:
-            return f"({' '.join([condition[0], *map(written, condition[1:])])})"
+            return f"({' '.join([condition[0], *map(condition_text, condition[1:])])})"
 
 
-def written_atom(atom: Sequence[Any]) -> str:
+def atom_text(atom: Sequence[Any]) -> str:
     """Return a fact or a goal as text, `at(truck, depot)`."""
     return f"{atom[0]}({', '.join(map(str, atom[1:]))})"
 
@@ -225,11 +241,15 @@ def group_of(text: str, source: str = "") -> tuple[str, tuple[Any, ...]]:
         name, bracket, rest = text.partition("(")
         if bracket and not rest.endswith(")"):
             wrong = Word("", 1, 1, text)
-            raise Reader(source).error(wrong, f"{text!r} does not end with `)`: write `name(term, …)`")
+            raise ExpressionReader(source).error(
+                wrong, f"{text!r} does not end with `)`: write `name(term, …)`"
+            )
         text = f"({name} {rest.removesuffix(')').replace(',', ' ')})" if bracket else f"({text})"
-    reader = Reader(source)
-    found = read(text, source)
-    if len(found) != 1 or not isinstance(found[0], Group):
-        raise reader.error(found[1] if len(found) > 1 else Word("", 1, 1, text), "expected `(name term …)`")
-    head = reader.head(found[0], "a name")
-    return head.spelling, tuple(exact_term(reader.word(one, "a term")) for one in found[0].items[1:])
+    reader = ExpressionReader(source)
+    expressions = read(text, source)
+    if len(expressions) != 1 or not isinstance(expressions[0], Group):
+        raise reader.error(
+            expressions[1] if len(expressions) > 1 else Word("", 1, 1, text), "expected `(name term …)`"
+        )
+    head = reader.head(expressions[0], "a name")
+    return head.spelling, tuple(exact_term(reader.word(one, "a term")) for one in expressions[0].items[1:])

@@ -11,10 +11,9 @@ from typing import Any, Self, TypeVar
 from metatree_agents.planner.domain._effects import effects_of
 from metatree_agents.planner.domain.candidates import Candidate
 from metatree_agents.planner.domain.conditions import TRUE, Condition, condition_of, group_of, is_variable
-from metatree_agents.planner.domain.facts import Facts, Reader
+from metatree_agents.planner.domain.facts import Facts, RelationReader
 from metatree_agents.planner.domain.files import fill, read_file
 from metatree_agents.planner.domain.model import (
-    RESULT,
     Action,
     BadDefinition,
     Goal,
@@ -82,7 +81,7 @@ class Domain:
         self.library = Library(name)
         self.functions: dict[str, Callable[..., Any]] = {}
         """Action -> the body of a task, or what returns a rule's sub-goals."""
-        self.readers: dict[str, Reader] = {}
+        self.readers: dict[str, RelationReader] = {}
         """Dynamic relation -> what reads it live."""
 
     @property
@@ -261,10 +260,10 @@ class Domain:
             raise BadDefinition(
                 f"rule {candidate.action.name!r} is a function that this domain lacks: give the domain it is in"
             )
-        found = function(**arguments_for(function, candidate.binding, {"facts": facts}))
-        if isinstance(found, Subgoals):
-            return found.goals, found.order
-        goals = [tuple(goal) for goal in found or ()]
+        expansion = function(**arguments_for(function, candidate.binding, {"facts": facts}))
+        if isinstance(expansion, Subgoals):
+            return expansion.goals, expansion.order
+        goals = [tuple(goal) for goal in expansion or ()]
         return goals, sequence(len(goals))
 
 
@@ -310,19 +309,19 @@ def arguments_for(
     values = {name[1:].replace("-", "_"): value for name, value in binding.items()}
     values |= {name + "_": value for name, value in values.items()}  # `from_` for `?from`
     known = {**values, **given}
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
-            found |= {k: v for k, v in values.items() if not k.endswith("_")}
+            arguments |= {k: v for k, v in values.items() if not k.endswith("_")}
         elif name in known:
-            found[name] = known[name]
+            arguments[name] = known[name]
         elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
             variables = ", ".join(sorted(binding)) or "none"
             raise BadDefinition(
                 f"function {function.__name__!r} has a parameter {name!r} that no variable gives a value (they are"
                 f" {variables})"
             )
-    return found
+    return arguments
 
 
 def _order(order: Order, count: int) -> tuple[tuple[int, int], ...]:
@@ -338,6 +337,3 @@ def goal_of(text: str | Sequence[Any]) -> Goal:
         if is_variable(term):
             raise BadDefinition(f"goal {name!r}: {term} is a variable; a goal has values")
     return (str(name), *terms)
-
-
-__all__ = ["RESULT", "Domain", "Subgoals", "arguments_for", "goal_of", "ordered", "unordered"]

@@ -12,11 +12,11 @@ Row = tuple[Any, ...]
 Change = tuple[bool, str, Row]
 """Whether a fact is added, its relation, and its arguments."""
 
-Reader = Callable[..., Iterable[Any]]
+RelationReader = Callable[..., Iterable[Any]]
 """Reads a dynamic relation live: given its arguments, None for those that are asked for, returns tuples."""
 
 
-class _Table:
+class _FactTable:
     """Facts by relation that are changed in place, with an index for each way in which they were asked for."""
 
     def __init__(self, rows: Mapping[str, Iterable[Row]]) -> None:
@@ -81,11 +81,11 @@ class Facts:
         self,
         library: Library,
         rows: Mapping[str, Iterable[Row]] | None = None,
-        readers: Mapping[str, Reader] | None = None,
+        readers: Mapping[str, RelationReader] | None = None,
     ) -> None:
         self.library = library
         self.readers = readers or {}
-        self._table: _Table | None = _Table(rows or {})
+        self._table: _FactTable | None = _FactTable(rows or {})
         self._next: Facts | None = None
         """Where the table has gone, and what leads back from there."""
         self._back: list[Change] = []
@@ -95,14 +95,14 @@ class Facts:
         made = Facts.__new__(Facts)
         made.library, made.readers, made._next, made._back = self.library, self.readers, None, []
         listed = list(effects)
-        made._table = self._here()
+        made._table = self._current_table()
         self._back = made._table.change(
             [one for one in listed if not one[0]] + [one for one in listed if one[0]]
         )
         self._table, self._next = None, made
         return made
 
-    def _here(self) -> _Table:
+    def _current_table(self) -> _FactTable:
         """Return the table, brought back to what holds here."""
         if self._table is None:
             way, at = [], self
@@ -110,18 +110,18 @@ class Facts:
                 way.append(at)
                 at = at._next
             for one in reversed(way):
-                there, one._next = one._next, None
-                assert there is not None
-                assert there._table is not None
-                one._table, there._table, there._next = there._table, None, one
-                there._back = one._table.change(one._back)
+                holder, one._next = one._next, None
+                assert holder is not None
+                assert holder._table is not None
+                one._table, holder._table, holder._next = holder._table, None, one
+                holder._back = one._table.change(one._back)
                 one._back = []
             assert self._table is not None
         return self._table
 
     def key(self) -> int:
         """Return a number that tells these facts from others, as good as surely."""
-        return self._here().key
+        return self._current_table().key
 
     def matching(self, relation: str, terms: Row) -> Iterator[Row]:
         """Yield the facts of a relation that agree with terms, those that are variables aside."""
@@ -133,15 +133,15 @@ class Facts:
                 if not is_variable(term)
             }
             seen = set()
-            for found in self.solutions(derived.definition, binding):
-                row = tuple(found[parameter] for parameter in derived.parameters)
+            for solution in self.solutions(derived.definition, binding):
+                row = tuple(solution[parameter] for parameter in derived.parameters)
                 if row not in seen:
                     seen.add(row)
                     yield row
             return
         reader = self.readers.get(relation)
         if reader is None:
-            rows = self._here().matching(relation, terms)
+            rows = self._current_table().matching(relation, terms)
             yield from sorted(rows, key=repr) if len(rows) > 1 else tuple(rows)
             return
         for given in reader(*(None if is_variable(term) else term for term in terms)):
@@ -156,16 +156,16 @@ class Facts:
         relation = self.library.relations.get(atom[1])
         if atom[1] in self.readers or (relation is not None and relation.definition is not None):
             return float("inf")
-        return len(self._here().matching(atom[1], _bound(atom[2], binding)))
+        return len(self._current_table().matching(atom[1], _bound(atom[2], binding)))
 
     def solutions(self, condition: Condition, binding: Binding) -> Iterator[Binding]:
         """Yield the values of all variables of a condition for which it holds, each once."""
         seen: set[Any] = set()
-        for found in self._solve(condition, binding):
-            key = tuple(sorted(found.items(), key=lambda item: item[0]))
+        for solution in self._solve(condition, binding):
+            key = tuple(sorted(solution.items(), key=lambda item: item[0]))
             if key not in seen:
                 seen.add(key)
-                yield found
+                yield solution
 
     def holds(self, condition: Condition, binding: Binding | None = None) -> bool:
         """Say whether a condition holds for some values of the variables that have none."""
@@ -176,12 +176,12 @@ class Facts:
             case "atom":
                 terms = _bound(condition[2], binding)
                 for row in self.matching(condition[1], terms):
-                    found = dict(binding)
+                    solution = dict(binding)
                     if all(
-                        not is_variable(term) or found.setdefault(term, value) == value
+                        not is_variable(term) or solution.setdefault(term, value) == value
                         for term, value in zip(terms, row, strict=True)
                     ):
-                        yield found
+                        yield solution
             case "and":
                 yield from self._all(list(condition[1:]), binding)
             case "or":
@@ -197,13 +197,13 @@ class Facts:
                 outer = {k: v for k, v in binding.items() if k not in {name for name, _ in condition[1]}}
                 inner = ("and", *self._ranges(condition), condition[2])
                 hidden = {name for name, _ in condition[1]}
-                for found in self._solve(inner, outer):
-                    yield {**binding, **{k: v for k, v in found.items() if k not in hidden}}
+                for solution in self._solve(inner, outer):
+                    yield {**binding, **{k: v for k, v in solution.items() if k not in hidden}}
             case "forall":
                 outer = {k: v for k, v in binding.items() if k not in {name for name, _ in condition[1]}}
                 if all(
-                    self.holds(condition[2], found)
-                    for found in self._solve(("and", *self._ranges(condition)), outer)
+                    self.holds(condition[2], solution)
+                    for solution in self._solve(("and", *self._ranges(condition)), outer)
                 ):
                     yield binding
             case "=":
@@ -241,8 +241,8 @@ class Facts:
                     least, number = count, n
         number = max(number, 0)
         rest = parts[:number] + parts[number + 1 :]
-        for found in self._solve(parts[number], binding):
-            yield from self._all(rest, found)
+        for solution in self._solve(parts[number], binding):
+            yield from self._all(rest, solution)
 
 
 def _bound(terms: Row, binding: Binding) -> Row:

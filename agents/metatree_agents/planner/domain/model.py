@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal
 
@@ -13,13 +13,13 @@ from metatree.errors import UserError
 from metatree_agents.planner.domain.conditions import (
     TRUE,
     Condition,
-    as_json,
+    as_data,
     atoms_of,
+    condition_text,
     free_variables,
     from_json,
     is_variable,
     ranges_of,
-    written,
 )
 
 RESULT = "?result"
@@ -132,17 +132,17 @@ class Library:
     def is_dynamic(self, relation: str) -> bool:
         """Say whether a relation is dynamic, or derived from one that is."""
         if self._dynamic is None:
-            found = {name for name, one in self.relations.items() if one.dynamic}
+            names = {name for name, one in self.relations.items() if one.dynamic}
             changed = True
             while changed:
                 changed = False
                 for name, one in self.relations.items():
-                    if name in found or one.definition is None:
+                    if name in names or one.definition is None:
                         continue
-                    if any(used in found for used in self._names(one.definition)):
-                        found.add(name)
+                    if any(used in names for used in self._names(one.definition)):
+                        names.add(name)
                         changed = True
-            self._dynamic = found
+            self._dynamic = names
         return relation in self._dynamic
 
     def _names(self, condition: Condition) -> set[str]:
@@ -154,17 +154,17 @@ class Library:
 
     def uses(self, condition: Condition) -> set[str]:
         """Return the relations that a condition reads, those that derived ones are derived from included."""
-        found: set[str] = set()
+        names: set[str] = set()
         waiting = [condition]
         while waiting:
             one = waiting.pop()
             for name in (*(name for name, _ in atoms_of(one)), *ranges_of(one)):
-                if name not in found:
-                    found.add(name)
+                if name not in names:
+                    names.add(name)
                     relation = self.relations.get(name)
                     if relation is not None and relation.definition is not None:
                         waiting.append(relation.definition)
-        return found
+        return names
 
     def reads(self, condition: Condition) -> frozenset[tuple[str, tuple[Any, ...]]]:
         """Return the facts that a condition reads; `?` in the place of any value."""
@@ -248,14 +248,14 @@ class Library:
         self._check_quantifiers(condition, where)
 
     def _check_quantifiers(self, condition: Condition, where: str) -> None:
-        if condition[0] == "forall":
+        if condition[0] in ("forall", "exists"):
             for name, types in condition[1]:
                 for kind in types:
                     self._relation(kind, 1, where)
-                if not types:
+                if condition[0] == "forall" and not types:
                     raise BadDefinition(
                         f"{where}: say what {name} ranges over, `(forall ({name} - relation) …)`,"
-                        f" in {written(condition)}"
+                        f" in {condition_text(condition)}"
                     )
         if condition[0] == "sortof":
             self._relation(condition[2], 1, where)
@@ -274,37 +274,21 @@ class Library:
         return relation
 
 
-def as_data(library: Library) -> dict[str, Any]:
+def library_data(library: Library) -> dict[str, Any]:
     """Return a library as JSON."""
-
-    def action(one: Action) -> dict[str, Any]:
-        data = {k: v for k, v in asdict(one).items() if v != _DEFAULTS.get(k, _NOTHING)}
-        if "precondition" in data:
-            data["precondition"] = as_json(one.precondition)
-        return data
-
-    def relation(one: Relation) -> dict[str, Any]:
-        data = asdict(one)
-        data["definition"] = None if one.definition is None else as_json(one.definition)
-        return data
-
     return {
         "name": library.name,
-        "relations": [relation(one) for one in library.relations.values()],
-        "actions": [action(one) for one in library.actions.values()],
+        "relations": [as_data(one) for one in library.relations.values()],
+        "actions": [as_data(one) for one in library.actions.values()],
         "again": sorted(library.again),
     }
 
 
-def from_data(data: Mapping[str, Any]) -> Library:
-    """Return the library that `as_data` was given."""
+def library_from(data: Mapping[str, Any]) -> Library:
+    """Return the library that `library_data` was given."""
     library = Library(data["name"], again=frozenset(data["again"]))
     for one in data["relations"]:
-        library.add(
-            Relation(
-                **{**one, "parameters": tuple(one["parameters"]), "definition": from_json(one["definition"])}
-            )
-        )
+        library.add(Relation(**{name: from_json(value) for name, value in one.items()}))
     for one in data["actions"]:
         library.add(action_from(one))
     return library
@@ -312,11 +296,7 @@ def from_data(data: Mapping[str, Any]) -> Library:
 
 def action_from(data: Mapping[str, Any]) -> Action:
     """Return an action from its JSON."""
-    fields = {
-        key: from_json(value) if key in ("terms", "precondition", "subgoals", "order", "effects") else value
-        for key, value in data.items()
-    }
-    return Action(**fields)
+    return Action(**{name: from_json(value) for name, value in data.items()})
 
 
 def checked_name(name: str, what: str) -> str:
@@ -346,21 +326,3 @@ def _circular(count: int, order: Sequence[tuple[int, int]]) -> bool:
     except CycleError:
         return True
     return False
-
-
-_NOTHING: Any = object()
-_DEFAULTS: dict[str, Any] = {
-    "precondition": TRUE,
-    "title": "",
-    "description": "",
-    "subgoals": (),
-    "order": (),
-    "effects": (),
-    "does": {},
-    "repeatable": True,
-    "attempts": 1,
-    "backoff_s": 0.5,
-    "timeout_s": None,
-    "provenance": {},
-    "cost": 1.0,
-}

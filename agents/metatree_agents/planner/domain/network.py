@@ -1,16 +1,16 @@
 """Goals and intents of an agent: one network of them, plain data.
 
 A goal that has been planned has an intent: the rule or task that was chosen for it. Both are one entry here, since what
-follows a goal waits for its intent, and a rule's sub-goals wait for the rule.
+follows a goal waits for its intent, and a rule's sub-goals wait for the rule; so ids survive planning again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from metatree_agents.planner.domain.conditions import TRUE, Condition, as_json, from_json
+from metatree_agents.planner.domain.conditions import TRUE, Condition, as_data, from_json
 from metatree_agents.planner.domain.model import Goal
 
 Status = Literal["open", "deferred", "pending", "active", "complete", "failed", "cancelled"]
@@ -42,11 +42,11 @@ class Intent:
     cost: float = 0.0
     number: int = 0
     """Its place in the order in which intents were planned."""
-    waits: tuple[int, ...] = ()
+    after_end: tuple[int, ...] = ()
     """Intents that have to be complete first, since they interfere."""
-    begun: tuple[int, ...] = ()
+    after_start: tuple[int, ...] = ()
     """Rules that have to be active first, since this would disturb their preconditions."""
-    struck: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     """Candidates that failed, as `candidate_key` names them."""
     attempt: int = 0
     key: str = ""
@@ -56,23 +56,13 @@ class Intent:
 
     def to_json(self) -> dict[str, Any]:
         """Return this as JSON, without what has its default."""
-        # Not asdict, which copies deeply: an agent writes each of its intents down.
-        data = {
-            name: value for name in _NAMES if (value := getattr(self, name)) != _DEFAULTS.get(name, _NOTHING)
-        }
-        if "precondition" in data:
-            data["precondition"] = as_json(self.precondition)
-        return data
+        return as_data(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Intent:
         """Return what `to_json` was given."""
-        return cls(**{k: v if k in ("result",) else from_json(v) for k, v in data.items()})
+        return cls(**{k: v if k == "result" else from_json(v) for k, v in data.items()})
 
-
-_NOTHING: Any = object()
-_NAMES = tuple(one.name for one in fields(Intent))
-_DEFAULTS = {one.name: one.default for one in fields(Intent) if one.name not in ("id", "goal")}
 
 Network = Mapping[int, Intent]
 
@@ -81,7 +71,7 @@ SETTLED = ("complete", "cancelled")
 """What follows a goal may go on: it is complete, or nobody wants it any more."""
 
 
-def planned(intent: Intent) -> bool:
+def is_planned(intent: Intent) -> bool:
     """Say whether a goal has its intent."""
     return intent.status not in ("open", "deferred")
 
@@ -101,37 +91,37 @@ def lineage(network: Network, intent: Intent) -> Iterator[Intent]:
 
 def supports(network: Network, intent: Intent) -> set[int]:
     """Return the support goals of a goal: all that precede it by constraints, those of its ancestors included."""
-    found: set[int] = set()
+    ids: set[int] = set()
     waiting = [before for one in lineage(network, intent) for before in one.after]
     while waiting:
         one = waiting.pop()
-        if one not in found:
-            found.add(one)
+        if one not in ids:
+            ids.add(one)
             waiting += network[one].after
-    return found
+    return ids
 
 
-def supported(network: Network, intent: Intent) -> bool:
+def is_supported(network: Network, intent: Intent) -> bool:
     """Say whether all support goals of a goal are complete."""
     return all(network[one].status in SETTLED for one in supports(network, intent))
 
 
-def ready(network: Network, intent: Intent) -> bool:
+def is_ready(network: Network, intent: Intent) -> bool:
     """Say whether an intent may be begun: pending, with its rule active and all predecessors complete."""
     if intent.status != "pending":
         return False
     if intent.parent is not None and network[intent.parent].status != "active":
         return False
-    return _over(network, (*intent.after, *intent.waits), intent.begun)
+    return _over(network, (*intent.after, *intent.after_end), intent.after_start)
 
 
-def _over(network: Network, ends: Iterable[int], begun: Iterable[int]) -> bool:
-    """Say whether intents have ended, and others have begun.
+def _over(network: Network, ends: Iterable[int], starts: Iterable[int]) -> bool:
+    """Say whether intents have ended, and others have started.
 
     One that was cancelled waited for others, for which nobody else may wait by name.
     """
     seen: set[int] = set()
-    for waiting, done in (([*begun], ("active", "complete")), ([*ends], ("complete",))):
+    for waiting, done in (([*starts], ("active", "complete")), ([*ends], ("complete",))):
         while waiting:
             one = network[waiting.pop()]
             if one.status in done or one.id in seen:
@@ -142,30 +132,32 @@ def _over(network: Network, ends: Iterable[int], begun: Iterable[int]) -> bool:
             for above in lineage(network, one):
                 if above.status in ("active", "complete"):
                     break
-                waiting += (*above.after, *above.waits)
-                if any(network[key].status == "pending" for key in above.begun):
+                waiting += (*above.after, *above.after_end)
+                if any(network[key].status == "pending" for key in above.after_start):
                     return False
     return True
 
 
-def without(network: Network, intent: Intent, gone: set[int]) -> Intent:
+def without(network: Network, intent: Intent, removed: set[int]) -> Intent:
     """Return an intent that waits for what those waited for that are gone, instead of for them."""
-    if gone.isdisjoint((*intent.waits, *intent.begun)):
+    if removed.isdisjoint((*intent.after_end, *intent.after_start)):
         return intent
-    waits, begun = set(intent.waits), set(intent.begun)
-    waiting = list(gone & (waits | begun))
+    after_end, after_start = set(intent.after_end), set(intent.after_start)
+    waiting = list(removed & (after_end | after_start))
     seen = set(waiting)
     while waiting:
         for above in lineage(network, network[waiting.pop()]):
-            waits.update(above.after, above.waits)
-            begun.update(above.begun)
-            if above.id not in gone and above.status == "pending":
-                begun.add(above.id)
-            more = [key for key in (*above.after, *above.waits, *above.begun) if key in gone - seen]
+            after_end.update(above.after, above.after_end)
+            after_start.update(above.after_start)
+            if above.id not in removed and above.status == "pending":
+                after_start.add(above.id)
+            more = [
+                key for key in (*above.after, *above.after_end, *above.after_start) if key in removed - seen
+            ]
             seen.update(more)
             waiting += more
-    left = {key for key in waits - gone if network[key].status != "complete"}
-    return replace(intent, waits=tuple(sorted(left)), begun=tuple(sorted(begun - gone)))
+    left = {key for key in after_end - removed if network[key].status != "complete"}
+    return replace(intent, after_end=tuple(sorted(left)), after_start=tuple(sorted(after_start - removed)))
 
 
 def descendants(network: Network, above: int) -> set[int]:
@@ -174,13 +166,13 @@ def descendants(network: Network, above: int) -> set[int]:
     for one in network.values():
         if one.parent is not None:
             below.setdefault(one.parent, []).append(one.id)
-    found: set[int] = set()
+    ids: set[int] = set()
     waiting = list(below.get(above, ()))
     while waiting:
         one_id = waiting.pop()
-        found.add(one_id)
+        ids.add(one_id)
         waiting += below.get(one_id, ())
-    return found
+    return ids
 
 
 def candidate_key(action: str, binding: Mapping[str, Any]) -> str:

@@ -46,24 +46,24 @@ Expression = Word | Group
 
 def words_of(text: str, source: str = "") -> list[Word]:
     """Return the words of a text, parentheses among them, without comments (`;` to the end of the line)."""
-    found: list[Word] = []
+    words: list[Word] = []
     for number, line in enumerate(text.splitlines(), start=1):
         start = -1
         for index, sign in enumerate(line):
             if sign in "(); \t\r\f\v\ufeff\xa0":
                 if start >= 0:
-                    found.append(_word(line[start:index], number, start))
+                    words.append(_word(line[start:index], number, start))
                     start = -1
                 if sign == ";":
                     break
                 if sign in "()":
-                    found.append(Word(sign, number, index + 1, sign))
+                    words.append(Word(sign, number, index + 1, sign))
             elif start < 0:
                 start = index
         else:
             if start >= 0:
-                found.append(_word(line[start:], number, start))
-    return found
+                words.append(_word(line[start:], number, start))
+    return words
 
 
 def _word(spelling: str, line: int, index: int) -> Word:
@@ -107,7 +107,7 @@ def read(text: str, source: str = "") -> list[Expression]:
     return items
 
 
-class Reader:
+class ExpressionReader:
     """Helps to take expressions apart, with errors that name the source."""
 
     def __init__(self, source: str = "") -> None:
@@ -137,7 +137,7 @@ class Reader:
 
     def typed(self, items: tuple[Expression, ...], what: str) -> list[tuple[Word, tuple[Word, ...]]]:
         """Return the words of a typed list (`a b - t c - (either u v) d`), each with its types, none for no type."""
-        found: list[tuple[Word, tuple[Word, ...]]] = []
+        typed: list[tuple[Word, tuple[Word, ...]]] = []
         waiting: list[Word] = []
         index = 0
         while index < len(items):
@@ -152,9 +152,9 @@ class Reader:
                 raise self.error(word, f"{what} has to stand before `-`")
             types = self._types(items[index])
             index += 1
-            found += [(one, types) for one in waiting]
+            typed += [(one, types) for one in waiting]
             waiting = []
-        return found + [(one, ()) for one in waiting]
+        return typed + [(one, ()) for one in waiting]
 
     def _types(self, at: Expression) -> tuple[Word, ...]:
         if isinstance(at, Word):

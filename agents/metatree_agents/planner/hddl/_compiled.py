@@ -3,6 +3,10 @@
 The functions are written as source, nested loops over the facts in an order planned once, and compiled: interpreting
 the conditions would take ten times as long. Objects are numbers; the state is one set of argument tuples for each
 relation that actions change; relations that none changes are constants with indexes.
+
+Nothing is grounded: methods find their instances in the present state. On IPC problems of usual size the whole search
+takes less time than grounding would. Lost: grounded relaxed-plan heuristics; the larger problems of Blocksworld, which
+blind search does not solve, may want them.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from metatree_agents.planner.hddl._language import (
     linear,
 )
 from metatree_agents.planner.hddl._pullup import Literal, PullUp, literals
-from metatree_agents.planner.hddl.limits import Limits
+from metatree_agents.planner.hddl.limits import SolverLimits
 
 Arguments = tuple[int, ...]
 State = list[set[Arguments]]
@@ -77,18 +81,16 @@ class Compiled:
     top: CompiledMethod
     """The initial network, as the only method of a task without arguments."""
     goal: Callable[[State], bool]
-    limits: Limits
+    limits: SolverLimits
     numbers: dict[str, int] = field(default_factory=dict)
     """Object -> number."""
 
-
-TOP = "__top"
 
 _LOOPS = 15
 """Loops inside one another in one function."""
 
 
-def compile_problem(problem: Problem, limits: Limits | None = None, *, pull: bool = True) -> Compiled:
+def compile_problem(problem: Problem, limits: SolverLimits | None = None, *, pull: bool = True) -> Compiled:
     """Compile a problem.
 
     Args:
@@ -97,15 +99,12 @@ def compile_problem(problem: Problem, limits: Limits | None = None, *, pull: boo
         pull: whether a method's instances meet the preconditions pulled up from its subtasks, too, which is right
             where a method's subtasks are done without others in between.
     """
-    method = Method(
-        TOP, problem.parameters, TOP, (), problem.constraints, problem.subtasks, problem.order, -1
-    )
     knowledge = PullUp(problem)
-    return _Compiler(problem, knowledge, limits or Limits(), pull=pull).compile(method)
+    return _Compiler(problem, knowledge, limits or SolverLimits(), pull=pull).compile(problem.top)
 
 
 class _Compiler:
-    def __init__(self, problem: Problem, knowledge: PullUp, limits: Limits, *, pull: bool) -> None:
+    def __init__(self, problem: Problem, knowledge: PullUp, limits: SolverLimits, *, pull: bool) -> None:
         self.limits = limits
         self.problem = problem
         self.pull = pull
@@ -283,7 +282,7 @@ class _Compiler:
         return self.task[subtask.name], arguments
 
     def _instances(self, method: Method, needs: frozenset[Literal]) -> Any:
-        """Write a generator of the values of a method's parameters."""
+        """Return a generator of the values of a method's parameters."""
         values: dict[str, frozenset[int]] = {}
         for variable in method.parameters:
             here = self._values(variable)
@@ -292,132 +291,162 @@ class _Compiler:
             for term, allowed in zip(subtask.terms, self._allowed(subtask.name), strict=True):
                 if is_variable(term):
                     values[term] &= allowed
-        known: dict[str, str] = {}
-        functions: list[tuple[str, list[str]]] = [("F, a", [])]
-        """Parameters and body of each function, the first one calls the second and so on."""
-        body, indent = functions[0][1], ""
-        for n, term in enumerate(method.task_terms):
-            if not is_variable(term):
-                body.append(f"if a[{n}] != {self.number[term]}: return")
-            elif term in known:
-                body.append(f"if a[{n}] != {known[term]}: return")
-            else:
-                known[term] = f"a{n}"
-                body.append(f"a{n} = a[{n}]")
-                body.append(f"if a{n} not in {self._constant('T_', values[term])}: return")
-        others = [part for part in flat(method.precondition) if not _is_literal(part)]
-        tests: list[tuple[set[str], Condition]] = [(free_variables(part), part) for part in others]
-        joins: list[tuple[str, tuple[str, ...]]] = []
-        for sign, relation, terms in sorted(needs, key=repr):
-            atom: Condition = ("atom", relation, terms)
-            if sign:
-                joins.append((relation, terms))
-            else:
-                tests.append((free_variables(atom), ("not", atom)))
-
-        def settle() -> None:
-            """Write the tests whose variables are known."""
-            for one in list(tests):
-                if one[0] <= known.keys():
-                    tests.remove(one)
-                    body.append(f"{indent}if not {self._expression(one[1], known, 'F')}: {leave()}")
-
-        def leave() -> str:
-            return "continue" if indent else "return"
-
-        settle()
-        while True:
-            for join in [j for j in joins if all(t in known or not is_variable(t) for t in j[1])]:
-                joins.remove(join)
-                body.append(
-                    f"{indent}if {self._tuple(join[1], known)} not in {self._set(join[0], 'F')}: {leave()}"
-                )
-            unbound = [name for name in values if name not in known]
-            if not unbound:
-                break
-            if indent:
-                body.append(f"{indent}look()")
-            if (
-                len(indent) >= 4 * _LOOPS
-            ):  # Python nests twenty at most: the others come in a function of their own
-                handed = ", ".join(["F", "a", *known.values()])
-                number = len(functions)
-                body.append(f"{indent}yield from rest{number}({handed})")
-                functions.append((handed, []))
-                body, indent = functions[-1][1], ""
-            if joins:
-                join = min(joins, key=lambda j: self._size(j, known))
-                joins.remove(join)
-                indent = self._loop(join, known, values, body, indent)
-            else:
-                name = min(unbound, key=lambda one: len(values[one]))
-                known[name] = f"v{len(known)}_"
-                body.append(
-                    f"{indent}for {known[name]} in {self._constant('L_', sorted(values[name]), values[name])}:"
-                )
-                indent += "    "
-            settle()
-        body.append(f"{indent}yield {self._tuple(tuple(v.name for v in method.parameters), known)}")
-        source = [f"def rest{n}({handed}):" for n, (handed, _) in enumerate(functions)]
-        lines = []
-        for head, (_, inner) in zip(source, functions, strict=True):
-            lines += [head, *("    " + line for line in inner)]
-        if len(functions) == 1:
-            return self._function("instances", ["F", "a"], body)
-        return self._function("instances", ["F", "a"], [*lines, "return rest0(F, a)"])
+                elif self.number[term] not in allowed:
+                    return lambda _, __: iter(())
+        return _InstancesWriter(self, method, needs, values).written()
 
     def _allowed(self, task: str) -> list[frozenset[int]]:
         domain = self.problem.domain
         parameters = domain.actions[task].parameters if task in domain.actions else domain.tasks[task]
         return [self._values(variable) for variable in parameters]
 
-    def _size(self, join: tuple[str, tuple[str, ...]], known: dict[str, str]) -> float:
+
+Join = tuple[str, tuple[str, ...]]
+"""A relation and its terms: facts that agree with them are looped over."""
+
+
+class _InstancesWriter:
+    """Writes the generator of a method's instances: loops over facts and values, each test as early as it can be."""
+
+    def __init__(
+        self,
+        compiler: _Compiler,
+        method: Method,
+        needs: frozenset[Literal],
+        values: dict[str, frozenset[int]],
+    ) -> None:
+        self.compiler = compiler
+        self.method = method
+        self.values = values
+        """Variable -> what it may be."""
+        self.known: dict[str, str] = {}
+        """Variable -> Python expression."""
+        self.functions: list[tuple[str, list[str]]] = [("F, a", [])]
+        """Parameters and body of each function, the first one calls the second and so on."""
+        self.indent = ""
+        others = [part for part in flat(method.precondition) if not _is_literal(part)]
+        self.tests: list[tuple[set[str], Condition]] = [(free_variables(part), part) for part in others]
+        self.joins: list[Join] = []
+        for sign, relation, terms in sorted(needs, key=repr):
+            atom: Condition = ("atom", relation, terms)
+            if sign:
+                self.joins.append((relation, terms))
+            else:
+                self.tests.append((free_variables(atom), ("not", atom)))
+
+    def written(self) -> Any:
+        """Return the generator."""
+        self._bind_task()
+        self._write_checks()
+        while unbound := [name for name in self.values if name not in self.known]:
+            if self.indent:
+                self._line("look()")
+            if len(self.indent) >= 4 * _LOOPS:
+                self._split()
+            if self.joins:
+                join = min(self.joins, key=self._size)
+                self.joins.remove(join)
+                self._loop(join)
+            else:
+                self._loop_over_values(min(unbound, key=lambda one: len(self.values[one])))
+            self._write_checks()
+        parameters = tuple(variable.name for variable in self.method.parameters)
+        self._line(f"yield {self.compiler._tuple(parameters, self.known)}")
+        return self._function()
+
+    def _line(self, text: str) -> None:
+        self.functions[-1][1].append(self.indent + text)
+
+    def _leave_if(self, test: str) -> None:
+        """Write a test after which this way is left."""
+        self._line(f"if {test}: {'continue' if self.indent else 'return'}")
+
+    def _bind_task(self) -> None:
+        """Take the arguments of the task."""
+        for n, term in enumerate(self.method.task_terms):
+            if not is_variable(term):
+                self._leave_if(f"a[{n}] != {self.compiler.number[term]}")
+            elif term in self.known:
+                self._leave_if(f"a[{n}] != {self.known[term]}")
+            else:
+                self.known[term] = f"a{n}"
+                self._line(f"a{n} = a[{n}]")
+                self._leave_if(f"a{n} not in {self.compiler._constant('T_', self.values[term])}")
+
+    def _write_checks(self) -> None:
+        """Write the tests, and the look-ups of facts, whose variables are known."""
+        for test in [test for test in self.tests if test[0] <= self.known.keys()]:
+            self.tests.remove(test)
+            self._leave_if(f"not {self.compiler._expression(test[1], self.known, 'F')}")
+        for join in [j for j in self.joins if all(t in self.known or not is_variable(t) for t in j[1])]:
+            self.joins.remove(join)
+            fact = self.compiler._tuple(join[1], self.known)
+            self._leave_if(f"{fact} not in {self.compiler._set(join[0], 'F')}")
+
+    def _split(self) -> None:
+        """Go on in a function of its own: Python nests twenty loops at most."""
+        handed = ", ".join(["F", "a", *self.known.values()])
+        self._line(f"yield from rest{len(self.functions)}({handed})")
+        self.functions.append((handed, []))
+        self.indent = ""
+
+    def _function(self) -> Any:
+        (_, body), *others = self.functions
+        if not others:
+            return self.compiler._function("instances", ["F", "a"], body)
+        lines = []
+        for n, (handed, inner) in enumerate(self.functions):
+            lines += [f"def rest{n}({handed}):", *("    " + line for line in inner)]
+        return self.compiler._function("instances", ["F", "a"], [*lines, "return rest0(F, a)"])
+
+    def _loop_over_values(self, variable: str) -> None:
+        self.known[variable] = f"v{len(self.known)}_"
+        values = self.values[variable]
+        over = self.compiler._constant("L_", sorted(values), values)
+        self._line(f"for {self.known[variable]} in {over}:")
+        self.indent += "    "
+
+    def _size(self, join: Join) -> float:
         """Estimate how many facts a loop over a relation would visit."""
         relation, terms = join
-        free = len({t for t in terms if is_variable(t) and t not in known})
-        facts = len(self.static[relation] if relation in self.static else self.initial[self.fluent[relation]])
-        bound = len(terms) - free
-        return (facts + 1) / (4.0**bound) * (1 if relation in self.static else 1.5)
+        compiler = self.compiler
+        free = len({t for t in terms if is_variable(t) and t not in self.known})
+        static = relation in compiler.static
+        facts = len(compiler.static[relation] if static else compiler.initial[compiler.fluent[relation]])
+        return (facts + 1) / (4.0 ** (len(terms) - free)) * (1 if static else 1.5)
 
-    def _loop(
-        self,
-        join: tuple[str, tuple[str, ...]],
-        known: dict[str, str],
-        values: dict[str, frozenset[int]],
-        body: list[str],
-        indent: str,
-    ) -> str:
-        """Write a loop over the facts of a relation that agree with what is known; return the next indent."""
+    def _loop(self, join: Join) -> None:
+        """Write a loop over the facts of a relation that agree with what is known."""
         relation, terms = join
+        known, compiler = self.known, self.compiler
         given = [n for n, term in enumerate(terms) if term in known or not is_variable(term)]
-        if relation in self.static and given:
+        if relation in compiler.static and given:
             index: dict[Arguments, list[Arguments]] = {}
-            for fact in sorted(self.static[relation]):
+            for fact in sorted(compiler.static[relation]):
                 index.setdefault(tuple(fact[n] for n in given), []).append(fact)
-            key = "(" + "".join(self._term(terms[n], known) + ", " for n in given) + ")"
-            over = f"{self._constant('I_', index, (relation, tuple(given)))}.get({key}, ())"
+            key = compiler._tuple(tuple(terms[n] for n in given), known)
+            over = f"{compiler._constant('I_', index, (relation, tuple(given)))}.get({key}, ())"
             given = []
-        elif relation in self.static:
-            over = self._constant("A_", sorted(self.static[relation]), relation)
+        elif relation in compiler.static:
+            over = compiler._constant("A_", sorted(compiler.static[relation]), relation)
         else:
-            over = f"sorted({self._set(relation, 'F')})"
+            over = f"sorted({compiler._set(relation, 'F')})"
         names, tests = [], []
         for n, term in enumerate(terms):
             name = f"f{len(known)}_{n}"
             names.append(name)
             if n in given:
-                tests.append(f"{name} == {self._term(term, known)}")
+                tests.append(f"{name} == {compiler._term(term, known)}")
             elif term in known:
                 if terms.index(term) < n and known[term] in names:
                     tests.append(f"{name} == {known[term]}")
             elif is_variable(term):
                 known[term] = name
-                tests.append(f"{name} in {self._constant('T_', values[term])}")
-        body.append(f"{indent}for {''.join(name + ', ' for name in names)} in {over}:")
-        indent += "    "
+                tests.append(f"{name} in {compiler._constant('T_', self.values[term])}")
+        self._line(f"for {''.join(name + ', ' for name in names)} in {over}:")
+        self.indent += "    "
         if tests:
-            body.append(f"{indent}if not ({' and '.join(tests)}): continue")
-        return indent
+            self._leave_if(f"not ({' and '.join(tests)})")
 
 
 def _is_literal(part: Condition) -> bool:

@@ -5,6 +5,9 @@ open, one is chosen, at random from the second run on. A pair of state and remai
 is not decomposed into itself before anything has changed. A run that has come to its share of dead ends is given up,
 and the next one draws its choices at random.
 
+Dead ends are counted since the run last came nearer to the end. Lost: counting nodes, since a plan for 300 packages has
+more steps than a run had nodes, and what followed filled the memory.
+
 Source: Nau et al. 1999 (SHOP); restarts after Gomes, Selman, Kautz 1998; loop detection after HyperTensioN
 (see pullup).
 """
@@ -21,7 +24,7 @@ from metatree_agents.planner.hddl._compiled import Arguments, Change, Compiled, 
 from metatree_agents.planner.hddl.plan import Decomposition, HtnPlan, Step
 
 
-class Agenda:
+class TaskList:
     """The tasks that remain, first things first; shared by all searches that have the same rest."""
 
     __slots__ = ("above", "arguments", "hash", "id", "rest", "salt", "steps", "task")
@@ -31,7 +34,7 @@ class Agenda:
         task: int,
         arguments: Arguments,
         number: int,
-        rest: Agenda | None,
+        rest: TaskList | None,
         above: Above | None,
         steps: float = 0.0,
         salt: int = 0,
@@ -138,7 +141,7 @@ class _Run:
         bound = self.fewer_than
         seen, dead, actions, methods = 0, 0, problem.actions, problem.methods
         look, least, base = problem.limits.step, float("inf"), 0
-        agenda: Agenda | None = Agenda(-1, (), 0, None, None)
+        tasks: TaskList | None = TaskList(-1, (), 0, None, None)
         # Each frame: the ways that remain, the length of the trail, what to undo.
         frames: list[tuple[Iterator[Any], int, list[Change], list[Change], int]] = []
         trail = self.trail
@@ -146,37 +149,37 @@ class _Run:
             alternatives: Iterator[Any] | None = None
             seen += 1
             look()
-            if bound is not None and self.done + (0 if agenda is None else agenda.steps) >= bound:
+            if bound is not None and self.done + (0 if tasks is None else tasks.steps) >= bound:
                 pass
-            elif agenda is None:
+            elif tasks is None:
                 if problem.goal(self.state):
                     return Searched(self._plan(), seen, False, False)
             else:
-                key = (self.hash, agenda.hash)
+                key = (self.hash, tasks.hash)
                 before_with = visited.get(key)
                 # Only with a bound it matters how many steps led here.
                 if before_with is None or (bound is not None and before_with > self.done):
                     visited[key] = self.done
-                    if agenda.task in actions:
-                        action = actions[agenda.task]
-                        if action.applicable(self.state, agenda.arguments):
-                            add, delete = action.effects(self.state, agenda.arguments)
+                    if tasks.task in actions:
+                        action = actions[tasks.task]
+                        if action.applicable(self.state, tasks.arguments):
+                            add, delete = action.effects(self.state, tasks.arguments)
                             added, deleted = self._apply(add, delete)
                             frames.append((iter(()), len(trail), added, deleted, self.hash))
                             if added or deleted:
                                 self._rehash(added, deleted)
-                            trail.append(("step", agenda.id, agenda.task, agenda.arguments))
+                            trail.append(("step", tasks.id, tasks.task, tasks.arguments))
                             self.done += 1
-                            agenda = agenda.rest
-                            remain = 0.0 if agenda is None else agenda.steps
+                            tasks = tasks.rest
+                            remain = 0.0 if tasks is None else tasks.steps
                             if remain < least:
                                 least, dead, base = remain, 0, len(frames)
                             continue
-                    elif self._repeats(agenda):
+                    elif self._repeats(tasks):
                         self.pruned = True
                     else:
                         alternatives = self._ways(
-                            agenda, methods[agenda.task] if agenda.task >= 0 else [problem.top]
+                            tasks, methods[tasks.task] if tasks.task >= 0 else [problem.top]
                         )
             if alternatives is not None and len(frames) < base + self.max_depth:
                 frames.append((alternatives, len(trail), [], [], self.hash))
@@ -194,74 +197,74 @@ class _Run:
                 if added or deleted:
                     self._undo(added, deleted)
                     self.hash = before
-                found = next(ways, _END)
-                if found is _END:
+                branch = next(ways, _END)
+                if branch is _END:
                     frames.pop()
                     continue
                 frames[-1] = (ways, length, [], [], before)
-                agenda = found
+                tasks = branch
                 break
             else:
                 return Searched(None, seen, True, not self.pruned)
 
-    def _ways(self, agenda: Agenda, methods: list[CompiledMethod]) -> Iterator[Agenda | None]:
-        above = Above(agenda.task, agenda.arguments, self.hash, agenda.above)
+    def _ways(self, tasks: TaskList, methods: list[CompiledMethod]) -> Iterator[TaskList | None]:
+        above = Above(tasks.task, tasks.arguments, self.hash, tasks.above)
         while True:
-            yield from self._decomposed(agenda, methods, above)
+            yield from self._decomposed(tasks, methods, above)
             if not above.cut:
                 return
             above.cut, above.deep = False, above.deep * 2
             above.looked_at.clear()
 
     def _decomposed(
-        self, agenda: Agenda, methods: list[CompiledMethod], above: Above
-    ) -> Iterator[Agenda | None]:
+        self, tasks: TaskList, methods: list[CompiledMethod], above: Above
+    ) -> Iterator[TaskList | None]:
         rng, state = self.rng, self.state
         if rng is None:
-            found: Any = (
-                (method, values) for method in methods for values in method.instances(state, agenda.arguments)
+            choices: Any = (
+                (method, values) for method in methods for values in method.instances(state, tasks.arguments)
             )
         else:
-            found = chain.from_iterable(self._shuffled(agenda, methods, rng))
-        salt = above.deep if above.deep > 1 else agenda.salt
-        for method, values in found:
-            rest = agenda.rest
+            choices = chain.from_iterable(self._shuffled(tasks, methods, rng))
+        salt = above.deep if above.deep > 1 else tasks.salt
+        for method, values in choices:
+            rest = tasks.rest
             order = method.order if rng is None or method.total else _random_order(method, rng)
             ids = range(self.ids + 1, self.ids + 1 + len(order))
             self.ids += len(order)
             for index in reversed(order):
                 task, places = method.subtasks[index]
                 arguments = tuple(values[p] if p >= 0 else -1 - p for p in places)
-                rest = Agenda(task, arguments, ids[index], rest, above, self.steps[task], salt)
-            self.trail.append(("method", agenda.id, agenda, method, values, tuple(ids)))
+                rest = TaskList(task, arguments, ids[index], rest, above, self.steps[task], salt)
+            self.trail.append(("method", tasks.id, tasks, method, values, tuple(ids)))
             yield rest
 
-    def _shuffled(self, agenda: Agenda, methods: list[CompiledMethod], rng: Random) -> Iterator[Any]:
+    def _shuffled(self, tasks: TaskList, methods: list[CompiledMethod], rng: Random) -> Iterator[Any]:
         """Yield the ways method by method, mostly the cheapest first, their instances in a random order."""
         order = sorted(methods, key=lambda method: method.steps + rng.random() * 2.0)
         for method in order:
-            instances = list(method.instances(self.state, agenda.arguments))
+            instances = list(method.instances(self.state, tasks.arguments))
             self.problem.limits.step(len(instances))
             rng.shuffle(instances)
             yield ((method, values) for values in instances)
 
-    def _repeats(self, agenda: Agenda) -> bool:
+    def _repeats(self, tasks: TaskList) -> bool:
         """Say whether this task is being decomposed, or was for the same purpose, and nothing has changed since."""
-        above, state, root, deep = agenda.above, self.hash, None, 0
+        above, state, root, deep = tasks.above, self.hash, None, 0
         while above is not None and above.state == state:
-            if above.task == agenda.task:
-                if above.arguments == agenda.arguments:
+            if above.task == tasks.task:
+                if above.arguments == tasks.arguments:
                     return True
                 root, deep = above, deep + 1
             above = above.above
         if not self.once or root is None:
             return False
-        if root.looked_at.get(agenda.arguments, deep + 1) <= deep:
+        if root.looked_at.get(tasks.arguments, deep + 1) <= deep:
             return True
         if deep > root.deep:
             root.cut = True
             return True
-        root.looked_at[agenda.arguments] = deep
+        root.looked_at[tasks.arguments] = deep
         return False
 
     def _apply(self, add: list[Change], delete: list[Change]) -> tuple[list[Change], list[Change]]:
@@ -302,13 +305,13 @@ _END: Any = object()
 
 
 def _random_order(method: CompiledMethod, rng: Random) -> list[int]:
-    left, done, found = list(range(len(method.before))), 0, []
+    left, done, order = list(range(len(method.before))), 0, []
     while left:
         one = rng.choice([index for index in left if method.before[index] & ~done == 0])
         left.remove(one)
         done |= 1 << one
-        found.append(one)
-    return found
+        order.append(one)
+    return order
 
 
 def plan_of(problem: Compiled, trail: list[tuple[Any, ...]]) -> HtnPlan:
@@ -322,7 +325,7 @@ def plan_of(problem: Compiled, trail: list[tuple[Any, ...]]) -> HtnPlan:
     names = problem.objects
     roots: tuple[int, ...] = ()
     decompositions = []
-    for _, own, agenda, method, values, ids in chosen:
+    for _, own, tasks, method, values, ids in chosen:
         into = tuple(number[one] for one in ids)
         if own == 0:
             roots = into
@@ -330,8 +333,8 @@ def plan_of(problem: Compiled, trail: list[tuple[Any, ...]]) -> HtnPlan:
         decompositions.append(
             Decomposition(
                 number[own],
-                problem.tasks[agenda.task],
-                tuple(names[a] for a in agenda.arguments),
+                problem.tasks[tasks.task],
+                tuple(names[a] for a in tasks.arguments),
                 method.source.number,
                 tuple(names[v] for v in values),
                 into,

@@ -90,14 +90,14 @@ class Domain:
 
     def supertypes(self, name: str) -> set[str]:
         """Return a type and all that it belongs to."""
-        found: set[str] = set()
+        names: set[str] = set()
         waiting = [name]
         while waiting:
             one = waiting.pop()
-            if one not in found:
-                found.add(one)
+            if one not in names:
+                names.add(one)
                 waiting += self.types.get(one, ())
-        return found | {OBJECT}
+        return names | {OBJECT}
 
 
 @dataclass(slots=True)
@@ -117,13 +117,18 @@ class Problem:
     goal: Condition = TRUE
     spelling: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def top(self) -> Method:
+        """The initial network, as the method of a task without arguments."""
+        return Method("", self.parameters, "", (), self.constraints, self.subtasks, self.order, -1)
+
     def members(self) -> Mapping[str, tuple[str, ...]]:
         """Return the objects of each type, in the order of their declaration."""
-        found: dict[str, list[str]] = {name: [] for name in (*self.domain.types, OBJECT)}
+        members: dict[str, list[str]] = {name: [] for name in (*self.domain.types, OBJECT)}
         for name, types in self.objects.items():
             for kind in set().union(*(self.domain.supertypes(t) for t in types)):
-                found.setdefault(kind, []).append(name)
-        return {kind: tuple(names) for kind, names in found.items()}
+                members.setdefault(kind, []).append(name)
+        return {kind: tuple(names) for kind, names in members.items()}
 
     def spelt(self, name: str) -> str:
         """Return a name as it is written in the files."""
@@ -149,8 +154,8 @@ def closure(count: int, order: frozenset[tuple[int, int]]) -> list[int]:
 
 def is_total(count: int, order: frozenset[tuple[int, int]]) -> bool:
     """Say whether an order leaves no two subtasks unordered."""
-    found = linear(count, order)
-    return all(pair in order for pair in pairwise(found))
+    numbers = linear(count, order)
+    return all(pair in order for pair in pairwise(numbers))
 
 
 def linear(count: int, order: frozenset[tuple[int, int]]) -> list[int]:
@@ -164,12 +169,12 @@ def linear(count: int, order: frozenset[tuple[int, int]]) -> list[int]:
         behind[first].append(second)
         waits[second] += 1
     free = [one for one in range(count) if not waits[one]]
-    found = []
+    numbers = []
     while free:
         one = heappop(free)
-        found.append(one)
+        numbers.append(one)
         for other in behind[one]:
             waits[other] -= 1
             if not waits[other]:
                 heappush(free, other)
-    return found
+    return numbers

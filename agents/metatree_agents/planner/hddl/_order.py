@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from metatree_agents.planner.domain.conditions import Condition, atoms_of, is_variable
-from metatree_agents.planner.hddl._language import Method, Problem, linear
-from metatree_agents.planner.hddl.limits import Limits
+from metatree_agents.planner.hddl._language import Problem, linear
+from metatree_agents.planner.hddl.limits import SolverLimits
 from metatree_agents.planner.hddl.plan import HtnPlan
 
 Atom = tuple[str, ...]
 
 
-def loosened(plan: HtnPlan, problem: Problem, limits: Limits) -> HtnPlan:
+def relax_order(plan: HtnPlan, problem: Problem, limits: SolverLimits) -> HtnPlan:
     """Return a plan with the partial order that its problem's methods and the effects of its steps leave.
 
     Two steps keep their order where the decomposition orders them, or where one changes a fact that the other, or the
@@ -26,7 +26,7 @@ def loosened(plan: HtnPlan, problem: Problem, limits: Limits) -> HtnPlan:
     after = [0] * len(plan.steps)
     """For each step the bits of the steps before it."""
     methods = problem.domain.methods
-    networks = [(plan.roots, Method("", (), "", (), subtasks=problem.subtasks, order=problem.order))]
+    networks = [(plan.roots, problem.top)]
     networks += [(one.subtasks, methods[one.method]) for one in plan.decompositions]
     for ids, method in networks:
         before = [0] * len(ids)
@@ -90,11 +90,11 @@ class _Touched:
 
     def meeting(self, atom: Atom) -> int:
         """Return the steps that may touch a fact that these arguments may be."""
-        found = self.steps.get((atom[0],), 0)
+        steps = self.steps.get((atom[0],), 0)
         for n, term in enumerate(atom[1:]):
-            if found and not is_variable(term):
-                found &= self.steps.get((atom[0], n, term), 0) | self.steps.get((atom[0], n, None), 0)
-        return found
+            if steps and not is_variable(term):
+                steps &= self.steps.get((atom[0], n, term), 0) | self.steps.get((atom[0], n, None), 0)
+        return steps
 
 
 def _any(term: str) -> str | None:
@@ -111,21 +111,21 @@ def _bits(number: int) -> Iterator[int]:
 def _below(plan: HtnPlan) -> Mapping[int, int]:
     """Return the bits of the steps that each task leads to."""
     into = {one.id: one.subtasks for one in plan.decompositions}
-    found = {step.id: 1 << step.id for step in plan.steps}
+    below = {step.id: 1 << step.id for step in plan.steps}
     for task in into:
         waiting = [task]
         while waiting:
             one = waiting[-1]
-            missing = [other for other in into[one] if other not in found] if one not in found else []
+            missing = [other for other in into[one] if other not in below] if one not in below else []
             if missing:
                 waiting += missing
                 continue
             waiting.pop()
-            if one not in found:
-                found[one] = 0
+            if one not in below:
+                below[one] = 0
                 for other in into[one]:
-                    found[one] |= found[other]
-    return found
+                    below[one] |= below[other]
+    return below
 
 
 def _read(condition: Condition, values: Mapping[str, str]) -> Iterator[Atom]:

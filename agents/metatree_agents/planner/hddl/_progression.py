@@ -159,10 +159,10 @@ def _key(node: _Node) -> Any:
 
 
 def _trail(node: _Node) -> list[tuple[Any, ...]]:
-    found = []
+    trail = []
     at: _Node | None = node
     while at is not None:
         if at.did is not None:
-            found.append(at.did)
+            trail.append(at.did)
         at = at.above
-    return found[::-1]
+    return trail[::-1]

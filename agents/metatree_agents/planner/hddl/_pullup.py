@@ -62,9 +62,9 @@ class PullUp:
 
     def method_needs(self, method: Method) -> frozenset[Literal] | None:
         """Return literals over a method's variables that hold whenever it is chosen; None: it never can be."""
-        found = set(literals(method.precondition))
+        result = set(literals(method.precondition))
         values = self._values(method.parameters)
-        apart = _different(method.precondition)
+        distinct = _different(method.precondition)
         count = len(method.subtasks)
         before = closure(count, method.order)
         behind = closure(count, frozenset((b, a) for a, b in method.order))
@@ -82,10 +82,10 @@ class PullUp:
             for sign, relation, terms in needs:
                 literal = (sign, relation, tuple(_in_method(term, subtask.terms) for term in terms))
                 if not any(
-                    self._may_bring(other.name, other.terms, literal, values, apart) for other in earlier
+                    self._may_bring(other.name, other.terms, literal, values, distinct) for other in earlier
                 ):
-                    found.add(literal)
-        return frozenset(found)
+                    result.add(literal)
+        return frozenset(result)
 
     def _may_bring(
         self,
@@ -93,16 +93,16 @@ class PullUp:
         terms: tuple[str, ...],
         literal: Literal,
         values: Mapping[str, frozenset[str]],
-        apart: frozenset[frozenset[str]],
+        distinct: frozenset[frozenset[str]],
     ) -> bool:
         """Say whether a subtask may make a literal true."""
-        sign, relation, wanted = literal
+        sign, relation, required = literal
         for adds, changed, arguments in self.facts.changes[task]:
             if adds != sign or changed != relation:
                 continue
             if all(
-                self._may_equal(terms[arg] if isinstance(arg, int) else arg, want, values, apart)
-                for arg, want in zip(arguments, wanted, strict=True)
+                self._may_equal(terms[arg] if isinstance(arg, int) else arg, want, values, distinct)
+                for arg, want in zip(arguments, required, strict=True)
             ):
                 return True
         return False
@@ -112,21 +112,21 @@ class PullUp:
         left: str | frozenset[str],
         right: str,
         values: Mapping[str, frozenset[str]],
-        apart: frozenset[frozenset[str]],
+        distinct: frozenset[frozenset[str]],
     ) -> bool:
         if left == right:
             return True
-        if isinstance(left, str) and frozenset((left, right)) in apart:
+        if isinstance(left, str) and frozenset((left, right)) in distinct:
             return False
         one = left if isinstance(left, frozenset) else values.get(left, frozenset((left,)))
         return not one.isdisjoint(values.get(right, frozenset((right,))))
 
     def _values(self, parameters: tuple[Variable, ...]) -> dict[str, frozenset[str]]:
-        found: dict[str, frozenset[str]] = {}
+        domains: dict[str, frozenset[str]] = {}
         for variable in parameters:
             here = self.values(variable)
-            found[variable.name] = found[variable.name] & here if variable.name in found else here
-        return found
+            domains[variable.name] = domains[variable.name] & here if variable.name in domains else here
+        return domains
 
     def _learn_changes(self) -> None:
         changes = self.facts.changes
@@ -138,7 +138,7 @@ class PullUp:
         while again:
             again = False
             for name, methods in self._methods.items():
-                found = set(changes[name])
+                collected = set(changes[name])
                 for method in methods:
                     values = self._values(method.parameters)
                     for subtask in method.subtasks:
@@ -149,9 +149,9 @@ class PullUp:
                                 )
                                 for arg in arguments
                             )
-                            found.add((adds, relation, outer))
-                if len(found) > len(changes[name]):
-                    changes[name], again = frozenset(found), True
+                            collected.add((adds, relation, outer))
+                if len(collected) > len(changes[name]):
+                    changes[name], again = frozenset(collected), True
 
     def _outside(
         self, arg: str | frozenset[str], method: Method, values: Mapping[str, frozenset[str]]
@@ -188,9 +188,9 @@ class PullUp:
             for name, methods in self._methods.items():
                 ways = [self._task_needs(method) for method in methods]
                 possible = [way for way in ways if way is not None]
-                found = frozenset.intersection(*possible) if possible else None
-                if found != needs[name]:
-                    needs[name], again = found, True
+                common = frozenset.intersection(*possible) if possible else None
+                if common != needs[name]:
+                    needs[name], again = common, True
             if not again:
                 return
         for name in self._methods:  # it has not come to rest: claim nothing
@@ -198,13 +198,13 @@ class PullUp:
 
     def _task_needs(self, method: Method) -> frozenset[Literal] | None:
         """Return the needs of a method that its task's parameters can express."""
-        found = self.method_needs(method)
-        if found is None:
+        inner = self.method_needs(method)
+        if inner is None:
             return None
         place = {term: f"?{n}" for n, term in reversed(list(enumerate(method.task_terms)))}
         return frozenset(
             (sign, relation, tuple(place.get(term, term) for term in terms))
-            for sign, relation, terms in found
+            for sign, relation, terms in inner
             if all(term in place or not is_variable(term) for term in terms)
         )
 
@@ -219,9 +219,9 @@ class PullUp:
             again = False
             for name, methods in self._methods.items():
                 for method in methods:
-                    found = self.method_steps(method)
-                    if found < steps[name]:
-                        steps[name], again = found, True
+                    count = self.method_steps(method)
+                    if count < steps[name]:
+                        steps[name], again = count, True
 
     def method_steps(self, method: Method) -> float:
         """Return a lower bound on the actions with effects that a method leads to."""

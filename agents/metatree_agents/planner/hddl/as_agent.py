@@ -10,7 +10,7 @@ from metatree_agents.planner.domain.conditions import FALSE, TRUE, Condition
 from metatree_agents.planner.domain.domain import Domain
 from metatree_agents.planner.domain.model import Action, Goal, Relation
 from metatree_agents.planner.domain.network import TOP, Intent
-from metatree_agents.planner.hddl._language import OBJECT, Method, Problem, Variable
+from metatree_agents.planner.hddl._language import OBJECT, Effect, Method, Problem, Variable
 from metatree_agents.planner.hddl.plan import HtnPlan
 
 Fact = tuple[str, ...]
@@ -39,9 +39,8 @@ def as_agent(plan: HtnPlan, problem: Problem) -> PlannedAgent:
         )
     ]
     parents: dict[int, tuple[int, Method, int, tuple[int, ...]]] = {}
-    top = Method("", (), "", (), subtasks=problem.subtasks, order=problem.order)
     for index, one in enumerate(plan.roots):
-        parents[one] = (TOP, top, index, plan.roots)
+        parents[one] = (TOP, problem.top, index, plan.roots)
     for made in plan.decompositions:
         for index, one in enumerate(made.subtasks):
             parents[one] = (made.id + 2, problem.domain.methods[made.method], index, made.subtasks)
@@ -64,10 +63,12 @@ def as_agent(plan: HtnPlan, problem: Problem) -> PlannedAgent:
     for step in plan.steps:
         action = problem.domain.actions[step.name]
         values = dict(zip((v.name for v in action.parameters), step.arguments, strict=True))
-        gone, come = _effects(action.effects, values, world, members)
-        world = (world - gone) | come
+        deletes, adds = _effects(action.effects, values, world, members)
+        world = (world - deletes) | adds
         parent, after = place(step.id)
-        effects = [(False, f[0], f[1:]) for f in sorted(gone)] + [(True, f[0], f[1:]) for f in sorted(come)]
+        effects = [(False, f[0], f[1:]) for f in sorted(deletes)] + [
+            (True, f[0], f[1:]) for f in sorted(adds)
+        ]
         network.append(
             Intent(
                 step.id + 2,
@@ -81,7 +82,7 @@ def as_agent(plan: HtnPlan, problem: Problem) -> PlannedAgent:
                 effects=tuple(effects),
                 cost=1.0,
                 number=step.id + 2,
-                waits=tuple(waits.get(step.id, ())),
+                after_end=tuple(waits.get(step.id, ())),
             )
         )
     return PlannedAgent(domain, (problem.name,), tuple(sorted(problem.init)), tuple(network))
@@ -109,23 +110,20 @@ def _domain(problem: Problem) -> Domain:
 
 
 def _effects(
-    effects: Iterable[object],
+    effects: Iterable[Effect],
     values: Mapping[str, str],
     world: frozenset[Fact],
     members: Mapping[str, tuple[str, ...]],
 ) -> tuple[frozenset[Fact], frozenset[Fact]]:
     """Return what an action deletes and adds in a state."""
-    from metatree_agents.planner.hddl._language import Effect
-
-    gone: set[Fact] = set()
-    come: set[Fact] = set()
+    deletes: set[Fact] = set()
+    adds: set[Fact] = set()
     for effect in effects:
-        assert isinstance(effect, Effect)
         for inner in _assigned(effect.bound, values, members):
             if _holds(ground(effect.when, inner, members), world):
                 fact = (effect.relation, *(inner.get(term, term) for term in effect.terms))
-                (come if effect.adds else gone).add(fact)
-    return frozenset(gone - come), frozenset(come)
+                (adds if effect.adds else deletes).add(fact)
+    return frozenset(deletes - adds), frozenset(adds)
 
 
 def _assigned(

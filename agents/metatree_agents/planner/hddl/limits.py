@@ -1,4 +1,8 @@
-"""How long planning may take and how much memory it may use, looked at from inside its loops."""
+"""How long planning may take and how much memory it may use, looked at from inside its loops.
+
+Memory is what the system says of the process. Lost: counting what is kept, which knows nothing of the lists inside
+generated loops.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +33,8 @@ class LimitReached(MetatreeError):
         self.reason: Reason = reason
 
 
-class Limits:
-    """Limits of one planning.
+class SolverLimits:
+    """SolverLimits of one planning.
 
     Args:
         seconds: from now.
@@ -66,13 +70,13 @@ class Limits:
             self._steps = 0
             self.check()
 
-    def said(self, reason: Reason) -> str:
+    def describe(self, reason: Reason) -> str:
         """Return a limit as words, to be put behind what did not succeed, and how to raise it."""
         if reason == "time":
             return f"in {self.seconds:g} s: raise --seconds"
         return f"in {self.memory / 1e6:g} MB: raise --memory"
 
-    def freed(self) -> bool:
+    def has_room(self) -> bool:
         """Say whether there is room again, now that what a search knew is forgotten."""
         gc.collect()
         return self.resident() < 0.75 * self.memory

@@ -7,8 +7,15 @@ from pathlib import Path
 from typing import Final
 
 from metatree.errors import UserError
-from metatree_agents.planner.domain.conditions import TRUE, Condition, is_variable, parse_condition
-from metatree_agents.planner.domain.syntax import Expression, Group, PlannerSyntaxError, Reader, Word, read
+from metatree_agents.planner.domain.conditions import NUMERIC, TRUE, Condition, is_variable, parse_condition
+from metatree_agents.planner.domain.syntax import (
+    Expression,
+    ExpressionReader,
+    Group,
+    PlannerSyntaxError,
+    Word,
+    read,
+)
 from metatree_agents.planner.hddl._language import (
     OBJECT,
     Action,
@@ -24,27 +31,16 @@ from metatree_agents.planner.hddl._language import (
 _NETWORK = frozenset(
     {"subtasks", "tasks", "ordered-subtasks", "ordered-tasks", "ordering", "order", "constraints"}
 )
-_REQUIREMENTS: Final = frozenset(
-    {
-        *(
-            "strips",
-            "typing",
-            "equality",
-            "adl",
-            "ucpop",
-            "action-costs",
-            "conditional-effects",
-            "constraints",
-        ),
-        *("negative-preconditions", "disjunctive-preconditions", "quantified-preconditions"),
-        *("existential-preconditions", "universal-preconditions", "derived-predicates", "domain-axioms"),
-        *("fluents", "numeric-fluents", "object-fluents", "preferences", "goal-utilities", "time"),
-        *("durative-actions", "duration-inequalities", "continuous-effects", "timed-initial-literals"),
-        *("hierarchy", "hierachie", "hierarchical", "htn", "htn-method-prec", "partial-order", "total-order"),
-        *("method-preconditions", "method-constraints"),
-    }
-)
+_REQUIREMENTS: Final = """
+    strips typing equality adl ucpop action-costs conditional-effects constraints negative-preconditions
+    disjunctive-preconditions quantified-preconditions existential-preconditions universal-preconditions
+    derived-predicates domain-axioms fluents numeric-fluents object-fluents preferences goal-utilities time
+    durative-actions duration-inequalities continuous-effects timed-initial-literals hierarchy hierachie hierarchical
+    htn htn-method-prec partial-order total-order method-preconditions method-constraints
+"""
 """What may be written; what of it is used and not supported is an error where it is used."""
+
+_CHANGES: Final = frozenset({"increase", "decrease", "assign", "scale-up", "scale-down"})
 
 _UNSUPPORTED: Final[Mapping[str, str]] = {
     ":durative-action": "durative actions",
@@ -53,25 +49,9 @@ _UNSUPPORTED: Final[Mapping[str, str]] = {
     ":process": "processes",
     ":event": "events",
     ":constraints": "constraints on the whole plan",
-    ":preference": "preferences",
-    "preference": "preferences",
-    ":duration": "durations",
-    "at start": "durations",
-    "at end": "durations",
-    "over all": "durations",
-    "increase": "numbers",
-    "decrease": "numbers",
-    "assign": "numbers",
-    "scale-up": "numbers",
-    "scale-down": "numbers",
-    "<": "numbers",
-    ">": "numbers",
-    "<=": "numbers",
-    ">=": "numbers",
-    "+": "numbers",
-    "-": "numbers",
-    "*": "numbers",
-    "/": "numbers",
+    **dict.fromkeys((":preference", "preference"), "preferences"),
+    **dict.fromkeys((":duration", "at start", "at end", "over all"), "durations"),
+    **dict.fromkeys((*NUMERIC, *_CHANGES), "numbers"),
 }
 
 _CONNECTIVES: Final = frozenset(
@@ -89,8 +69,6 @@ _ORDER: Final = (
     ":method",
 )
 """What sections name is declared in those before them, in whatever order they are written."""
-
-_CHANGES: Final = frozenset({"increase", "decrease", "assign", "scale-up", "scale-down"})
 
 _SECTIONS: Mapping[str, frozenset[str]] = {
     "task": frozenset({"parameters"}),
@@ -168,7 +146,7 @@ def parse_problem(text: str, domain: Domain, source: str = "") -> Problem:
 class _Parser:
     def __init__(self, domain: Domain, source: str) -> None:
         self.domain = domain
-        self.reader = Reader(source)
+        self.reader = ExpressionReader(source)
         self.spelling = domain.spelling
         self.later: list[tuple[Word, str, Sequence[str]]] = []
         """Subtasks to check once everything is declared."""
@@ -179,14 +157,14 @@ class _Parser:
     def define(self, text: str, what: str) -> tuple[str, list[Group]]:
         """Return the name and the sections of `(define (domain NAME) …)`."""
         reader = self.reader
-        found = read(text, reader.source)
-        if not found:
+        expressions = read(text, reader.source)
+        if not expressions:
             raise reader.error(Word("", 1, 1, ""), f"the text is empty: expected `(define ({what} NAME) …)`")
-        group = self.defined = reader.group(found[0], f"`(define ({what} NAME) …)`")
+        group = self.defined = reader.group(expressions[0], f"`(define ({what} NAME) …)`")
         if reader.head(group, "`define`").text != "define":
             raise reader.error(group, f"expected `(define ({what} NAME) …)`")
-        if len(found) > 1:
-            raise reader.error(found[1], f"nothing may follow the {what}")
+        if len(expressions) > 1:
+            raise reader.error(expressions[1], f"nothing may follow the {what}")
         if len(group.items) < 2:
             raise reader.error(group, f"expected `({what} NAME)`")
         title = reader.group(group.items[1], f"`({what} NAME)`")
@@ -219,7 +197,7 @@ class _Parser:
                     word = reader.head(group, "a predicate")
                     if word.text in domain.predicates:
                         raise reader.error(word, f"a second predicate is called `{word.spelling}`")
-                    domain.predicates[self._free(word)] = len(self._variables(group.items[1:], apart=False))
+                    domain.predicates[self._free(word)] = len(self._variables(group.items[1:], unique=False))
             case ":task":
                 title, parts = self._parts(section, "task")
                 if title.text in domain.tasks:
@@ -290,7 +268,7 @@ class _Parser:
             raise reader.error(parts[keys[1]], f"`:{keys[0]}` and `:{keys[1]}` exclude each other")
         subtasks: list[Subtask] = []
         labels: dict[str, int] = {}
-        for one in self._listed(parts[keys[0]]) if keys else ():
+        for one in self._conjuncts(parts[keys[0]]) if keys else ():
             label, group = "", reader.group(one, "a subtask")
             if len(group.items) == 2 and isinstance(group.items[1], Group):
                 word = reader.head(group, "a label")
@@ -306,7 +284,7 @@ class _Parser:
         if keys and keys[0].startswith("ordered"):
             order |= {(index - 1, index) for index in range(1, len(subtasks))}
         written = parts.get("ordering", parts.get("order"))
-        for one in self._listed(written) if written is not None else ():
+        for one in self._conjuncts(written) if written is not None else ():
             pair = reader.group(one, "`(< label label)`")
             if len(pair.items) != 3 or reader.head(pair, "`<`").text != "<":
                 raise reader.error(pair, "expected `(< label label)`")
@@ -319,7 +297,7 @@ class _Parser:
             raise reader.error(written or parts[keys[0]], "the ordering goes in a circle")
         return tuple(subtasks), frozenset(order)
 
-    def _listed(self, at: Expression) -> tuple[Expression, ...]:
+    def _conjuncts(self, at: Expression) -> tuple[Expression, ...]:
         """Return the parts of `(and …)`, of one part without it, or of `()`."""
         group = self.reader.group(at, "`(and …)`")
         if not group.items:
@@ -362,7 +340,7 @@ class _Parser:
                     both: Condition = ("and", *(part for part in (when, effect.when) if part != TRUE))
                     both = both[1] if len(both) == 2 else both
                     yield Effect(effect.relation, effect.terms, effect.adds, bound + effect.bound, both)
-            case "increase" | "decrease" | "assign" | "scale-up" | "scale-down":
+            case name if name in _CHANGES:
                 # Costs: every action counts as one, and no condition may read a number.
                 if len(rest) != 2:
                     raise reader.error(group, f"`{head.text}` takes a function and a number")
@@ -410,7 +388,7 @@ class _Parser:
     def _requirements(self, rest: tuple[Expression, ...]) -> None:
         for one in rest:
             word = self.reader.word(one, "a requirement")
-            if word.text.removeprefix(":") not in _REQUIREMENTS:
+            if word.text.removeprefix(":") not in _REQUIREMENTS.split():
                 raise self.reader.error(word, f"`{word.spelling}` is no requirement that is known: remove it")
 
     def _functions(self, rest: tuple[Expression, ...]) -> None:
@@ -459,17 +437,17 @@ class _Parser:
             return ()
         return self._variables(self.reader.group(parts["parameters"], "parameters").items)
 
-    def _variables(self, items: tuple[Expression, ...], *, apart: bool = True) -> tuple[Variable, ...]:
-        found: list[Variable] = []
+    def _variables(self, items: tuple[Expression, ...], *, unique: bool = True) -> tuple[Variable, ...]:
+        variables: list[Variable] = []
         names: set[str] = set()
         for word, types in self.reader.typed(items, "a variable"):
             if not is_variable(word.text):
                 raise self.reader.error(word, f"`{word.spelling}` is no variable: variables begin with `?`")
-            if apart and word.text in names:
+            if unique and word.text in names:
                 raise self.reader.error(word, f"a second variable is called `{word.spelling}`")
             names.add(word.text)
-            found.append(Variable(word.text, tuple(self._type(one) for one in types) or (OBJECT,)))
-        return tuple(found)
+            variables.append(Variable(word.text, tuple(self._type(one) for one in types) or (OBJECT,)))
+        return tuple(variables)
 
     def _type(self, word: Word) -> str:
         if word.text != OBJECT and word.text not in self.domain.types:

@@ -16,9 +16,9 @@ from typing import Final, Literal
 from metatree_agents.planner.hddl._compiled import compile_problem
 from metatree_agents.planner.hddl._depth_first import search
 from metatree_agents.planner.hddl._language import Problem
-from metatree_agents.planner.hddl._order import loosened
+from metatree_agents.planner.hddl._order import relax_order
 from metatree_agents.planner.hddl._progression import progress
-from metatree_agents.planner.hddl.limits import LimitReached, Limits, Reason
+from metatree_agents.planner.hddl.limits import LimitReached, Reason, SolverLimits
 from metatree_agents.planner.hddl.plan import HtnPlan
 
 FIRST_DEAD_ENDS: Final = 500
@@ -50,14 +50,16 @@ class Solved:
     """The limit, where it ended at one."""
 
 
-def solve(problem: Problem, limits: Limits | None = None, *, seed: int = 0, shorter_s: float = 0.0) -> Solved:
+def solve(
+    problem: Problem, limits: SolverLimits | None = None, *, seed: int = 0, improve_for_s: float = 0.0
+) -> Solved:
     """Find a plan, or say that there is none, or that a limit was reached.
 
     Args:
         problem: as `read_problem` gives it.
         limits: by default a minute and `MEMORY`.
         seed: of the runs that draw at random; the same seed gives the same plan where the time does not end a run.
-        shorter_s: how long to look for plans with fewer steps once there is one.
+        improve_for_s: how long to look for plans with fewer steps once there is one.
 
     Example:
         >>> from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
@@ -67,18 +69,18 @@ def solve(problem: Problem, limits: Limits | None = None, *, seed: int = 0, shor
         >>> [step.name for step in solve(problem).plan.steps]
         ['a']
     """
-    return _Solve(problem, limits or Limits(60.0), seed).run(shorter_s)
+    return _Solve(problem, limits or SolverLimits(60.0), seed).run(improve_for_s)
 
 
 class _Solve:
-    def __init__(self, problem: Problem, limits: Limits, seed: int) -> None:
+    def __init__(self, problem: Problem, limits: SolverLimits, seed: int) -> None:
         self.problem = problem
         self.limits = limits
         self.seed = seed
         self.nodes = 0
         self.runs = 0
 
-    def run(self, shorter_s: float) -> Solved:
+    def run(self, improve_for_s: float) -> Solved:
         limits = self.limits
         began = limits.clock()
         total = self.problem.totally_ordered()
@@ -87,22 +89,22 @@ class _Solve:
         ended: SolveEnd = "limit"
         try:
             self.compiled = compile_problem(self.problem, limits)
-            plan = self._found(total)
+            plan = self._first_plan(total)
             ended = "none" if plan is None else "solved"
         except LimitReached as exc:
             reached = exc.reason
         if plan is not None:
             deadline = limits.deadline
-            if shorter_s > 0:
-                limits.deadline = limits.clock() + shorter_s
+            if improve_for_s > 0:
+                limits.deadline = limits.clock() + improve_for_s
                 plan = self._shorter(plan)
-                limits.deadline = deadline + shorter_s
+                limits.deadline = deadline + improve_for_s
             if not total:
                 with suppress(LimitReached):  # it is a plan in its total order, too
-                    plan = loosened(plan, self.problem, limits)
+                    plan = relax_order(plan, self.problem, limits)
         return Solved(plan, ended, self.nodes, self.runs, limits.clock() - began, reached)
 
-    def _found(self, total: bool) -> HtnPlan | None:
+    def _first_plan(self, total: bool) -> HtnPlan | None:
         """Return a plan, None where there is none; raises LimitReached."""
         dead_ends, written, wide, most = FIRST_DEAD_ENDS, [True, True], True, 1 << 62
         while True:
@@ -113,35 +115,35 @@ class _Solve:
                 self.runs += 1
                 ends = dead_ends * (1 if run > 1 else WRITTEN)
                 try:
-                    found = search(self.compiled, dead_ends=ends, rng=rng, once=run % 2 == 0)
+                    result = search(self.compiled, dead_ends=ends, rng=rng, once=run % 2 == 0)
                 except LimitReached as exc:
                     self._freed(exc)
                     most = max(1, dead_ends // 2)
                     if run < 2:
                         written[run] = False
                     continue
-                self.nodes += found.nodes
-                if found.plan is not None or (found.exhausted and total):
-                    return found.plan
-                if found.tried_all and run < 2:
+                self.nodes += result.nodes
+                if result.plan is not None or (result.exhausted and total):
+                    return result.plan
+                if result.tried_all and run < 2:
                     written[run] = False
             if wide:
                 # What depth-first search leaves out: tasks that are done in between, recursion that comes to itself.
                 try:
-                    found = progress(self.compiled, nodes=dead_ends * RUNS)
+                    result = progress(self.compiled, nodes=dead_ends * RUNS)
                 except LimitReached as exc:
                     self._freed(exc)
                     wide = False
                 else:
-                    self.nodes += found.nodes
-                    if found.plan is not None or found.exhausted:
-                        return found.plan
+                    self.nodes += result.nodes
+                    if result.plan is not None or result.exhausted:
+                        return result.plan
             dead_ends = min(2 * dead_ends, most)
 
     def _freed(self, exc: LimitReached) -> None:
         """Go on after a run that took too much memory, if that is free again."""
         exc.__traceback__ = None  # it holds all that the run knew
-        if exc.reason == "time" or not self.limits.freed():
+        if exc.reason == "time" or not self.limits.has_room():
             raise exc
 
     def _shorter(self, plan: HtnPlan) -> HtnPlan:
@@ -151,11 +153,11 @@ class _Solve:
             while True:
                 run += 1
                 rng = Random(f"{self.seed}:shorter:{run}") if run % 3 else None
-                found = search(self.compiled, dead_ends=dead_ends, rng=rng, fewer_than=len(plan)).plan
-                if found is None and run % 3 == 1:
-                    found = progress(self.compiled, nodes=dead_ends).plan
-                if found is not None and len(found) < len(plan):
-                    plan = found
+                shorter = search(self.compiled, dead_ends=dead_ends, rng=rng, fewer_than=len(plan)).plan
+                if shorter is None and run % 3 == 1:
+                    shorter = progress(self.compiled, nodes=dead_ends).plan
+                if shorter is not None and len(shorter) < len(plan):
+                    plan = shorter
                 elif run % 3 == 0:
                     dead_ends *= 2
                 self.limits.check()

@@ -5,7 +5,7 @@ preconditions of methods and actions where they stand in the plan, effects, and 
 values of a method's other parameters) is found by joining facts, each looked up by what is known of it.
 
 Source: Höller et al. 2020 (semantics); a method's precondition has to hold when the first of its steps is done. Where
-a method leads to no step at all, some state between its neighbours has to meet it.
+a method leads to no step at all, some state between the steps before and after it has to meet it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import product
 from metatree.errors import UserError
 from metatree_agents.planner.domain.conditions import Condition, flat, free_variables, is_variable
 from metatree_agents.planner.hddl._language import OBJECT, Method, Problem, Variable
-from metatree_agents.planner.hddl.limits import Limits
+from metatree_agents.planner.hddl.limits import SolverLimits
 from metatree_agents.planner.hddl.plan import HtnPlan
 
 Fact = tuple[str, ...]
@@ -35,14 +35,14 @@ class _Line:
         self.method = method
 
 
-def verify_plan(plan: HtnPlan, problem: Problem, limits: Limits | None = None) -> None:
+def verify_plan(plan: HtnPlan, problem: Problem, limits: SolverLimits | None = None) -> None:
     """Check a plan as the search gives it; raises InvalidPlan, or LimitReached."""
     from metatree_agents.planner.hddl.plan import plan_lines
 
     verify("\n".join(plan_lines(plan, problem)), problem, limits)
 
 
-def verify(text: str, problem: Problem, limits: Limits | None = None) -> None:
+def verify(text: str, problem: Problem, limits: SolverLimits | None = None) -> None:
     """Check the text of a plan in the format of IPC 2020.
 
     Raises:
@@ -50,7 +50,7 @@ def verify(text: str, problem: Problem, limits: Limits | None = None) -> None:
         LimitReached: it could not be checked within the limits.
     """
     steps, roots, tasks = _read(text)
-    _Verifier(problem, steps, roots, tasks, limits or Limits()).run()
+    _Verifier(problem, steps, roots, tasks, limits or SolverLimits()).run()
 
 
 def _read(text: str) -> tuple[list[int], list[int], dict[int, _Line]]:
@@ -102,14 +102,14 @@ class _History:
                 self._facts.setdefault(key, {})[fact] = None
         self._changed[fact].append(state)
 
-    def change(self, gone: set[Fact], come: set[Fact], state: int) -> None:
+    def change(self, deletes: set[Fact], adds: set[Fact], state: int) -> None:
         """Note what a step has changed, and the state after it."""
-        for fact in (gone - come) & self.now:
+        for fact in (deletes - adds) & self.now:
             self._changed[fact].append(state)
-        for fact in come - self.now:
+        for fact in adds - self.now:
             self._come(fact, state)
-        self.now -= gone
-        self.now |= come
+        self.now -= deletes
+        self.now |= adds
 
     def holds(self, fact: Fact, state: int) -> bool:
         """Say whether a fact holds in a state."""
@@ -122,13 +122,18 @@ class _History:
     def matching(self, relation: str, terms: tuple[str, ...]) -> Collection[Fact]:
         """Return the facts that hold in some state and agree with what is known of the terms, and perhaps others."""
         known = [(relation, n, term) for n, term in enumerate(terms) if not is_variable(term)]
-        found = [self._facts.get(key, {}) for key in (*known, (relation,))]
-        return min(found, key=len)
+        buckets = [self._facts.get(key, {}) for key in (*known, (relation,))]
+        return min(buckets, key=len)
 
 
 class _Verifier:
     def __init__(
-        self, problem: Problem, steps: list[int], roots: list[int], tasks: dict[int, _Line], limits: Limits
+        self,
+        problem: Problem,
+        steps: list[int],
+        roots: list[int],
+        tasks: dict[int, _Line],
+        limits: SolverLimits,
     ) -> None:
         self.problem = problem
         self.tasks = tasks
@@ -168,23 +173,23 @@ class _Verifier:
             values = self._bind(action.parameters, line.arguments, f"step {number}")
             if not self._holds(action.precondition, values, state):
                 raise InvalidPlan(f"step {number}: the precondition of {line.name} does not hold")
-            gone: set[Fact] = set()
-            come: set[Fact] = set()
+            deletes: set[Fact] = set()
+            adds: set[Fact] = set()
             for effect in action.effects:
                 for inner in self._assignments(effect.bound, values):
                     if self._holds(effect.when, inner, state):
                         fact = (effect.relation, *(inner.get(term, term) for term in effect.terms))
-                        (come if effect.adds else gone).add(fact)
-            self.history.change(gone, come, state + 1)
+                        (adds if effect.adds else deletes).add(fact)
+            self.history.change(deletes, adds, state + 1)
 
     def _bind(self, parameters: tuple[Variable, ...], values: tuple[str, ...], where: str) -> dict[str, str]:
         if len(parameters) != len(values):
             raise InvalidPlan(f"{where}: {len(values)} arguments, not {len(parameters)}")
-        found: dict[str, str] = {}
+        binding: dict[str, str] = {}
         for variable, value in zip(parameters, values, strict=True):
-            if not self._fits(variable, value) or found.setdefault(variable.name, value) != value:
+            if not self._fits(variable, value) or binding.setdefault(variable.name, value) != value:
                 raise InvalidPlan(f"{where}: {value!r} is no value for {variable.name}")
-        return found
+        return binding
 
     def _fits(self, variable: Variable, value: str) -> bool:
         return any(value in self.members.get(kind, ()) for kind in variable.types)
@@ -239,7 +244,7 @@ class _Verifier:
 
     def _decompose_top(self) -> None:
         problem = self.problem
-        top = Method("", problem.parameters, "", (), problem.constraints, problem.subtasks, problem.order)
+        top = problem.top
         values = self._assigned(top, {}, self.roots)
         if values is None or not any(
             self._solved(top, values, state) for state in self._states(top, values, 0, 0)
@@ -405,8 +410,8 @@ class _Verifier:
         """Say whether a quantified condition holds: none is found that is against it, or one that is for it."""
         variables = {name: Variable(name, types or (OBJECT,)) for name, types in condition[1]}
         known = {name: value for name, value in values.items() if name not in variables}
-        found, holds = condition[2], condition[0] == "exists"
+        body, holds = condition[2], condition[0] == "exists"
         if not holds:  # what is against an implication is its premise without its conclusion
-            found = ("and", found[1], ("not", found[2])) if found[0] == "imply" else ("not", found)
-        parts = [(free_variables(part) & variables.keys(), part) for part in flat(found)]
+            body = ("and", body[1], ("not", body[2])) if body[0] == "imply" else ("not", body)
+        parts = [(free_variables(part) & variables.keys(), part) for part in flat(body)]
         return self._joined(parts, variables, known, state) is holds

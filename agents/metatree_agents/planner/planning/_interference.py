@@ -2,7 +2,8 @@
 
 Who reads and who changes what is kept in sets of bits, one bit for each intent, so that those that are ordered anyway
 are left out all at once. Of intents that wait for each other only the last is named, for an intent waits, through a
-cancelled one too, for all that this one waits for.
+cancelled one too, for all that this one waits for. Lost: naming all of them, which is quadratic where a thousand
+deliveries share one truck.
 
 Source: Weld 1994, "An introduction to least commitment planning" (threats between steps).
 """
@@ -16,7 +17,7 @@ from typing import Any, Final
 from metatree_agents.planner.domain.conditions import is_variable
 from metatree_agents.planner.domain.model import Library
 from metatree_agents.planner.domain.network import Intent, lineage
-from metatree_agents.planner.planning._agenda import Agenda
+from metatree_agents.planner.planning._open_goals import OpenGoals
 from metatree_agents.planner.planning._trail import Trail
 
 Effects = tuple[tuple[bool, str, tuple[Any, ...]], ...]
@@ -37,15 +38,15 @@ class Interference:
 
     Args:
         library: tells what a condition reads.
-        agenda: the network.
+        open_goals: the network.
         trail: takes back what is noted of intents that are undone.
     """
 
-    def __init__(self, library: Library, agenda: Agenda, trail: Trail) -> None:
+    def __init__(self, library: Library, open_goals: OpenGoals, trail: Trail) -> None:
         self.library = library
-        self.agenda = agenda
+        self.open_goals = open_goals
         self.trail = trail
-        self.network = agenda.network
+        self.network = open_goals.network
         self._ids: dict[int, int] = {}
         """Bit -> intent."""
         self._bits: dict[int, int] = {}
@@ -54,46 +55,46 @@ class Interference:
         """Kind, relation, number of terms, place and value -> the intents that read or change such a fact."""
         self._done: dict[int, int] = {}
         """Intent -> those that are done before it begins."""
-        self._begun: dict[int, int] = {}
-        """Intent -> rules that have begun before it begins."""
+        self._started: dict[int, int] = {}
+        """Intent -> rules that have started before it begins."""
         self._within: dict[int, int] = {}
         """A clear rule -> the intents in it."""
         self._behind: dict[int, int] = {}
         """A clear goal -> the intents in it and in all that precedes it."""
-        under_way = (
+        in_progress = (
             one for one in self.network.values() if one.status in ("pending", "active") and one.number
         )
-        for one in sorted(under_way, key=lambda one: one.number):
-            done = begun = 0
-            for other in (*one.waits, *one.begun, *(() if one.parent is None else (one.parent,))):
-                done |= self._done.get(other, 0) | (self._bit(other) if other in one.waits else 0)
-                begun |= self._begun.get(other, 0) | (0 if other in one.waits else self._bit(other))
-            self._note(one, self.library.reads(one.precondition), done, begun)
-        self._given = (1 << len(self._ids)) - 1
+        for one in sorted(in_progress, key=lambda one: one.number):
+            done = started = 0
+            for other in (*one.after_end, *one.after_start, *(() if one.parent is None else (one.parent,))):
+                done |= self._done.get(other, 0) | (self._bit(other) if other in one.after_end else 0)
+                started |= self._started.get(other, 0) | (0 if other in one.after_end else self._bit(other))
+            self._note(one, self.library.reads(one.precondition), done, started)
+        self._given_bits = (1 << len(self._ids)) - 1
         """Intents that were there before the planning."""
         self._behind_given: dict[int, list[int]] = {}
         """Intent -> those of them that wait for it."""
         for key in self._bits:
-            for other in (*self.network[key].waits, *self.network[key].begun):
+            for other in (*self.network[key].after_end, *self.network[key].after_start):
                 self._behind_given.setdefault(other, []).append(key)
-        agenda.on_clear = self._cleared
+        open_goals.on_clear = self._cleared
 
     def plan(self, intent: Intent, subgoals: Sequence[Intent] = ()) -> None:
         """Plan a goal: its intent comes behind the unordered ones before it with which it interferes.
 
-        It `waits` for the end of tasks that change what it reads, read what it changes, or change the same; where it
-        changes what a rule was chosen by, it waits until that rule has `begun`.
+        It waits for the end of tasks that change what it reads, read what it changes, or change the same (`after_end`);
+        where it changes what a rule was chosen by, for the start of that rule (`after_start`).
         """
         reads, writes = self.library.reads(intent.precondition), intent.effects
-        done, begun = self._before(intent)
-        waits, after_begin = [], []
+        done, started = self._before(intent)
+        after_end, after_start = [], []
         met = 0
         for relation, terms in reads:
             met |= self._meeting(_ADDS, relation, terms) | self._meeting(_DELETES, relation, terms)
         for adds, relation, terms in writes:
             met |= self._meeting(_READS, relation, terms)
             met |= self._meeting(_DELETES if adds else _ADDS, relation, terms)
-        later = self._later(intent) if met & self._given & ~done else frozenset()
+        later = self._later(intent) if met & self._given_bits & ~done else frozenset()
         while met := met & ~done:
             last = met.bit_length() - 1
             other = self.network[self._ids[last]]
@@ -102,45 +103,45 @@ class Interference:
                 or _disturbs(writes, self._reads[other.id])
                 or _conflicts(other.effects, writes)
             ):
-                waits.append(other.id)
+                after_end.append(other.id)
                 done |= self._done[other.id]
-                begun |= self._begun[other.id]
+                started |= self._started[other.id]
             met ^= 1 << last
-        for key in waits:
+        for key in after_end:
             done |= self._bit(key)
         for _, relation, terms in writes:
             met |= self._meeting(_CHOSEN_BY, relation, terms)
-        later = later or (self._later(intent) if met & self._given & ~(done | begun) else frozenset())
-        while met := met & ~(done | begun):
+        later = later or (self._later(intent) if met & self._given_bits & ~(done | started) else frozenset())
+        while met := met & ~(done | started):
             last = met.bit_length() - 1
             other = self.network[self._ids[last]]
             if other.id not in later and _disturbs(writes, self._reads[other.id]):
-                after_begin.append(other.id)
+                after_start.append(other.id)
                 done |= self._done[other.id]
-                begun |= self._begun[other.id]
+                started |= self._started[other.id]
             met ^= 1 << last
-        for key in after_begin:
-            begun |= self._bit(key)
-        intent = replace(intent, waits=tuple(sorted(waits)), begun=tuple(sorted(after_begin)))
+        for key in after_start:
+            started |= self._bit(key)
+        intent = replace(intent, after_end=tuple(sorted(after_end)), after_start=tuple(sorted(after_start)))
         if intent.kind != "nothing":
-            self._note(intent, reads, done, begun)
-        self.agenda.plan(intent, subgoals)
+            self._note(intent, reads, done, started)
+        self.open_goals.plan(intent, subgoals)
 
     def _bit(self, key: int) -> int:
         return 1 << self._bits[key] if key in self._bits else 0
 
     def _before(self, intent: Intent) -> tuple[int, int]:
         """Return the intents that the order of goals puts before an intent, and the rules that begin before it."""
-        done, begun = 0, 0
+        done, started = 0, 0
         for one in lineage(self.network, intent):
             for before in one.after:
                 done = _union(done, self._behind.get(before, 0))
             if one.parent is not None:
                 done = _union(done, self._done.get(one.parent, 0))
-                begun = _union(begun, self._begun.get(one.parent, 0)) | self._bit(one.parent)
-                if not self._bit(one.parent) & self._given:  # it has what is before those above it
+                started = _union(started, self._started.get(one.parent, 0)) | self._bit(one.parent)
+                if not self._bit(one.parent) & self._given_bits:  # it has what is before those above it
                     break
-        return done, begun
+        return done, started
 
     def _later(self, intent: Intent) -> frozenset[int]:
         """Return what waits for a goal that was planned again, or for something above it, and so comes after it."""
@@ -148,20 +149,20 @@ class Interference:
         after: set[int] = set()
         while waiting:
             key = waiting.pop()
-            more = {*self.agenda.followers.get(key, ()), *self._behind_given.get(key, ())}
+            more = {*self.open_goals.followers.get(key, ()), *self._behind_given.get(key, ())}
             if key in after:
-                more.update(self.agenda.below.get(key, ()))
+                more.update(self.open_goals.below.get(key, ()))
             waiting += more - after
             after |= more
         return frozenset(after)
 
-    def _note(self, intent: Intent, reads: Reads, done: int, begun: int) -> None:
+    def _note(self, intent: Intent, reads: Reads, done: int, started: int) -> None:
         put, bit = self.trail.put, len(self._ids)
         put(self._ids, bit, intent.id)
         put(self._bits, intent.id, bit)
         put(self._reads, intent.id, reads)
         put(self._done, intent.id, done)
-        put(self._begun, intent.id, begun)
+        put(self._started, intent.id, started)
         for relation, terms in reads:
             self._noted(_READS if intent.kind == "task" else _CHOSEN_BY, relation, terms, bit)
         for adds, relation, terms in intent.effects:
@@ -176,18 +177,18 @@ class Interference:
     def _meeting(self, kind: str, relation: str, terms: tuple[Any, ...]) -> int:
         """Return the intents that may read or change what these terms may be."""
         key = (kind, relation, len(terms))
-        found = self._who.get(key, 0)
+        bits = self._who.get(key, 0)
         for place, term in enumerate(terms):
-            if found and not is_variable(term):
-                found &= self._who.get((*key, place, term), 0) | self._who.get((*key, place, _ANY), 0)
-        return found
+            if bits and not is_variable(term):
+                bits &= self._who.get((*key, place, term), 0) | self._who.get((*key, place, _ANY), 0)
+        return bits
 
     def _cleared(self, key: int) -> None:
         """Gather what is in a goal, and in all that precedes it, once that is planned."""
         within = self._bit(key)
-        below = self.agenda.below.get(key, ())
+        below = self.open_goals.below.get(key, ())
         for one in below:
-            within |= self._within[one] if self.agenda.below.get(one) else self._bit(one)
+            within |= self._within[one] if self.open_goals.below.get(one) else self._bit(one)
         if below:
             self.trail.put(self._within, key, within)
         for before in self.network[key].after:

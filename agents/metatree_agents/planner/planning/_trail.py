@@ -1,7 +1,9 @@
 """A trail: what a depth-first search has changed, so that going back costs what going on did.
 
-Source: Warren 1983, "An abstract Prolog instruction set" (the trail). A copy of everything at each place of the search
-would cost the whole network for each goal that is planned.
+Planning a goal so costs its depth and its order constraints, however many goals there are. Lost: a network of its own
+for each place of the search, whose copies made planning cubic.
+
+Source: Warren 1983, "An abstract Prolog instruction set" (the trail).
 """
 
 from __future__ import annotations

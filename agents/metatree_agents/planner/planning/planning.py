@@ -21,13 +21,13 @@ from random import Random
 from typing import Any, Final, Literal
 
 from metatree.errors import UserError
-from metatree_agents.planner.domain.candidates import Candidate, Found, candidates
-from metatree_agents.planner.domain.conditions import is_variable, substituted, written_atom
+from metatree_agents.planner.domain.candidates import Candidate, Candidates, candidates
+from metatree_agents.planner.domain.conditions import atom_text, is_variable, substitute
 from metatree_agents.planner.domain.facts import Facts
 from metatree_agents.planner.domain.model import RESULT, Goal, Library
 from metatree_agents.planner.domain.network import Intent, Network, candidate_key, lineage
-from metatree_agents.planner.planning._agenda import Agenda
 from metatree_agents.planner.planning._interference import Effects, Interference
+from metatree_agents.planner.planning._open_goals import OpenGoals
 from metatree_agents.planner.planning._trail import Trail
 
 Order = Callable[[Goal, Sequence[Candidate]], Sequence[Candidate]]
@@ -122,38 +122,29 @@ def plan(
     return search.run(network, facts)
 
 
+@dataclass(slots=True, eq=False)
 class _Search:
-    def __init__(
-        self,
-        library: Library,
-        seed: int,
-        limits: PlanLimits,
-        least_cost: bool,
-        interleave: bool,
-        done: frozenset[Goal],
-        order: Order | None,
-        expand: Expand | None,
-        clock: Callable[[], float],
-    ) -> None:
-        self.library = library
-        self.seed = seed
-        self.limits = limits
-        self.least_cost = least_cost
-        self.interleave = interleave
-        self.done = done
-        self.order = order
-        self.expand = expand
-        self.clock = clock
-        self.trail = Trail()
-        self.considered: dict[int, list[Considered]] = {}
-        self.failed: tuple[int, str] | None = None
-        self.next_id = 0
-        self.loops: dict[int, tuple[Goal, int]] = {}
-        """Rule intent -> its goal, and what tells the facts that it was planned in."""
-        self.now: dict[str, Any] = {}
-        """`facts`, `cost`, and the `number` of the last intent."""
-        self.visited: dict[Any, dict[Any, float] | None] = {}
-        self.live: dict[str, bool] = {}
+    library: Library
+    seed: int
+    limits: PlanLimits
+    least_cost: bool
+    interleave: bool
+    done: frozenset[Goal]
+    order: Order | None
+    expand: Expand | None
+    clock: Callable[[], float]
+    trail: Trail = field(default_factory=Trail)
+    open_goals: OpenGoals = field(init=False)
+    interference: Interference = field(init=False)
+    considered: dict[int, list[Considered]] = field(default_factory=dict)
+    failed: tuple[int, str] | None = None
+    next_id: int = 0
+    loops: dict[int, tuple[Goal, int]] = field(default_factory=dict)
+    """Rule intent -> its goal, and what tells the facts that it was planned in."""
+    now: dict[str, Any] = field(default_factory=dict)
+    """`facts`, `cost`, and the `number` of the last intent."""
+    visited: dict[Any, dict[Any, float] | None] = field(default_factory=dict)
+    live: dict[str, bool] = field(default_factory=dict)
 
     def run(self, network: Network, facts: Facts) -> Planned:
         deadline = self.clock() + self.limits.seconds
@@ -167,9 +158,9 @@ class _Search:
         number = max((one.number for one in network.values()), default=0)
         self.now = {"facts": facts, "cost": 0.0, "number": number}
         trail = self.trail
-        self.agenda = Agenda(network, trail)
-        self.interference = Interference(self.library, self.agenda, trail)
-        self.agenda.begin()
+        self.open_goals = OpenGoals(network, trail)
+        self.interference = Interference(self.library, self.open_goals, trail)
+        self.open_goals.begin()
         stack = [(iter([None]), trail.mark())]
         best: dict[int, Intent] | None = None
         least, nodes, ended = float("inf"), 0, "failed"
@@ -185,8 +176,8 @@ class _Search:
                 break
             if self.now["cost"] >= least:
                 continue
-            if not self.agenda.counts["open"]:
-                best, least = dict(self.agenda.network), self.now["cost"]
+            if not self.open_goals.counts["open"]:
+                best, least = dict(self.open_goals.network), self.now["cost"]
                 if self.least_cost:
                     continue
                 break
@@ -194,17 +185,17 @@ class _Search:
             if (self.failed is not None or self.least_cost) and self._was_met():
                 continue
             stack.append((self._following(), trail.mark()))
-        thought = self.considered.values()
+        by_goal = self.considered.values()
         if best is None:
-            said = [one for listed in thought for one in listed]
-            return Planned(ended, dict(network), 0.0, nodes, self.failed, said)  # type: ignore[arg-type]
-        said = [
+            considered = [one for listed in by_goal for one in listed]
+            return Planned(ended, dict(network), 0.0, nodes, self.failed, considered)  # type: ignore[arg-type]
+        considered = [
             replace(one, verdict="chosen") if _was_chosen(best.get(one.intent), one) else one
-            for listed in thought
+            for listed in by_goal
             for one in listed
             if one.intent in best
         ]
-        return Planned("planned", best, least, nodes, None, said)
+        return Planned("planned", best, least, nodes, None, considered)
 
     def _static(self, effects: Effects) -> Effects:
         """Return the effects that planning may project."""
@@ -214,29 +205,29 @@ class _Search:
 
     def _following(self) -> Iterator[None]:
         """Make one change after the other that leads on from here; each finds things as they were here."""
-        for goal in self.agenda.next():
+        for goal in self.open_goals.next():
             if self._is_done(goal):
                 self._nothing(goal)
                 yield
                 return
-            found = candidates(
+            result = candidates(
                 self.library,
                 goal.goal,
                 self.now["facts"],
-                supported=partial(self.agenda.supported, goal),
-                struck=goal.struck,
+                supported=partial(self.open_goals.supported, goal),
+                excluded=goal.excluded,
             )
-            self._note(goal, found)
-            if not found.eligible:
-                if found.potential:
-                    self.agenda.defer(goal)
+            self._note(goal, result)
+            if not result.eligible:
+                if result.potential:
+                    self.open_goals.defer(goal)
                     yield
                     return
-                why = "; ".join(f"{name}: {reason}" for name, reason in found.out)
-                self.failed = (goal.id, f"no candidate for {written_atom(goal.goal)}: {why}")
+                why = "; ".join(f"{name}: {reason}" for name, reason in result.out)
+                self.failed = (goal.id, f"no candidate for {atom_text(goal.goal)}: {why}")
             else:
-                for candidate in self._ordered(goal, found.eligible):
-                    if self._chosen(goal, candidate):
+                for candidate in self._ordered(goal, result.eligible):
+                    if self._choose(goal, candidate):
                         yield
             if not self.interleave:
                 return
@@ -245,7 +236,7 @@ class _Search:
         """Say whether a goal is complete already, or will be when its turn comes."""
         if goal.goal[0] in self.library.again or goal.parent is None:
             return False
-        return goal.goal in self.done or self.agenda.is_asked_before(goal)
+        return goal.goal in self.done or self.open_goals.is_asked_before(goal)
 
     def _ordered(self, goal: Intent, eligible: list[Candidate]) -> list[Candidate]:
         """Return candidates, the cheapest first, those of equal cost as they are drawn or as the router wants."""
@@ -260,25 +251,25 @@ class _Search:
             ordered += self.order(goal.goal, equal) if len(equal) > 1 else equal
         return ordered
 
-    def _note(self, goal: Intent, found: Found) -> None:
+    def _note(self, goal: Intent, result: Candidates) -> None:
         self.considered[goal.id] = [
-            *(Considered(goal.goal, goal.id, c.key, "eligible", f"cost {c.cost:g}") for c in found.eligible),
+            *(Considered(goal.goal, goal.id, c.key, "eligible", f"cost {c.cost:g}") for c in result.eligible),
             *(
                 Considered(goal.goal, goal.id, c.key, "potential", "it depends on what is read live, later")
-                for c in found.potential
+                for c in result.potential
             ),
             *(
                 Considered(goal.goal, goal.id, name, "struck" if why.startswith("struck") else "out", why)
-                for name, why in found.out
+                for name, why in result.out
             ),
         ]
 
     # Choosing a candidate -----------------------------------------------------------------------------------------
 
     def _nothing(self, goal: Intent) -> None:
-        self.agenda.plan(replace(goal, status="pending", kind="nothing", number=self._number()))
+        self.open_goals.plan(replace(goal, status="pending", kind="nothing", number=self._number()))
 
-    def _chosen(self, goal: Intent, candidate: Candidate) -> bool:
+    def _choose(self, goal: Intent, candidate: Candidate) -> bool:
         """Choose a candidate for a goal; False where that leads nowhere, and nothing is changed."""
         action, binding = candidate.action, candidate.binding
         if action.name not in self.live:
@@ -289,7 +280,7 @@ class _Search:
             kind=action.kind,
             action=action.name,
             binding=tuple(binding.items()),
-            precondition=substituted(action.precondition, binding),
+            precondition=substitute(action.precondition, binding),
             live=self.live[action.name],
             effects=tuple(
                 (adds, relation, tuple(_value(term, binding) for term in terms))
@@ -315,12 +306,12 @@ class _Search:
     def _subgoals(self, intent: Intent, candidate: Candidate) -> Sequence[Intent] | None:
         """Return the goals of a rule; None where it is too deep, or comes to itself."""
         mark = (intent.goal, self.now["facts"].key())
-        above = list(lineage(self.agenda.network, intent))
+        above = list(lineage(self.open_goals.network, intent))
         if len(above) > self.limits.depth:
-            self.failed = (intent.id, f"{written_atom(intent.goal)} is over {self.limits.depth} rules deep")
+            self.failed = (intent.id, f"{atom_text(intent.goal)} is over {self.limits.depth} rules deep")
             return None
         if any(self.loops.get(one.id) == mark for one in above[1:]):
-            self.failed = (intent.id, f"{written_atom(intent.goal)} comes to itself and nothing has changed")
+            self.failed = (intent.id, f"{atom_text(intent.goal)} comes to itself and nothing has changed")
             return None
         goals, order = self._expanded(candidate, self.now["facts"])
         first = self.next_id + 1
@@ -355,7 +346,7 @@ class _Search:
         What tells places from each other takes as long as there are goals, so it is gathered only from the second of
         those that the facts and the goals alone do not tell apart.
         """
-        likely = (self.now["facts"].key(), self.agenda.counts["rest"])
+        likely = (self.now["facts"].key(), self.open_goals.counts["rest"])
         if likely not in self.visited:
             self.visited[likely] = None
             return False
@@ -370,10 +361,10 @@ class _Search:
 
     def _mark(self) -> Any:
         """Return what tells the rest of the work from here from that at other places."""
-        agenda, facts = self.agenda, self.now["facts"].key()
-        network = agenda.network
+        open_goals, facts = self.open_goals, self.now["facts"].key()
+        network = open_goals.network
         names: dict[int, int] = {}
-        for key in sorted(agenda.waiting, key=agenda.waiting.__getitem__):
+        for key in sorted(open_goals.waiting, key=open_goals.waiting.__getitem__):
             for one in lineage(network, network[key]):
                 if one.id in names:
                     break
@@ -381,23 +372,23 @@ class _Search:
         rest = []
         for key in names:
             one = network[key]
-            said = self.loops.get(key)
-            waits, earlier = self._waits(one, names)
+            loop = self.loops.get(key)
+            waits, earlier = self._goals_before(one, names)
             rest.append(
                 (
                     one.parent if one.parent is None else names[one.parent],
-                    (one.goal, one.status, one.struck) if key in agenda.waiting else None,
-                    said[0] if said is not None and said[1] == facts else None,
+                    (one.goal, one.status, one.excluded) if key in open_goals.waiting else None,
+                    loop[0] if loop is not None and loop[1] == facts else None,
                     waits,
                     earlier,
-                    all(other in agenda.finished for other in one.after),
+                    all(other in open_goals.finished for other in one.after),
                 )
             )
         return facts, tuple(rest)
 
-    def _waits(self, goal: Intent, names: Mapping[int, int]) -> tuple[frozenset[int], frozenset[Goal]]:
+    def _goals_before(self, goal: Intent, names: Mapping[int, int]) -> tuple[frozenset[int], frozenset[Goal]]:
         """Return what a goal waits for among those that have names, and the goals that need not be asked for again."""
-        network = self.agenda.network
+        network = self.open_goals.network
         waits, earlier = set(), set()
         waiting, seen = list(goal.after), set(goal.after)
         while waiting:

@@ -25,7 +25,7 @@ def goals_without_candidate(failed: Planned) -> Iterator[tuple[Goal, str]]:
             yield goal, "; ".join(reasons)
 
 
-def tried(library: Library, action: Action, goal: Goal) -> Library | str:
+def library_with(library: Library, action: Action, goal: Goal) -> Library | str:
     """Return a library with a proposed rule in it, or why it cannot be one.
 
     A proposal is a rule for this goal, made of sub-goals that the library reaches, with facts and variables that it

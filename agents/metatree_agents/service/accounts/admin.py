@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from metatree_agents.service.accounts.users import Users
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.queue.queue import Queue
 from metatree_agents.service.queue.statuses import ENDED, SHOWN
@@ -37,7 +37,12 @@ class Administration:
     """The administrator's view of one service."""
 
     def __init__(
-        self, database: Database, queue: Queue, users: Users, *, clock: Callable[[], float] | None = None
+        self,
+        database: ServiceDatabase,
+        queue: Queue,
+        users: Users,
+        *,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._database = database
         self._queue = queue
@@ -55,9 +60,7 @@ class Administration:
                 f"SELECT count(*), min(query.at) FROM query JOIN topic ON topic.id = query.topic WHERE {ENDED}",
                 now,
             )
-            held = await do.row(
-                "SELECT count(*) FROM topic WHERE engine IS NOT NULL AND lease_until > ?", now
-            )
+            row = await do.row("SELECT count(*) FROM topic WHERE engine IS NOT NULL AND lease_until > ?", now)
         counts = {str(status): int(count) for status, count, _ in rows}
         oldest = next((float(at) for status, _, at in rows if status == "Open"), now)
         if ended is not None and ended[0]:
@@ -67,7 +70,7 @@ class Administration:
         return Figures(
             {status: counts.get(status, 0) for status in _UNSETTLED},
             max(0.0, now - oldest),
-            int(held[0]) if held else 0,
+            int(row[0]) if row else 0,
         )
 
     async def overview(self) -> dict[str, Any]:

@@ -2,6 +2,9 @@
 
 A key is made of random bits and not chosen by a person, so a plain hash of it is safe to keep: there is nothing to
 guess from (NIST SP 800-63B, section 5.1.2.2 asks for salt and stretching below 112 bits).
+
+The secrets of the proofs are no keys: they are kept readable, since proofs need them, and a bearer key travels with
+each request. Lost: keys chosen by people; the proof's secret as bearer key, which would end its point.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Final
 
 from metatree.errors import TransientError, UserError
 from metatree_agents.service.accounts.users import Caller
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
 
 PREFIX: Final = "mtk-"
 """What keys begin with, so that people, and programs that look for leaked secrets, know one when they see it."""
@@ -37,7 +40,7 @@ class KnownKey:
 class Keys:
     """The API keys of all users."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
         self._database = database
         self._clock = clock or database.clock
 
@@ -50,7 +53,7 @@ class Keys:
         key = PREFIX + secrets.token_urlsafe(KEY_BYTES)
         async with self._database.transaction() as do:
             if await do.row("SELECT 1 FROM service_user WHERE name = ?", name) is None:
-                raise UserError(f"no user {name!r}: `metatree users list` lists them")
+                raise UserError(f"no user {name!r}: `metatree service users list` lists them")
             await do.execute(
                 "INSERT INTO service_key(hash, name, made_at) VALUES (?, ?, ?)",
                 *(_hash(key), name, self._clock()),
@@ -84,7 +87,7 @@ class Keys:
                 "DELETE FROM service_key WHERE substr(hash, 1, ?) = ? RETURNING name", ID_CHARS, key_id
             )
         if row is None:
-            raise UserError(f"no key {key_id!r}: `metatree users keys` lists them by their ids")
+            raise UserError(f"no key {key_id!r}: `metatree service keys list` lists them by their ids")
         return str(row[0])
 
     async def verified(self, key: str) -> Caller | None:

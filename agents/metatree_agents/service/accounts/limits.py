@@ -2,6 +2,9 @@
 
 A token bucket holds up to `burst` tokens and gains `rate` of them a second; a request takes one, or is refused until
 there is one (Turner 1986, the leaky bucket as a meter).
+
+Users have a rate, and programs a bound on connections. Lost: counting in the database, a write for each request;
+limits for engines, which work all the time.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from metatree_agents.service.accounts.users import Caller
-from metatree_agents.service.http.error_responses import problem
+from metatree_agents.service.http.error_responses import error_response
 
 PROGRAMS: Final = frozenset({"frontend", "engine", "admin"})
 """Roles that act for many, or are trusted: only their connections are counted."""
@@ -35,7 +38,7 @@ class Rates:
         address_burst: how many may come at once before that.
         user_rate: requests a second of one user.
         user_burst: how many may come at once before that.
-        connections: how many requests of one user may be under way, waiting ones among them.
+        connections: how many requests of one user may be in progress, waiting ones among them.
         program_connections: the same for a frontend, an engine or an administrator.
         open_queries: how many queries of one user may be unanswered.
     """
@@ -62,37 +65,37 @@ class Buckets:
         self.rate = rate
         self.burst = max(burst, 1.0)
         self._clock = clock
-        self._left: dict[str, tuple[float, float]] = {}
+        self._tokens_left: dict[str, tuple[float, float]] = {}
 
     def __len__(self) -> int:
-        return len(self._left)
+        return len(self._tokens_left)
 
     def take(self, key: str) -> float:
         """Take a token; return 0, or the seconds until there is one."""
         if self.rate <= 0:
             return 0.0
         now = self._clock()
-        left, since = self._left.get(key, (self.burst, now))
+        left, since = self._tokens_left.get(key, (self.burst, now))
         left = min(self.burst, left + (now - since) * self.rate)
         if left < 1.0:
             return (1.0 - left) / self.rate
-        if key not in self._left and len(self._left) >= _KEPT:
+        if key not in self._tokens_left and len(self._tokens_left) >= _KEPT:
             self._forget(now)
-        self._left[key] = (left - 1.0, now)
+        self._tokens_left[key] = (left - 1.0, now)
         return 0.0
 
     def _forget(self, now: float) -> None:
         """Forget the buckets that are full again, and when none is, all: many addresses at once are no one's fault."""
-        self._left = {
+        self._tokens_left = {
             key: (left, since)
-            for key, (left, since) in self._left.items()
+            for key, (left, since) in self._tokens_left.items()
             if left + (now - since) * self.rate < self.burst
         }
-        if len(self._left) >= _KEPT:
-            self._left.clear()
+        if len(self._tokens_left) >= _KEPT:
+            self._tokens_left.clear()
 
 
-class Limits:
+class RateLimits:
     """The limits of one process."""
 
     def __init__(
@@ -106,7 +109,7 @@ class Limits:
         self._refused = refused
         self._addresses = Buckets(rates.address_rate, rates.address_burst, clock=clock)
         self._users = Buckets(rates.user_rate, rates.user_burst, clock=clock)
-        self._under_way: dict[str, int] = {}
+        self._in_progress: dict[str, int] = {}
 
     def address(self, host: str | None) -> float:
         """Count a request from an address; return 0, or the seconds until it may come again."""
@@ -128,18 +131,18 @@ class Limits:
             self._refused("user")
             raise too_many("too many requests of this user", wait_s)
         most = self.rates.program_connections if program else self.rates.connections
-        held = self._under_way.get(who.name, 0)
-        if most and held >= most:
+        running = self._in_progress.get(who.name, 0)
+        if most and running >= most:
             self._refused("connections")
-            raise too_many(f"{held} requests of this user are under way", 1.0)
-        self._under_way[who.name] = held + 1
+            raise too_many(f"{running} requests of this user are in progress", 1.0)
+        self._in_progress[who.name] = running + 1
         request.state.caller = who
         request.state.release = lambda: self._release(who.name)
 
     def _release(self, name: str) -> None:
-        left = self._under_way.pop(name) - 1
+        left = self._in_progress.pop(name) - 1
         if left:
-            self._under_way[name] = left
+            self._in_progress[name] = left
 
     def admit_open(self, who: Caller, unanswered: int) -> None:
         """Refuse another query of a user who has many unanswered ones; a frontend minds its users itself.
@@ -176,7 +179,7 @@ def _network(host: str) -> str | None:
 class AddressLimit:
     """Answers 429 to an address that asks too often, before anything is read or looked up for it."""
 
-    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, limits: RateLimits) -> None:
         self._app = app
         self._limits = limits
 
@@ -185,7 +188,7 @@ class AddressLimit:
             client = scope.get("client")
             if wait_s := self._limits.address(client[0] if client else None):
                 headers = {"Retry-After": str(math.ceil(wait_s))}
-                refusal = problem(
+                refusal = error_response(
                     scope, 429, "too many requests from this address; come again later", headers=headers
                 )
                 await refusal(scope, receive, send)

@@ -12,7 +12,7 @@ import re
 import secrets
 from typing import Final
 
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
 
 WINDOW_S: Final = 300.0
 FORGET_S: Final = 60.0
@@ -32,8 +32,8 @@ def end_of(nonce: str) -> float | None:
         >>> end_of("metatree.1732272000.0123456789abcdef"), end_of("PSjUAS82NcDKgwXq")
         (1732272300.0, None)
     """
-    found = _TIMED.fullmatch(nonce)
-    return None if found is None else int(found[1]) + WINDOW_S
+    match = _TIMED.fullmatch(nonce)
+    return None if match is None else int(match[1]) + WINDOW_S
 
 
 def in_time(end: float, now: float) -> bool:
@@ -41,7 +41,7 @@ def in_time(end: float, now: float) -> bool:
     return now <= end <= now + 2 * WINDOW_S
 
 
-async def forget(database: Database, now: float) -> None:
+async def forget(database: ServiceDatabase, now: float) -> None:
     """Delete the nonces that have ended, and note up to when."""
     until = now - FORGET_S
     async with database.transaction() as do:

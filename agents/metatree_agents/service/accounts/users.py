@@ -1,6 +1,10 @@
 """Who may call the service, and how a caller proves it: a hash of name, nonce and shared secret, never the secret.
 
 The wire form is `hash("User Nonce Token")` in hexadecimal, without an end of line; 40 digits are SHA-1, 64 are SHA-256.
+
+A caller's secret is remembered, and asked for again in the statement that keeps the nonce: one trip to the database
+instead of two, and a secret that was changed or taken out elsewhere is refused at once. Lost: a cache that is told of
+changes, which would be wrong whenever it was not told.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
 from metatree_agents.service.accounts.nonces import FORGET_S, end_of, forget, in_time
-from metatree_agents.service.database.database import Database, Transaction
+from metatree_agents.service.database.database import ServiceDatabase, Transaction
 
 Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
@@ -92,7 +96,11 @@ class Users:
     """The table of users, and the nonces that they used."""
 
     def __init__(
-        self, database: Database, proofs: Proofs | None = None, *, clock: Callable[[], float] | None = None
+        self,
+        database: ServiceDatabase,
+        proofs: Proofs | None = None,
+        *,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._database = database
         self._clock = clock or database.clock
@@ -121,7 +129,7 @@ class Users:
         secret = secret or secrets.token_urlsafe(SECRET_BYTES)
         async with self._database.transaction() as do:
             sql = "SELECT secret FROM service_user WHERE name = ?"
-            replaced = await do.row(sql + self._database.held, name)
+            replaced = await do.row(sql + self._database.for_update, name)
             await do.execute(
                 "INSERT INTO service_user(name, role, secret, made_at) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT(name) DO UPDATE SET role = excluded.role, secret = excluded.secret",
@@ -152,13 +160,13 @@ class Users:
 
     async def own(self, name: str, role: Role) -> str:
         """Return the secret of a user of the service itself, the same for all its servers; the first makes it."""
-        found = await self._database.row(
+        row = await self._database.row(
             "INSERT INTO service_user(name, role, secret, made_at) VALUES (?, ?, ?, ?)"
             " ON CONFLICT(name) DO UPDATE SET role = excluded.role RETURNING secret",
             *(name, role, secrets.token_urlsafe(SECRET_BYTES), self._database.clock()),
         )
-        assert found is not None
-        return str(found[0])
+        assert row is not None
+        return str(row[0])
 
     async def remove(self, name: str) -> None:
         """Take a user out; what was asked and answered stays.
@@ -168,15 +176,15 @@ class Users:
         """
         async with self._database.transaction() as do:
             if not await do.execute("DELETE FROM service_user WHERE name = ?", name):
-                raise UserError(f"no user {name!r}: `metatree users list` lists them")
+                raise UserError(f"no user {name!r}: `metatree service users list` lists them")
             await _log_out(do, name)
             for table in ("service_key", "service_use"):
                 await do.execute(f"DELETE FROM {table} WHERE name = ?", name)
 
     async def list(self) -> list[tuple[str, str, float]]:
         """Return (name, role, when it was added) of each user."""
-        found = await self._database.rows("SELECT name, role, made_at FROM service_user ORDER BY name")
-        return [(name, role, made_at) for name, role, made_at in found]
+        rows = await self._database.rows("SELECT name, role, made_at FROM service_user ORDER BY name")
+        return [(name, role, made_at) for name, role, made_at in rows]
 
     async def verified(self, name: str, nonce: str, digest: str) -> Caller | None:
         """Return who this is, None when the proof is wrong or its nonce was used before.
@@ -193,14 +201,14 @@ class Users:
             # In one statement, which asks whether this is still their role and secret.
             return Caller(name, known[0], mark_of(known[1]))
         row = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
-        found: tuple[Role, str] | None = None if row is None else (row[0], row[1])
-        if found is not None and found == known:
+        stored: tuple[Role, str] | None = None if row is None else (row[0], row[1])
+        if stored is not None and stored == known:
             return None
-        right = self._matches(name, nonce, _NOBODY if found is None else found[1], digest)
-        if found is None or not right or not await self._use_up(name, nonce, found):
+        right = self._matches(name, nonce, _NOBODY if stored is None else stored[1], digest)
+        if stored is None or not right or not await self._use_up(name, nonce, stored):
             return None
-        self._known[name] = found
-        return Caller(name, found[0], mark_of(found[1]))
+        self._known[name] = stored
+        return Caller(name, stored[0], mark_of(stored[1]))
 
     async def _use_up(self, name: str, nonce: str, known: tuple[Role, str]) -> bool:
         """Keep a nonce; False when it is none, was used before, or the user has another role or secret by now."""
@@ -230,15 +238,15 @@ class Users:
 
     async def right_secret(self, name: str, secret: str) -> Caller | None:
         """Return who this is by the secret itself, for the login of the web page."""
-        found = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
-        right = hmac.compare_digest((found[1] if found else _NOBODY).encode(), secret.encode())
-        return Caller(name, found[0]) if right and found else None
+        row = await self._database.row("SELECT role, secret FROM service_user WHERE name = ?", name)
+        right = hmac.compare_digest((row[1] if row else _NOBODY).encode(), secret.encode())
+        return Caller(name, row[0]) if right and row else None
 
     def _matches(self, name: str, nonce: str, secret: str, digest: str) -> bool:
         algorithm = "sha1" if len(digest) == 40 else "sha256"
-        said = f"{name} {nonce} {secret}".encode(errors="replace")
+        message = f"{name} {nonce} {secret}".encode(errors="replace")
         given = digest.lower().encode(errors="replace")
-        right = hmac.compare_digest(hashlib.new(algorithm, said).hexdigest().encode(), given)
+        right = hmac.compare_digest(hashlib.new(algorithm, message).hexdigest().encode(), given)
         if self._proofs.newline:
-            right |= hmac.compare_digest(hashlib.new(algorithm, said + b"\n").hexdigest().encode(), given)
+            right |= hmac.compare_digest(hashlib.new(algorithm, message + b"\n").hexdigest().encode(), given)
         return right and (self._proofs.sha1 or algorithm != "sha1")

@@ -1,9 +1,12 @@
-"""Other servers of one SQLite file are told when something was written: an empty datagram to a Unix socket of each.
+"""Notify other servers of one SQLite file when something was written: an empty datagram to a Unix socket of each.
 
 The sockets lie in a folder beside the file. They are a hint and nothing more: who cannot have one, or is not reached,
 looks at the file from time to time as well. That is so on Windows, where paths are longer than the 107 bytes that the
 name of a socket may have, and between machines or containers that share the file alone. A folder that somebody else
 put there, as anybody may in `/tmp`, is left alone: what is in it might be sockets of other programs.
+
+Lost: looking every 5 ms (2 % of a core all the time, and engines wait nearly always, so "only while somebody waits" is
+no less); a socket whose bytes say what happened, which would have to be believed.
 """
 
 from __future__ import annotations
@@ -21,12 +24,12 @@ from pathlib import Path
 from typing import Final
 
 LIST_S: Final = 1.0
-"""How long it may take until a server that has just started is told, too."""
+"""How long it may take until a server that has just started is notified, too."""
 _TRIES: Final = 10
 
 
-class Neighbours:
-    """The servers of one file, as one of them sees the others.
+class ChangeNotifier:
+    """Notifies the other servers of one file of changes, and receives their notices.
 
     Args:
         database: the file.
@@ -40,7 +43,7 @@ class Neighbours:
         self._others: list[Path] = []
         self._listed_at = -LIST_S
 
-    def listen(self, told: Callable[[], None]) -> None:
+    def listen(self, on_change: Callable[[], None]) -> None:
         """Call a function on this event loop when another server wrote, where that can be."""
         own = self.folder / secrets.token_hex(4)
         for _ in range(_TRIES):
@@ -48,8 +51,8 @@ class Neighbours:
                 self.folder.mkdir(mode=0o700, exist_ok=True)
                 if not self._is_ours():
                     return
-                found = self._sender()
-                found.bind(str(own))
+                receiver = self._sender()
+                receiver.bind(str(own))
                 break
             except FileNotFoundError:  # the last of the others ended in this moment, and took the folder away
                 continue
@@ -62,19 +65,19 @@ class Neighbours:
         def came() -> None:
             with suppress(OSError):
                 while True:
-                    found.recv(1)
-            told()
+                    receiver.recv(1)
+            on_change()
 
-        asyncio.get_running_loop().add_reader(found, came)
+        asyncio.get_running_loop().add_reader(receiver, came)
 
     def tell(self) -> None:
-        """Tell the others that something was written."""
+        """Notify the others that something was written."""
         if time.monotonic() - self._listed_at >= LIST_S:
             self._listed_at = time.monotonic()
             self._others = []
             with suppress(OSError, AttributeError):
                 if self._is_ours():
-                    self._others = [each for each in self.folder.iterdir() if each != self._own]
+                    self._others = [each for each in self.folder.iterdir() if self._is_other(each)]
         for other in self._others[:]:
             try:
                 self._sender().sendto(b"", str(other))
@@ -101,12 +104,16 @@ class Neighbours:
 
     def _is_ours(self) -> bool:
         """Say whether nobody can have put anything into the folder but this user and whose the database is."""
-        found = self.folder.lstat()
+        status = self.folder.lstat()
         return (
-            stat.S_ISDIR(found.st_mode)
-            and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-            and found.st_uid in (os.geteuid(), self._database.stat().st_uid)
+            stat.S_ISDIR(status.st_mode)
+            and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            and status.st_uid in (os.geteuid(), self._database.stat().st_uid)
         )
+
+    def _is_other(self, file: Path) -> bool:
+        """Say whether it is a socket, and no link to one of another program, as a clone or an archive may bring."""
+        return file != self._own and stat.S_ISSOCK(file.lstat().st_mode)
 
     def _sender(self) -> socket.socket:
         if self._socket is None:

@@ -21,8 +21,9 @@ RETRY_S: Final = 0.1
 class Pool:
     """Gives out connections.
 
-    psycopg's own pool sleeps for a second after it met a dead connection, and has no bound on how long it is until it
-    tries again after a server was away: here both are milliseconds.
+    Lost: psycopg's own pool, which sleeps for a second after it met a dead connection, and has no bound on how long it
+    is until it tries again after a server was away: here both are milliseconds. The socket of a resting connection is
+    looked at before it is used: what comes there is its end, so a restart of the server fails no request.
 
     Args:
         connect: opens a connection.

@@ -6,6 +6,14 @@ Sessions of the web page are left out: people log in again. Copies of SQLite fil
 The memory is copied first: it remembers which recommendations of the service it has learned, and one that it has not
 is learned again, while one that the service has not would be missed. A restored database has another name than the one
 that was backed up (`identity`), so that a memory which is ahead of the backup misses nothing that comes later.
+
+A restore is refused while somebody is at work there (`in_use`): SQLite leaves its write-ahead log for a file's only
+connection alone, and each server on PostgreSQL shares a lock while it listens. A server that starts meanwhile is not
+kept out.
+
+Lost: pages of SQLite and `pg_dump` (its version must fit the server's, and SQLite cannot read it); the sockets of other
+servers (not on Windows, nor between containers) and rows of presence (they outlive those who died) to know who is at
+work; a warning alone, after which answers in progress go to topics that are not there.
 """
 
 from __future__ import annotations
@@ -31,9 +39,9 @@ from metatree.storage.acceptance import accept, survey
 from metatree.storage.errors import is_busy, is_damage, store_error
 from metatree.storage.store import APPLICATION_ID, Store
 from metatree.storage.trust import check_files
-from metatree_agents.service.database.database import LEAVE_LOG, Database, Transaction
+from metatree_agents.service.database.database import LEAVE_LOG, ServiceDatabase, Transaction
 from metatree_agents.service.database.identity import rename
-from metatree_agents.service.database.schema import SCRIPTS
+from metatree_agents.service.database.schema import SERVICE
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.queue.turns import all_in_line
 
@@ -55,7 +63,6 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "service_index": ("engine",),
     "tree_state": ("one",),
     "tree_version": ("version",),
-    "tree_block": ("hash",),
     "tree_file": ("digest", "part"),
     "tree_memory": ("what", "id"),
 }
@@ -64,10 +71,11 @@ LEFT_OUT: Final = ("service_session", "service_login", "service_server", "turn")
 MEMORY: Final = "memory.db"
 _MANIFEST, _SUM = "manifest.json", "manifest.sha256"
 _PAGE: Final = 1_000
-_LARGE: Final = {"tree_version": 1, "tree_block": 20, "tree_file": 4}
+_LARGE: Final = {"tree_file": 4}
 """How many rows of tables of large rows are read at once."""
 _BATCH: Final = 100
 _CHUNK: Final = 1 << 20
+_LONGEST_MANIFEST: Final = 1 << 20
 MEMORY_WAIT_S: Final = 30.0
 """How long a copy of a SQLite file waits for who writes it."""
 
@@ -91,7 +99,7 @@ class Backup:
 
 
 async def back_up(
-    database: Database, file: Path, *, memory: Path | None = None, force: bool = False
+    database: ServiceDatabase, file: Path, *, memory: Path | None = None, force: bool = False
 ) -> Backup:
     """Write a backup, read it again, and return what it holds; the service may be at work meanwhile.
 
@@ -114,20 +122,22 @@ async def back_up(
                 await _write(archive, database, memory, part)
             stream.flush()
             os.fsync(stream.fileno())
-        found = verified(part)
+        checked = verified(part)
         part.replace(file)
     except OSError as exc:
         raise UserError(f"cannot write {str(file)!r}: {exc.strerror or exc}") from exc
     finally:
         part.unlink(missing_ok=True)
-    return Backup(file, found.made_at, found.schema, found.tables, found.memory_bytes)
+    return Backup(file, checked.made_at, checked.schema, checked.tables, checked.memory_bytes)
 
 
-async def _write(archive: zipfile.ZipFile, database: Database, memory: Path | None, part: Path) -> None:
-    said: dict[str, Any] = {
+async def _write(
+    archive: zipfile.ZipFile, database: ServiceDatabase, memory: Path | None, part: Path
+) -> None:
+    contents: dict[str, Any] = {
         "format": FORMAT,
         "metatree": version("metatree"),
-        "schema": len(SCRIPTS),
+        "schema": SERVICE.version,
         "made_at": stamp(database.clock()),
         "files": {},
         "tables": {},
@@ -144,13 +154,13 @@ async def _write(archive: zipfile.ZipFile, database: Database, memory: Path | No
                 digest, size = _copied(stream, archive, MEMORY)
         finally:
             copy.unlink(missing_ok=True)
-        said["files"][MEMORY] = {"bytes": size, "sha256": digest}
+        contents["files"][MEMORY] = {"bytes": size, "sha256": digest}
     async with database.snapshot() as do:
         for table, key in TABLES.items():
             columns = await database.columns(do, table)
             digest, rows = await _write_table(archive, do, table, key, columns)
-            said["tables"][table] = {"columns": columns, "rows": rows, "sha256": digest}
-    manifest = json.dumps(said, indent=1).encode()
+            contents["tables"][table] = {"columns": columns, "rows": rows, "sha256": digest}
+    manifest = json.dumps(contents, indent=1).encode()
     archive.writestr(_MANIFEST, manifest)
     archive.writestr(_SUM, hashlib.sha256(manifest).hexdigest())
 
@@ -184,15 +194,17 @@ def verified(file: Path) -> Backup:
         BrokenStore: it is none, damaged, or of a newer version.
         UserError: it cannot be read.
     """
+    if file.exists() and not file.is_file():  # to open a pipe is to wait for a writer
+        raise UserError(f"cannot read {str(file)!r}: it is no file that `metatree service backup` wrote")
     try:
         with zipfile.ZipFile(file) as archive:
-            said = _manifest(archive, file)
-            for table, known in said["tables"].items():
+            manifest = _manifest(archive, file)
+            for table, recorded in manifest["tables"].items():
                 with archive.open(f"{table}.jsonl") as stream:
-                    _check(stream, known["sha256"], file)
-            for name, known in said["files"].items():
+                    _check(stream, recorded["sha256"], file)
+            for name, recorded in manifest["files"].items():
                 with archive.open(name) as stream:
-                    _check(stream, known["sha256"], file)
+                    _check(stream, recorded["sha256"], file)
     except OSError as exc:
         raise UserError(f"cannot read {str(file)!r}: {exc.strerror or exc}") from exc
     except (
@@ -205,31 +217,33 @@ def verified(file: Path) -> Backup:
         NotImplementedError,
     ) as exc:
         raise _broken(file, "it is cut off or changed") from exc
-    memory = said["files"].get(MEMORY)
+    memory = manifest["files"].get(MEMORY)
     return Backup(
         file,
-        said["made_at"],
-        said["schema"],
-        {table: known["rows"] for table, known in said["tables"].items()},
+        manifest["made_at"],
+        manifest["schema"],
+        {table: recorded["rows"] for table, recorded in manifest["tables"].items()},
         None if memory is None else memory["bytes"],
     )
 
 
 def _manifest(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
+    if archive.getinfo(_MANIFEST).file_size > _LONGEST_MANIFEST:
+        raise _broken(file, "its list is too long")
     raw = archive.read(_MANIFEST)
     if hashlib.sha256(raw).hexdigest().encode() != archive.read(_SUM):
         raise _broken(file, "its list does not have its checksum")
-    said: dict[str, Any] = json.loads(raw)
-    if said["format"] > FORMAT or said["schema"] > len(SCRIPTS):
+    manifest: dict[str, Any] = json.loads(raw)
+    if manifest["format"] > FORMAT or manifest["schema"] > SERVICE.version:
         raise BrokenStore(
-            f"{str(file)!r} was written by metatree {said['metatree']}, which is newer: upgrade this one",
+            f"{str(file)!r} was written by metatree {manifest['metatree']}, which is newer: upgrade this one",
             path=str(file),
             reason="newer",
         )
-    unknown = [*(set(said["tables"]) - set(TABLES)), *(set(said["files"]) - {MEMORY})]
+    unknown = [*(set(manifest["tables"]) - set(TABLES)), *(set(manifest["files"]) - {MEMORY})]
     if unknown:
         raise _broken(file, f"it has an unknown part {unknown[0]!r}")
-    return said
+    return manifest
 
 
 def _check(stream: IO[bytes], known: str, file: Path) -> None:
@@ -241,7 +255,7 @@ def _check(stream: IO[bytes], known: str, file: Path) -> None:
 
 
 async def restore(
-    file: Path, database: Database, *, memory: Path | None = None, force: bool = False
+    file: Path, database: ServiceDatabase, *, memory: Path | None = None, force: bool = False
 ) -> Backup:
     """Put a backup in the place of what a database holds and return what it held.
 
@@ -256,8 +270,8 @@ async def restore(
         BrokenStore: the backup is damaged; nothing was changed.
         UserError: something is there already, or at work there: it would go on with what it knows of the state before.
     """
-    found = verified(file)
-    target = memory if found.memory_bytes is not None else None
+    backup = verified(file)
+    target = memory if backup.memory_bytes is not None else None
     if target is not None:
         check_files(target)
     if await database.in_use():
@@ -280,15 +294,15 @@ async def restore(
                 if await do.row(f"SELECT 1 FROM {table} LIMIT 1") is not None:
                     raise UserError("the database has users or topics already: replace them with --force")
     with zipfile.ZipFile(file) as archive:
-        said = _manifest(archive, file)
+        manifest = _manifest(archive, file)
         with _unpacked(archive, target) as unpacked:
             if unpacked is not None and (problem := survey(unpacked).problem):
                 raise _broken(file, f"of its memory, {problem}")
             async with database.transaction() as do:
                 for table in (*TABLES, *LEFT_OUT):
                     await do.execute(f"DELETE FROM {table}")
-                for table, known in said["tables"].items():
-                    await _fill(do, archive, table, known["columns"], await database.columns(do, table))
+                for table, recorded in manifest["tables"].items():
+                    await _fill(do, archive, table, recorded["columns"], await database.columns(do, table))
                 # Copies of the tree elsewhere may be ahead of this one: by another name it is copied anew.
                 await do.execute(
                     "UPDATE tree_state SET name = ?, publisher = NULL, publisher_until = 0",
@@ -301,7 +315,7 @@ async def restore(
                     # Into the file that is there and not in its place, so that who has it open sees the change.
                     copy_sqlite(unpacked, target)
                     accept(target)  # who restores a backup trusts it
-    return found
+    return backup
 
 
 async def _fill(
@@ -320,7 +334,7 @@ async def _fill(
 def _batches(stream: IO[bytes]) -> Iterator[list[list[Any]]]:
     batch: list[list[Any]] = []
     for line in stream:
-        batch.append([_kept(value) for value in json.loads(line)])
+        batch.append([_from_json(value) for value in json.loads(line)])
         if len(batch) == _BATCH:
             yield batch
             batch = []
@@ -332,7 +346,7 @@ def _plain(value: Any) -> Any:
     return {"base64": b64encode(value).decode()} if isinstance(value, bytes | memoryview) else value
 
 
-def _kept(value: Any) -> Any:
+def _from_json(value: Any) -> Any:
     return b64decode(value["base64"]) if isinstance(value, dict) else value
 
 

@@ -2,29 +2,31 @@
 
 Statements are written for both: `?` for a value, `RETURNING`, `ON CONFLICT`. SQLite has one writer, so a transaction
 there is alone. On PostgreSQL others run at the same time, and each statement sees what was committed before it (READ
-COMMITTED), so a transaction takes the row that its other statements rely on first: the topic's, then queries'.
+COMMITTED), so a transaction takes the row that its other statements rely on first: the topic's, then queries'. So
+numbers are dense, the first answer wins, and a delete leaves nothing behind. Lost: SERIALIZABLE, each of whose retries
+runs a request again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from metatree.errors import BrokenStore, MetatreeError, TransientError
+from metatree.errors import MetatreeError, TransientError
+from metatree.storage.schema import SQLITE, run_steps
 from metatree.storage.store import Store
-from metatree_agents.service.database._change_notify import Neighbours
-from metatree_agents.service.database.schema import SCRIPTS, statements
+from metatree_agents.service.database._change_notify import ChangeNotifier
+from metatree_agents.service.database.schema import SERVICE
 
 TICK_S: Final = 0.05
-"""How often a SQLite file is asked whether another process wrote, when no neighbour says so."""
+"""How often a SQLite file is asked whether another process wrote, when no other server says so."""
 PACE_S: Final = 0.01
-"""How long it is not asked again after a neighbour said so: one that writes all the time says so all the time."""
+"""How long it is not asked again after another server said so: one that writes all the time says so all the time."""
 CHECKPOINT_S: Final = 2.0
 COMMAND_WAIT_S: Final = 10.0
 """How long a statement waits for another process that writes, before anybody is served: commands, and migrations."""
@@ -37,7 +39,7 @@ WAL_PAGES: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class QueueChange:
     """What another process did that somebody may wait for: to one query, or a topic can be claimed now."""
 
     query: tuple[str, int] | None = None
@@ -72,13 +74,13 @@ class Transaction(Statements, Protocol):
         ...
 
 
-class Database(Statements, Protocol):
+class ServiceDatabase(Statements, Protocol):
     """Runs statements by themselves and in transactions, and says what other processes did.
 
     Raises `TransientError` where the same may work later.
     """
 
-    held: str
+    for_update: str
     """What ends a SELECT that takes its rows for this transaction, and waits for those that others took."""
     skip_locked: str
     """The same, passing over rows that others took; empty where nobody else can have taken any."""
@@ -120,7 +122,7 @@ class Database(Statements, Protocol):
         """Return the seconds since 1970, by one clock for all processes of this database."""
         ...
 
-    async def watch(self, heard: Callable[[Change | None], None]) -> None:
+    async def watch(self, on_change: Callable[[QueueChange | None], None]) -> None:
         """Say what other processes did, until this is cancelled; None for what is not known."""
         ...
 
@@ -135,12 +137,12 @@ class SqliteDatabase:
     Statements run on the event loop: each takes some microseconds, and a hop into a thread would take longer.
     """
 
-    held = skip_locked = ""
+    for_update = skip_locked = ""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._version = store.version()
-        self._neighbours = None if store.path is None else Neighbours(store.path)
+        self._notifier = None if store.path is None else ChangeNotifier(store.path)
         self._statements = _SqliteTransaction(store)
         self.rows, self.row = self._statements.rows, self._statements.row
         self.execute = self._statements.execute
@@ -150,7 +152,7 @@ class SqliteDatabase:
         """Open a database, or make it; raises as `Store.open`."""
         store = Store.open(path, busy_timeout_s=COMMAND_WAIT_S, mode=0o600)  # secrets are in it
         with store.transaction():
-            _bring_up_to_date(store)
+            run_steps(SERVICE.bring_up_to_date(SQLITE, store.name), store.rows)
         return cls(store)
 
     @property
@@ -165,8 +167,8 @@ class SqliteDatabase:
         # Nothing inside suspends, so no other task can get between the statements.
         with self._store.transaction():
             yield self._statements
-        if self._neighbours is not None:
-            self._neighbours.tell()
+        if self._notifier is not None:
+            self._notifier.tell()
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Transaction]:
@@ -205,7 +207,7 @@ class SqliteDatabase:
     def clock(self) -> float:
         return time.time()
 
-    async def watch(self, heard: Callable[[Change | None], None]) -> None:
+    async def watch(self, on_change: Callable[[QueueChange | None], None]) -> None:
         """Say when another process wrote; meanwhile a thread does what SQLite would do inside some commit.
 
         From here on no statement waits long for another process, since the event loop waits with it.
@@ -213,47 +215,48 @@ class SqliteDatabase:
         self._store.rows(f"PRAGMA busy_timeout={round(SERVER_WAIT_S * 1000)}")
         checkpointing = asyncio.ensure_future(self._checkpoint_often())
         try:
-            await self._watch(heard)
+            await self._watch(on_change)
         finally:
             checkpointing.cancel()
 
     async def _checkpoint_often(self) -> None:
-        # A checkpoint waits for the disk, up to a second on one that is busy, and with it everybody who calls.
+        # A checkpoint waits for the disk, up to a second on one that is busy, and with it everybody who calls, when it
+        # is inside the commit that fills 1,000 pages. Commits do it after all when this thread does not get through.
         if self._store.path is None:
             return
+        # One connection, opened with all checks. Lost: a new one each time, which opens what git put there meanwhile.
+        try:
+            own = Store.open(self._store.path, create=False, busy_timeout_s=COMMAND_WAIT_S)
+        except MetatreeError:
+            return
         self._store.rows(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
-        while True:
-            await asyncio.sleep(CHECKPOINT_S)
-            with suppress(sqlite3.Error):
-                await asyncio.to_thread(checkpoint, self._store.path)
+        with own:
+            while True:
+                await asyncio.sleep(CHECKPOINT_S)
+                with suppress(MetatreeError):
+                    await asyncio.to_thread(own.rows, "PRAGMA wal_checkpoint(PASSIVE)")
 
-    async def _watch(self, heard: Callable[[Change | None], None]) -> None:
-        told = asyncio.Event()
-        if self._neighbours is not None:
-            self._neighbours.listen(told.set)
+    async def _watch(self, on_change: Callable[[QueueChange | None], None]) -> None:
+        notified = asyncio.Event()
+        if self._notifier is not None:
+            self._notifier.listen(notified.set)
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(TICK_S):
-                    await told.wait()
-            near = told.is_set()
-            told.clear()
+                    await notified.wait()
+            near = notified.is_set()
+            notified.clear()
             with suppress(MetatreeError):  # a file that is locked for a moment
                 before, self._version = self._version, self._store.version()
                 if self._version != before:
-                    heard(None)
+                    on_change(None)
             if near:
                 await asyncio.sleep(PACE_S)
 
     async def close(self) -> None:
-        if self._neighbours is not None:
-            self._neighbours.close()
+        if self._notifier is not None:
+            self._notifier.close()
         self._store.close()
-
-
-def checkpoint(path: Path) -> None:
-    """Move what was committed from the write-ahead log into the database, as far as no reader needs it there."""
-    with closing(sqlite3.connect(path, timeout=0)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 class _SqliteTransaction:
@@ -266,45 +269,14 @@ class _SqliteTransaction:
         return self._store.rows(sql, values)
 
     async def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
-        found = self._store.rows(sql, values)  # all of it: a statement that RETURNs ends when it was read
-        return found[0] if found else None
+        rows = self._store.rows(sql, values)  # all of it: a statement that RETURNs ends when it was read
+        return rows[0] if rows else None
 
     async def execute(self, sql: str, *values: Any) -> int:
         return self._store.execute(sql, values)
 
     async def alone(self, name: str) -> None:
         """Do nothing: SQLite has one writer."""
-
-
-def _bring_up_to_date(store: Store) -> None:
-    store.execute(VERSION_TABLE)
-    found = store.row("SELECT version FROM service_schema")
-    if found is None:
-        store.execute("INSERT INTO service_schema VALUES (0)")
-    for statement in missing(
-        found[0] if found else 0, serial="INTEGER PRIMARY KEY AUTOINCREMENT", place=str(store.path)
-    ):
-        store.execute(statement)
-    store.execute("UPDATE service_schema SET version = ?", (len(SCRIPTS),))
-
-
-VERSION_TABLE: Final = "CREATE TABLE IF NOT EXISTS service_schema(version BIGINT NOT NULL)"
-
-
-def missing(version: int, *, serial: str, place: str, blob: str = "BLOB") -> Iterator[str]:
-    """Yield what brings tables of one version to this one.
-
-    Raises:
-        BrokenStore: they are newer.
-    """
-    if version > len(SCRIPTS):
-        raise BrokenStore(
-            f"the service in {place} has schema {version}, this version of metatree knows {len(SCRIPTS)}: upgrade it",
-            path=place,
-            reason="newer",
-        )
-    for script in SCRIPTS[version:]:
-        yield from statements(script, serial=serial, blob=blob)
 
 
 def placeholders(values: Sequence[object]) -> str:

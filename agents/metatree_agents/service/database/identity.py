@@ -4,6 +4,11 @@ A tree remembers up to which recommendation of a service it has learned. The add
 be reached by another one, and another database by the same. So a database has a name of its own, made with its tables.
 A restore gives it another name, and keeps the earlier ones with the last recommendation that came under them: what the
 database counts from there on need not be what it counted before, and two restores of one backup go apart.
+
+A tree goes on at the lower of what it had learned and where the earlier name ended.
+
+Lost: the address, a name that a restore carries on (what is counted afterwards would be passed over), a new name alone
+(all recommendations again, and what was forgotten with them).
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from metatree_agents.service.database.database import Database, Statements
+from metatree_agents.service.database.database import ServiceDatabase, Statements
 from metatree_agents.service.database.schema import ADDRESS
 
 
@@ -53,7 +58,7 @@ class Identity:
         return 0
 
 
-async def identity_of(database: Database) -> Identity:
+async def identity_of(database: ServiceDatabase) -> Identity:
     """Return what a database is called."""
     rows: Sequence[tuple[Any, ...]] = await database.rows(
         "SELECT id, after FROM service_identity ORDER BY number DESC"
@@ -66,8 +71,8 @@ async def identity_of(database: Database) -> Identity:
 
 async def rename(do: Statements) -> None:
     """Give a database that holds a backup now another name, within the transaction that restores it."""
-    found = await do.row("SELECT coalesce(max(number), 0) FROM recommendation")
-    last = int(found[0]) if found else 0
+    row = await do.row("SELECT coalesce(max(number), 0) FROM recommendation")
+    last = int(row[0]) if row else 0
     if last and await do.row("SELECT 1 FROM service_identity LIMIT 1") is None:
         # The backup is of a version that knew its database by the address.
         await do.execute("INSERT INTO service_identity(id, after) VALUES (?, 0)", ADDRESS)

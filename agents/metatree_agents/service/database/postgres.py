@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import itertools
 import logging
-import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final
 
-import psycopg
-
-from metatree.errors import MetatreeError, TransientError, UserError
+from metatree.errors import TransientError
+from metatree.storage.postgres import LOST, numbered, psycopg, refusal, session_settings, storage_error
+from metatree.storage.postgres_address import PostgresAddress, address_of
 from metatree_agents.service.database._postgres_pool import Connection, Pool
 from metatree_agents.service.database._postgres_tables import make_tables
-from metatree_agents.service.database.database import Change, Transaction
-from metatree_agents.service.database.postgres_address import PostgresAddress, refusal
+from metatree_agents.service.database.database import QueueChange, Transaction
+from metatree_agents.service.database.schema import SCHEMA
 
 CONNECTIONS: Final = 8
 LOCK_S, IDLE_S, STATEMENT_S = 10, 20, 30
@@ -30,17 +27,11 @@ RECONNECT_S: Final = 0.2
 COMPLAIN_S: Final = 5.0
 _SERVED: Final = "hashtextextended(current_schema() || ' served', 0)"
 """The lock that every server shares for as long as it listens."""
-_NO_TRANSACTION: Final = (
-    psycopg.OperationalError,
-    psycopg.InterfaceError,
-    psycopg.errors.IdleInTransactionSessionTimeout,
-    psycopg.errors.ReadOnlySqlTransaction,  # a server that became a standby
-)
 _log = logging.getLogger("metatree.service")
 
 
 class PostgresDatabase:
-    """Implements `Database` in a schema of its own.
+    """Implements `ServiceDatabase` in a schema of its own.
 
     Statements are prepared once on each connection. Times are the server's, so clocks of machines may differ. What the
     server could not do now is a `TransientError`. So is a connection that was lost inside a transaction; whether it was
@@ -48,19 +39,19 @@ class PostgresDatabase:
     SELECT by itself is tried again.
 
     Args:
-        address: as `address_of` returns it.
+        address: `postgresql://…`, or where that leads.
         create: whether tables are made where there are none.
         connections: how many are used at most, beside one that listens.
     """
 
     # Not FOR UPDATE, which would also keep out what only refers to a topic.
-    held = " FOR NO KEY UPDATE"
-    skip_locked = held + " SKIP LOCKED"
+    for_update = " FOR NO KEY UPDATE"
+    skip_locked = for_update + " SKIP LOCKED"
 
     def __init__(
-        self, address: PostgresAddress, *, create: bool = True, connections: int = CONNECTIONS
+        self, address: str | PostgresAddress, *, create: bool = True, connections: int = CONNECTIONS
     ) -> None:
-        self._address = address
+        self._address = address_of(address, schema=SCHEMA, what="a service on PostgreSQL")
         self._create = create
         self._pool = Pool(self._connect, connections)
         self._started = False
@@ -94,12 +85,8 @@ class PostgresDatabase:
             cursor_factory=psycopg.AsyncRawCursor,
         )
         connection.prepared_max = 500
-        await connection.execute(
-            f"SET search_path TO \"{self._address.schema}\"; SET lock_timeout TO '{LOCK_S}s';"
-            f" SET idle_in_transaction_session_timeout TO '{IDLE_S}s'; SET statement_timeout TO '{STATEMENT_S}s';"
-            " SET default_transaction_isolation TO 'read committed'",
-            prepare=False,
-        )
+        settings = session_settings(self._address, lock_s=LOCK_S, idle_s=IDLE_S, statement_s=STATEMENT_S)
+        await connection.execute(settings.encode(), prepare=False)
         return connection
 
     async def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -115,8 +102,8 @@ class PostgresDatabase:
                 return await _Statements(connection).rows(sql, *values)
 
     async def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
-        found = await self.rows(sql, *values)
-        return found[0] if found else None
+        rows = await self.rows(sql, *values)
+        return rows[0] if rows else None
 
     async def execute(self, sql: str, *values: Any) -> int:
         with self._translated():
@@ -165,23 +152,23 @@ class PostgresDatabase:
             )
 
     async def in_use(self) -> bool:
-        found = await self.row(f"SELECT pg_try_advisory_xact_lock({_SERVED})")
-        return found is not None and not found[0]
+        row = await self.row(f"SELECT pg_try_advisory_xact_lock({_SERVED})")
+        return row is not None and not row[0]
 
     def clock(self) -> float:
         return time.time() + self._ahead_s
 
     async def _read_clock(self, connection: Connection) -> None:
         before = time.time()
-        found = await connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
-        row = await found.fetchone()
+        cursor = await connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
+        row = await cursor.fetchone()
         after = time.time()
         # It was read at some moment in between. What fits to that is left as it is, so that servers whose clocks agree
         # have the very same time, however long the way to the database takes.
         if row is not None and not before <= row[0] - self._ahead_s <= after:
             self._ahead_s = row[0] - (before + after) / 2
 
-    async def watch(self, heard: Callable[[Change | None], None]) -> None:
+    async def watch(self, on_change: Callable[[QueueChange | None], None]) -> None:
         """Listen for what the triggers of the tables tell; see `postgres_tables`."""
         wait_s = RECONNECT_S
         while True:
@@ -190,7 +177,7 @@ class PostgresDatabase:
                 try:
                     await connection.execute(f"SELECT pg_advisory_lock_shared({_SERVED})")
                     await connection.execute(f'LISTEN "{self._address.schema}"')
-                    heard(None)  # what was told while nobody listened
+                    on_change(None)  # notices that were sent while nobody listened
                     wait_s = RECONNECT_S
                     while True:
                         await self._read_clock(connection)
@@ -198,7 +185,7 @@ class PostgresDatabase:
                             change = change_of(notice.payload)
                             # A topic that this process opened is known here already.
                             if change is None or change.query or notice.pid not in self._pool.pids:
-                                heard(change)
+                                on_change(change)
                 finally:
                     await connection.close()
             except psycopg.Error as exc:
@@ -213,14 +200,12 @@ class PostgresDatabase:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except _NO_TRANSACTION as exc:
+        except LOST as exc:
             self._complain(exc)
             # What the server said is for the log: callers of the service need not know where it is.
             raise TransientError("the database is away or busy: try again", retry_after_s=1.0) from None
-        except psycopg.DataError as exc:
-            raise UserError(f"the database cannot keep a value: {self._address.cleaned(exc)}") from None
         except psycopg.Error as exc:
-            raise MetatreeError(f"the database refuses: {self._address.cleaned(exc)}") from None
+            raise storage_error(self._address, exc) from None
 
     def _complain(self, exc: psycopg.Error) -> None:
         """Log what went wrong, now and then."""
@@ -259,28 +244,16 @@ class _Statements:
         return self._cursor.statusmessage
 
 
-@functools.cache
-def numbered(sql: str) -> bytes:
-    """Return a statement with `$1`, `$2` and so on for each `?`.
-
-    Example:
-        >>> numbered("SELECT seq FROM query WHERE topic = ? AND seq > ?")
-        b'SELECT seq FROM query WHERE topic = $1 AND seq > $2'
-    """
-    number = itertools.count(1)
-    return re.sub(r"\?", lambda _: f"${next(number)}", sql).encode()
-
-
-def change_of(payload: str) -> Change | None:
+def change_of(payload: str) -> QueueChange | None:
     """Return what a notice tells.
 
     Example:
         >>> change_of("3 DGQIn+5troxI")
-        Change(query=('DGQIn+5troxI', 3))
+        QueueChange(query=('DGQIn+5troxI', 3))
         >>> change_of("")
-        Change(query=None)
+        QueueChange(query=None)
     """
     if not payload:
-        return Change()
+        return QueueChange()
     seq, _, topic = payload.partition(" ")
-    return Change((topic, int(seq))) if topic and seq.isdigit() else None
+    return QueueChange((topic, int(seq))) if topic and seq.isdigit() else None

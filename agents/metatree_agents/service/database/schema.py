@@ -1,16 +1,18 @@
-"""The tables of the service, as scripts that are only ever added to; for SQLite and PostgreSQL alike."""
+"""The tables of the service, for SQLite and PostgreSQL alike."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
+from metatree.storage.schema import Schema
 from metatree_agents.service.replication.tree_schema import TREES
 
+SCHEMA: Final = "metatree_service"
+"""The schema of a PostgreSQL database that they are in, where its address does not say it."""
 ADDRESS: Final = "address"
 """The identity of a database that was known by its address."""
 
-_FIRST = """
+_SERVICE: Final = """
 -- Who may call. The secret itself is needed: callers prove that they have it by a hash of it with a nonce.
 CREATE TABLE service_user(
     name TEXT PRIMARY KEY,
@@ -19,8 +21,30 @@ CREATE TABLE service_user(
     made_at DOUBLE PRECISION NOT NULL
 );
 
--- Nonces that were used: one that is forgotten could be replayed.
-CREATE TABLE service_nonce(name TEXT NOT NULL, nonce TEXT NOT NULL, PRIMARY KEY(name, nonce));
+-- Keys that are sent as they are (`Authorization: Bearer`), by their SHA-256; several for a user.
+CREATE TABLE service_key(
+    hash TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    made_at DOUBLE PRECISION NOT NULL,
+    used_at DOUBLE PRECISION
+);
+CREATE INDEX service_key_name ON service_key(name);
+
+-- When each user was last seen, to the minute.
+CREATE TABLE service_use(name TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL);
+
+-- Nonces that were used: one that is forgotten could be replayed. `ends_at`: when one ends that carries its time; NULL
+-- for one that is kept for ever.
+CREATE TABLE service_nonce(
+    name TEXT NOT NULL,
+    nonce TEXT NOT NULL,
+    ends_at DOUBLE PRECISION,
+    PRIMARY KEY(name, nonce)
+);
+CREATE INDEX service_nonce_ends ON service_nonce(ends_at) WHERE ends_at IS NOT NULL;
+
+-- Up to when nonces that have ended were deleted; one row. None that ends before is accepted, whatever the clock says.
+CREATE TABLE service_nonce_end(ends_at DOUBLE PRECISION NOT NULL);
 
 -- Sessions of the web page, by a hash of the cookie.
 CREATE TABLE service_session(
@@ -29,9 +53,15 @@ CREATE TABLE service_session(
     csrf TEXT NOT NULL,
     expires_at DOUBLE PRECISION NOT NULL
 );
+CREATE INDEX service_session_name ON service_session(name);
+
+-- One-time codes that log somebody in to the web page, by a hash of the code.
+CREATE TABLE service_login(code TEXT PRIMARY KEY, name TEXT NOT NULL, expires_at DOUBLE PRECISION NOT NULL);
 
 -- Topics. `ready_at`: when an engine may claim it, NULL when there is nothing to claim; the time of the oldest open
--- query, or the end of the lease under which its queries are being answered.
+-- query, or the end of the lease under which its queries are being answered. `claimed_at`: since when an engine has it;
+-- `lease_until` moves on while it works. `asker`: who asked the oldest open query of a topic, while it can be claimed,
+-- and whom it was claimed for while it is held.
 CREATE TABLE topic(
     id TEXT PRIMARY KEY,
     owner TEXT NOT NULL,
@@ -40,12 +70,23 @@ CREATE TABLE topic(
     ready_at DOUBLE PRECISION,
     engine TEXT,
     lease TEXT,
-    lease_until DOUBLE PRECISION
+    lease_until DOUBLE PRECISION,
+    claimed_at DOUBLE PRECISION,
+    asker TEXT NOT NULL DEFAULT ''
 );
-CREATE INDEX topic_ready ON topic(ready_at) WHERE ready_at IS NOT NULL;
 CREATE INDEX topic_owner ON topic(owner, made_at);
+CREATE INDEX topic_open ON topic(asker, ready_at, id) WHERE lease IS NULL AND ready_at IS NOT NULL;
+CREATE INDEX topic_held ON topic(asker) WHERE engine IS NOT NULL;
+CREATE INDEX topic_until ON topic(ready_at) WHERE engine IS NOT NULL;
 
--- Queries. `status`: Open, Pending, Done, Failed or Waiting.
+-- The line of those who have a topic that can be claimed; who had a turn goes to its end. `asked` counts what they
+-- opened.
+CREATE TABLE turn(asker TEXT PRIMARY KEY, number BIGINT, asked BIGINT NOT NULL);
+CREATE INDEX turn_number ON turn(number, asker) WHERE number IS NOT NULL;
+
+-- Queries. `status`: Open, Pending, Done, Failed or Waiting, for an answer to what its run asks a person: `asked`, as
+-- JSON. `run`: by what name its run goes in journals, one that no other query has, even where another topic had the
+-- same name before.
 CREATE TABLE query(
     topic TEXT NOT NULL,
     seq BIGINT NOT NULL,
@@ -61,14 +102,16 @@ CREATE TABLE query(
     sources TEXT,
     engine TEXT,
     answered_at DOUBLE PRECISION,
+    asked TEXT,
+    run TEXT,
     PRIMARY KEY(topic, seq)
 );
 CREATE INDEX query_answered ON query(answered_at) WHERE answered_at IS NOT NULL;
-CREATE INDEX query_unsettled ON query(status, at) WHERE status IN ('Open', 'Pending', 'Failed');
+CREATE INDEX query_unsettled ON query(status, at) WHERE status IN ('Open', 'Pending', 'Failed', 'Waiting');
 
 -- What happens while a query is answered, for those who watch.
 CREATE TABLE progress(
-    number {serial},
+    number {counter},
     topic TEXT NOT NULL,
     seq BIGINT NOT NULL,
     data TEXT NOT NULL
@@ -77,7 +120,7 @@ CREATE INDEX progress_query ON progress(topic, seq, number);
 
 -- Lookups: one for each fragment, count, threshold and state of the index.
 CREATE TABLE lookup(
-    number {serial},
+    number {counter},
     key TEXT NOT NULL UNIQUE,
     fingerprint TEXT NOT NULL,
     fragment TEXT NOT NULL,
@@ -98,10 +141,15 @@ CREATE TABLE lookup_wish(
     lookup BIGINT NOT NULL,
     PRIMARY KEY(topic, seq, lookup)
 );
+CREATE INDEX lookup_wish_lookup ON lookup_wish(lookup);
+
+-- Which state of its index each engine looks fragments up in; a lookup made in another state is made again when it is
+-- asked for again.
+CREATE TABLE service_index(engine TEXT PRIMARY KEY, version TEXT NOT NULL);
 
 -- What people recommended; `node` is the memory that it became.
 CREATE TABLE recommendation(
-    number {serial},
+    number {counter},
     topic TEXT NOT NULL,
     on_behalf_of TEXT NOT NULL,
     query TEXT NOT NULL,
@@ -111,23 +159,6 @@ CREATE TABLE recommendation(
     at DOUBLE PRECISION NOT NULL,
     node TEXT
 );
-"""
-
-_FRONT = """
--- Since when an engine has a topic; `lease_until` moves on while it works.
-ALTER TABLE topic ADD COLUMN claimed_at DOUBLE PRECISION;
-
--- When each user was last seen, to the minute.
-CREATE TABLE service_use(name TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL);
-
--- Keys that are sent as they are (`Authorization: Bearer`), by their SHA-256; several for a user.
-CREATE TABLE service_key(
-    hash TEXT PRIMARY KEY,
-    name TEXT NOT NULL,
-    made_at DOUBLE PRECISION NOT NULL,
-    used_at DOUBLE PRECISION
-);
-CREATE INDEX service_key_name ON service_key(name);
 
 -- Which query a chat request became. `asked` is a hash of its asker and messages; `number` counts those that were asked
 -- again on purpose. `delivered_at`: when its answer went out, NULL while it did not.
@@ -141,76 +172,7 @@ CREATE TABLE chat(
     PRIMARY KEY(asked, number)
 );
 CREATE INDEX chat_topic ON chat(topic);
-"""
 
-_ASKED = """
--- What the run of a query asks a person, as JSON; a query that waits for an answer is Waiting.
-ALTER TABLE query ADD COLUMN asked TEXT;
-DROP INDEX query_unsettled;
-CREATE INDEX query_unsettled ON query(status, at) WHERE status IN ('Open', 'Pending', 'Failed', 'Waiting');
-"""
-
-_INDEXES = """
--- Which state of its index each engine looks fragments up in; a lookup made in another state is made again when it is
--- asked for again.
-CREATE TABLE service_index(engine TEXT PRIMARY KEY, version TEXT NOT NULL);
-"""
-
-_LOGIN = """
--- One-time codes that log somebody in to the web page, by a hash of the code.
-CREATE TABLE service_login(code TEXT PRIMARY KEY, name TEXT NOT NULL, expires_at DOUBLE PRECISION NOT NULL);
-CREATE INDEX service_session_name ON service_session(name);
-"""
-
-_RUNS = """
--- By what name the run of a query goes in journals: one that no other query has, even where another topic had the same
--- name before. NULL for queries of older versions, whose runs go by a hash.
-ALTER TABLE query ADD COLUMN run TEXT;
-"""
-
-_WISHES = """
--- Whether anybody wishes for a lookup any more is asked when a topic is deleted.
-CREATE INDEX lookup_wish_lookup ON lookup_wish(lookup);
-"""
-
-# Both databases have `random()`, and each its own: what is wanted is that no two of these are the same.
-_RANDOM: Final = " || ".join(["CAST(random() AS TEXT)"] * 4)
-_IDENTITY = f"""
--- What tells this database from all others, whatever its address: the last row is its name now. A restore adds one.
--- `after`: the number of the last recommendation that came under an earlier name. Databases of older versions were
--- known by their address alone.
-CREATE TABLE service_identity(number {{serial}}, id TEXT NOT NULL UNIQUE, after BIGINT NOT NULL);
-INSERT INTO service_identity(id, after) SELECT '{ADDRESS}', 0 WHERE EXISTS (SELECT 1 FROM recommendation);
-INSERT INTO service_identity(id, after) SELECT {_RANDOM}, coalesce(max(number), 0) FROM recommendation;
-"""
-
-_TURNS = """
--- Who asked the oldest open query of a topic, while it can be claimed, and whom it was claimed for while it is held.
-ALTER TABLE topic ADD COLUMN asker TEXT NOT NULL DEFAULT '';
-UPDATE topic SET asker = owner;
-DROP INDEX topic_ready;
-CREATE INDEX topic_open ON topic(asker, ready_at, id) WHERE lease IS NULL AND ready_at IS NOT NULL;
-CREATE INDEX topic_held ON topic(asker) WHERE engine IS NOT NULL;
-CREATE INDEX topic_until ON topic(ready_at) WHERE engine IS NOT NULL;
-
--- The line of those who have a topic that can be claimed; who had a turn goes to its end. `asked` counts what they
--- opened.
-CREATE TABLE turn(asker TEXT PRIMARY KEY, number BIGINT, asked BIGINT NOT NULL);
-CREATE INDEX turn_number ON turn(number, asker) WHERE number IS NOT NULL;
-INSERT INTO turn(asker, number, asked) SELECT asker, 1, 1 FROM topic
-    WHERE lease IS NULL AND ready_at IS NOT NULL GROUP BY asker;
-"""
-
-_NONCES = """
--- When a nonce ends that carries its time; NULL for one that is kept for ever.
-ALTER TABLE service_nonce ADD COLUMN ends_at DOUBLE PRECISION;
-CREATE INDEX service_nonce_ends ON service_nonce(ends_at) WHERE ends_at IS NOT NULL;
-
--- Up to when nonces that have ended were deleted; one row. None that ends before is accepted, whatever the clock says.
-CREATE TABLE service_nonce_end(ends_at DOUBLE PRECISION NOT NULL);
-"""
-
-_SERVERS = """
 -- Servers that are at work, and where people on their machines reach them.
 CREATE TABLE service_server(
     id TEXT PRIMARY KEY,
@@ -221,30 +183,14 @@ CREATE TABLE service_server(
 );
 """
 
-SCRIPTS: Final[tuple[str, ...]] = (
-    _FIRST,
-    _FRONT,
-    _ASKED,
-    TREES,
-    _INDEXES,
-    _LOGIN,
-    _RUNS,
-    _WISHES,
-    _IDENTITY,
-    _TURNS,
-    _NONCES,
-    _SERVERS,
-)
+# Both databases have `random()`, and each its own: what is wanted is that no two of these are the same.
+_RANDOM: Final = " || ".join(["CAST(random() AS TEXT)"] * 4)
+_IDENTITY: Final = f"""
+-- What tells this database from all others, whatever its address: the last row is its name now. A restore adds one.
+-- `after`: the number of the last recommendation that came under an earlier name.
+CREATE TABLE service_identity(number {{counter}}, id TEXT NOT NULL UNIQUE, after BIGINT NOT NULL);
+INSERT INTO service_identity(id, after) SELECT {_RANDOM}, 0;
+"""
 
-
-def statements(script: str, *, serial: str, blob: str = "BLOB") -> Iterator[str]:
-    """Yield the statements of a script.
-
-    Args:
-        serial: the type of a key that the database counts up.
-        blob: the type of bytes.
-    """
-    lines = (line for line in script.splitlines() if not line.startswith("--"))
-    for statement in "\n".join(lines).split(";"):
-        if statement.strip():
-            yield statement.replace("{serial}", serial).replace("{blob}", blob)
+SERVICE: Final = Schema("the service in ", "service_schema", 13, _SERVICE + TREES + _IDENTITY)
+"""Earlier versions were counted by the scripts that made them."""

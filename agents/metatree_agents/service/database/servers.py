@@ -11,22 +11,22 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from metatree.errors import MetatreeError
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
 
 BEAT_S: Final = 20.0
 GONE_S: Final = 60.0
 """After how long without a word of it a server is not at work any more."""
 
 
-async def servers_of(database: Database) -> list[tuple[str, str]]:
+async def servers_of(database: ServiceDatabase) -> list[tuple[str, str]]:
     """Return (address, machine) of each server that is at work, those of this machine first, the latest first."""
     rows = await database.rows(
         "SELECT address, machine FROM service_server WHERE seen_at > ? ORDER BY started_at DESC, id",
         database.clock() - GONE_S,
     )
     here = machine_name()
-    found = [(address, machine) for address, machine in rows if machine != here or _answers(address)]
-    return sorted(found, key=lambda row: row[1] != here)
+    servers = [(address, machine) for address, machine in rows if machine != here or _answers(address)]
+    return sorted(servers, key=lambda row: row[1] != here)
 
 
 def _answers(address: str) -> bool:
@@ -45,7 +45,7 @@ def machine_name() -> str:
 
 
 @asynccontextmanager
-async def announced(database: Database, address: str) -> AsyncIterator[None]:
+async def announced(database: ServiceDatabase, address: str) -> AsyncIterator[None]:
     """Let it be known that a server is at work at this address, while the block runs."""
     mark, now = secrets.token_hex(8), database.clock()
     await database.execute("DELETE FROM service_server WHERE seen_at <= ?", now - GONE_S)

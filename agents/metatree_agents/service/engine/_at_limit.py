@@ -2,6 +2,8 @@
 
 The limits are the kernel's, and a run that reached one stands still: nothing of it may go on, its fallbacks neither. So
 the question is asked outside of the run, and what the person says is added to what the run found before.
+
+Only the service does so; `search` returns `limit`.
 """
 
 from __future__ import annotations
@@ -12,34 +14,36 @@ from typing import Any, Final
 
 from metatree import ask_person
 from metatree.result import SearchResult
-from metatree_agents.service.queue.models import Asked, Said
+from metatree_agents.service.queue.models import EngineAnswer, EngineQuery
 
 A_PERSON: Final = "a person"
 
 
-def with_person(asked: Asked, result: SearchResult, said: Said, parts: Mapping[str, Any]) -> Said:
+def with_person(
+    query: EngineQuery, result: SearchResult, reply: EngineAnswer, parts: Mapping[str, Any]
+) -> EngineAnswer:
     """Return what an engine gives back for a run: what it asks the person, or with what the person said to that.
 
     Args:
-        asked: the query, with what a person was told and said.
+        query: the query, with the replies of a person.
         result: what its run came to.
-        said: the same as an engine gives it back.
+        reply: the same as an engine gives it back.
         parts: those of the search; `ask_person` among the fallbacks says whether a person may be asked.
     """
     if result.ended != "limit" or not result.open_questions or ask_person not in parts.get("fallbacks", ()):
-        return said
-    told = [one["Answer"] for one in asked.told if one["Question"] == asked.text]
-    heard = next((answer for answer in told if answer is not None), None)
-    if heard is None:
-        ask = {"Key": f"limit:{result.run_id}", "Question": asked.text, "Kind": "question"}
-        return replace(said, answer=[], asks=[ask])
-    if not heard.strip():
-        return replace(said, think=[*said.think, f"person declined: {asked.text}"])
-    source = {"Node": None, "Title": A_PERSON, "Quote": heard, "Path": None}
+        return reply
+    replies = [one["Answer"] for one in query.told if one["Question"] == query.text]
+    text = next((answer for answer in replies if answer is not None), None)
+    if text is None:
+        ask = {"Key": f"limit:{result.run_id}", "Question": query.text, "Kind": "question"}
+        return replace(reply, answer=[], asks=[ask])
+    if not text.strip():
+        return replace(reply, think=[*reply.think, f"person declined: {query.text}"])
+    source = {"Node": None, "Title": A_PERSON, "Quote": text, "Path": None}
     return replace(
-        said,
-        answer=[*(said.answer if result.answer else ()), *heard.strip().split("\n\n")],
-        think=[*said.think, f"person answered: {asked.text}"],
-        sources=[*said.sources, source],
+        reply,
+        answer=[*(reply.answer if result.answer else ()), *text.strip().split("\n\n")],
+        think=[*reply.think, f"person answered: {query.text}"],
+        sources=[*reply.sources, source],
         ended="answered",
     )

@@ -14,64 +14,64 @@ from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
 from metatree.result import PersonQuestion, SearchResult, TraceEntry
 from metatree.trees.layer import Layer
 from metatree_agents.service.engine._at_limit import with_person
-from metatree_agents.service.queue.models import Asked, Said
+from metatree_agents.service.queue.models import EngineAnswer, EngineQuery
 
 NOTHING = "No answer was found in this memory."
 CUT_OFF: Final = {
     "failed": "The search failed before an answer was found; the log of the engine says why.",
     "limit": "No answer was found before the search reached its limit.",
 }
-"""What an asker is told of a search that was cut off: what failed may name servers that are not theirs to know."""
+"""What an asker reads of a search that was cut off: what failed may name servers that are not theirs to know."""
 _log = logging.getLogger("metatree.engine")
 HELD_S = 1.0
 """How often an engine looks what became of a run that another one holds."""
 AWAY = "TransientError: PostgreSQL"
 """How the detail of a search begins that lost the database of its journal."""
 RULED_OUT = 12
-"""How many of the branches that were ruled out at one node are told to those who watch."""
+"""How many of the branches that were ruled out at one node are reported to those who watch."""
 _TURNS = 10
 _JOURNAL_FACT = "journal-name"
 _TURN_CHARS = 1_500
 
 
-def run_id_of(asked: Asked) -> str:
+def run_id_of(query: EngineQuery) -> str:
     """Return the name of the run of a query, the same in every engine: one that takes over goes on where it ended.
 
     Without a name that the service gave, it is a hash, which a query of a later topic of the same name may share.
     """
-    if asked.run is not None:
-        return asked.run
-    return "query-" + sha256(f"{asked.topic}\0{asked.seq}\0{asked.text}".encode()).hexdigest()[:20]
+    if query.run is not None:
+        return query.run
+    return "query-" + sha256(f"{query.topic}\0{query.seq}\0{query.text}".encode()).hexdigest()[:20]
 
 
 async def answer_query(
     tree: Tree,
-    asked: Asked,
+    query: EngineQuery,
     *,
     parts: Mapping[str, Any],
     limits: Limits | None = None,
     on_step: Callable[[dict[str, Any]], None] | None = None,
-) -> Said:
+) -> EngineAnswer:
     """Search a tree for the answer to a query; a run of it that was cut off goes on where it was.
 
     Args:
         tree: the memory.
-        asked: the query.
+        query: the query.
         parts: router and reader and so on, as for `search`.
         limits: bounds of the run.
         on_step: called with each step, as JSON for those who watch.
     """
 
-    def told(entry: TraceEntry) -> None:
+    def report(entry: TraceEntry) -> None:
         if on_step is not None and (step := step_of(tree, entry)):
             on_step(step)
 
-    given = {**parts, "on_event": told}
+    given = {**parts, "on_event": report}
     while True:
         try:
-            result = await _searched(tree, asked, given, limits)
+            result = await _searched(tree, query, given, limits)
             if not _is_cut_off(tree, result):
-                return with_person(asked, result, said_of(tree, result), parts)
+                return with_person(query, result, said_of(tree, result), parts)
         except (LeaseLost, RunExists):
             pass  # another engine is at work on it, or its machine died and its hold runs out
         except TransientError:
@@ -86,15 +86,15 @@ def _is_cut_off(tree: Tree, result: SearchResult) -> bool:
 
 
 async def _searched(
-    tree: Tree, asked: Asked, given: Mapping[str, Any], limits: Limits | None
+    tree: Tree, query: EngineQuery, given: Mapping[str, Any], limits: Limits | None
 ) -> SearchResult:
-    run_id, left = run_id_of(asked), list(asked.told)
+    run_id, left = run_id_of(query), list(query.told)
     try:
         result = load_run(run_id, tree=tree)
     except UnknownRun:
-        start, context = _narrowed(tree, asked)
+        start, context = _narrowed(tree, query)
         result = await asearch(
-            asked.text,
+            query.text,
             tree=tree,
             start_node=start,
             context=context,
@@ -105,13 +105,15 @@ async def _searched(
     else:
         if result.ended not in ("answered", "exhausted", "waiting"):
             result = await aresume(run_id, tree=tree, limits=limits, **given)
-    while result.ended == "waiting" and (answers := _told(tree, result.asks, left)):
+    while result.ended == "waiting" and (answers := _person_answers(tree, result.asks, left)):
         result = await aresume(run_id, tree=tree, limits=limits, answers=answers, **given)
     return result
 
 
-def _told(tree: Tree, asks: Sequence[PersonQuestion], left: list[Mapping[str, Any]]) -> dict[str, str]:
-    """Return what a person has said to these questions, and take it out of what is left.
+def _person_answers(
+    tree: Tree, asks: Sequence[PersonQuestion], left: list[Mapping[str, Any]]
+) -> dict[str, str]:
+    """Return a person's answers to these questions, and take them out of what is left.
 
     What a person knows is taken by whatever run asks for it. A permission is for the very call that was asked for, so
     it counts only in the journal that asked.
@@ -139,7 +141,7 @@ def _key(tree: Tree, ask: PersonQuestion) -> str:
     return f"{name}:{ask.id}"
 
 
-def said_of(tree: Tree, result: SearchResult) -> Said:
+def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
     """Return a result in paragraphs, with the thinking of its search and where each answer comes from."""
     # Spaces before a first line are those of code.
     answer = [part.strip("\n").rstrip() for part in result.answer.split("\n\n") if part.strip()]
@@ -158,7 +160,7 @@ def said_of(tree: Tree, result: SearchResult) -> Said:
     ]
     think = [step["Text"] for entry in result.trace if (step := step_of(tree, entry))]
     asks = [{"Key": _key(tree, ask), "Question": ask.question, "Kind": ask.about} for ask in result.asks]
-    return Said(answer or [NOTHING], think[:500], sources, result.ended, result.detail, asks)
+    return EngineAnswer(answer or [NOTHING], think[:500], sources, result.ended, result.detail, asks)
 
 
 def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT) -> dict[str, Any] | None:
@@ -167,7 +169,7 @@ def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT)
     Args:
         tree: the memory that was searched; says the titles of nodes.
         entry: the step, as the trace has it.
-        ruled_out: how many of those that were ruled out are told; None for all.
+        ruled_out: how many of those that were ruled out are reported; None for all.
     """
     title, more = _title(tree, entry.node), dict[str, Any]()
     match entry.event:
@@ -177,7 +179,7 @@ def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT)
             text = f"chose {_title(tree, chosen)}" if chosen else "chose nothing here"
             text += f" of {len(offered)}" + (f", ruled out {len(unviable)}" if unviable else "")
             text += f": {entry.reason}" if entry.reason else ""
-            told = list(unviable.items())[:ruled_out]
+            shown_marks = list(unviable.items())[:ruled_out]
             more = {
                 "Chosen": _title(tree, chosen),
                 "Trail": _between(tree, entry.node, chosen),
@@ -185,14 +187,14 @@ def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT)
                 "By": entry.data.get("by", "router"),
                 "RuledOut": [
                     {"Node": node, "Title": _title(tree, node), "Reason": str(why)[:300]}
-                    for node, why in told
+                    for node, why in shown_marks
                 ],
                 "RuledOutCount": len(unviable),
             }
         case "read":
-            found = len(entry.data.get("answers") or ())
-            text = f"read {title}: " + (f"{found} answer{'s' * (found != 1)}" if found else "nothing of use")
-            more = {"Answers": found}
+            count = len(entry.data.get("answers") or ())
+            text = f"read {title}: " + (f"{count} answer{'s' * (count != 1)}" if count else "nothing of use")
+            more = {"Answers": count}
         case "ask":
             text = f"asks first: {entry.reason}"
         case "tool" | "create" | "fallback" | "restart" | "second_look" | "person":
@@ -213,40 +215,40 @@ def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT)
     }
 
 
-def _narrowed(tree: Tree, asked: Asked) -> tuple[str | None, str]:
-    """Return where the search of a query starts, and what it is told besides.
+def _narrowed(tree: Tree, query: EngineQuery) -> tuple[str | None, str]:
+    """Return where the search of a query starts, and the context that it gets.
 
     A `Category` or `Region` that is the title of one node near the root narrows the search to it; others are said.
     """
-    said = []
+    context = []
     start: str | None = None
     for name in ("Category", "Region"):
-        value = asked.modifiers.get(name)
-        for wish in value if isinstance(value, list) else [value]:
-            if not isinstance(wish, str) or not wish.strip():
+        value = query.modifiers.get(name)
+        for text in value if isinstance(value, list) else [value]:
+            if not isinstance(text, str) or not text.strip():
                 continue
-            found = [
+            matches = [
                 node.id
                 for depth, node in tree.walk(start or tree.root, depth=2)
-                if depth and node.title.casefold() == wish.strip().casefold()
+                if depth and node.title.casefold() == text.strip().casefold()
             ]
-            if len(found) == 1:
-                start = found[0]
+            if len(matches) == 1:
+                start = matches[0]
             else:
-                said.append(f"{name}: {wish.strip()[:200]}")
-    if isinstance(wish := asked.modifiers.get("Instructions"), str) and wish.strip():
-        said.append(f"Instructions of the asker's program: {wish.strip()[:_TURN_CHARS]}")
-    turns = [one for one in asked.earlier if one.get("Seq", 0) < asked.seq and one.get("Answer")]
-    for turn in turns[-_TURNS:]:
-        said.append(
+                context.append(f"{name}: {text.strip()[:200]}")
+    if isinstance(text := query.modifiers.get("Instructions"), str) and text.strip():
+        context.append(f"Instructions of the asker's program: {text.strip()[:_TURN_CHARS]}")
+    earlier = [one for one in query.earlier if one.get("Seq", 0) < query.seq and one.get("Answer")]
+    for turn in earlier[-_TURNS:]:
+        context.append(
             f"Asked before: {turn['Query'][:_TURN_CHARS]}\nAnswered: {' '.join(turn['Answer'])[:_TURN_CHARS]}"
         )
-    return start, "\n".join(said)
+    return start, "\n".join(context)
 
 
 def _title(tree: Tree, node: str | None) -> str:
-    found = tree.find(node) if node else None
-    return found.title if found is not None else str(node or "")
+    match = tree.find(node) if node else None
+    return match.title if match is not None else str(node or "")
 
 
 def _between(tree: Tree, node: str | None, below: str | None) -> list[str]:
@@ -259,5 +261,5 @@ def _between(tree: Tree, node: str | None, below: str | None) -> list[str]:
 
 
 def _path(tree: Tree, node: str) -> str | None:
-    found = tree.find(node)
-    return None if found is None else found.path
+    match = tree.find(node)
+    return None if match is None else match.path

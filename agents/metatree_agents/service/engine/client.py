@@ -1,4 +1,8 @@
-"""A client of the wire format, for engines: fresh proofs, one pool of connections, patience with a server away."""
+"""A client of the wire format, for engines: fresh proofs, one pool of connections, patience with a server away.
+
+That the service is away is logged here and not by those who call: once after three seconds, and once when it answers
+again.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ T = TypeVar("T")
 ANSWER_S = 130.0
 """How long a call may take; the server answers a waiting engine before."""
 WONDER_S = 3.0
-"""After how long without an answer somebody may wonder, and is told; shorter times are usual."""
+"""After how long without an answer a warning is logged; shorter times are usual."""
 _log = logging.getLogger("metatree.engine")
 
 
@@ -70,7 +74,7 @@ class ServiceClient:
         self.identity: Identity | None = None
         """What the database of the service is called; None until somebody asked."""
         self._away_since: float | None = None
-        self._told = False
+        self._warned = False
         """Whether the log says that the service is away."""
 
     async def __aenter__(self) -> Self:
@@ -124,21 +128,31 @@ class ServiceClient:
             raise ServiceAway(f"the service at {self.url} is busy ({answer.status_code})")
         return self._accepted(answer, route).json()
 
-    async def fetch(self, method: str, route: str, *, body: Any = None, **given: Any) -> tuple[bytes, bool]:
-        """Make one call and return the bytes of the answer, and whether there are more; raises as `call` does."""
-        answer = await self._answer(method, route, body, given)
+    async def fetch(self, route: str, *, most: int, **given: Any) -> tuple[bytes, bool]:
+        """Make one call and return the bytes of the answer, and whether there are more; raises as `call` does.
+
+        Args:
+            most: bytes of the answer that are taken; more is refused before it fills the memory.
+        """
+        answer = await self._answer("GET", route, None, given, most=most)
         return answer.content, answer.headers.get("X-More") == "1"
 
-    async def _answer(self, method: str, route: str, body: Any, given: dict[str, Any]) -> httpx2.Response:
+    async def _answer(
+        self, method: str, route: str, body: Any, given: dict[str, Any], *, most: int | None = None
+    ) -> httpx2.Response:
         import httpx2
 
         assert self._client is not None, "use it in `async with`"
         for _ in range(2):
             proven, headers = self._proof()
             try:
-                answer = await self._client.request(
+                async with self._client.stream(
                     method, f"/api/{route}", params={**proven, **given}, json=body, headers=headers
-                )
+                ) as answer:
+                    if most is None:
+                        await answer.aread()
+                    else:
+                        answer = await self._bounded(answer, route, most)
             except httpx2.TransportError as exc:
                 raise self._away(f"cannot be reached: {exc or type(exc).__name__}") from exc
             if answer.status_code != 401 or not self._set_clock(answer.headers.get("Date", "")):
@@ -148,18 +162,32 @@ class ServiceClient:
         self._back()
         return self._accepted(answer, route)
 
+    async def _bounded(self, answer: httpx2.Response, route: str, most: int) -> httpx2.Response:
+        """Return an answer that is read to its end, as what it says unpacked."""
+        import httpx2
+
+        data = bytearray()
+        async for chunk in answer.aiter_bytes():
+            data += chunk
+            if len(data) > most:
+                raise ServiceRefused(
+                    f"{route}: {self.url} answered with more than {most:,} bytes", status=answer.status_code
+                )
+        headers = {name: answer.headers[name] for name in ("Date", "X-More") if name in answer.headers}
+        return httpx2.Response(answer.status_code, headers=headers, content=bytes(data))
+
     def _accepted(self, answer: httpx2.Response, route: str) -> httpx2.Response:
         if answer.status_code == 401:
             raise WrongCredentials(
-                f"the service at {self.url} does not accept {self.name!r} with this secret; `metatree users add"
+                f"the service at {self.url} does not accept {self.name!r} with this secret; `metatree service users add"
                 f" {self.name} --role engine` on its machine prints a new one"
             )
         if answer.status_code != 200:
             try:
-                said = answer.json()
+                body = answer.json()
             except ValueError:
                 raise ServiceRefused(f"{self.url} is no query service", status=answer.status_code) from None
-            detail = said.get("detail", "") if isinstance(said, dict) else ""
+            detail = body.get("detail", "") if isinstance(body, dict) else ""
             raise ServiceRefused(f"{route}: {detail}", status=answer.status_code)
         return answer
 
@@ -183,17 +211,17 @@ class ServiceClient:
 
     def _away(self, why: str) -> ServiceAway:
         """Return the error of a call that may work later; all calls together say once in the log what is wrong."""
-        said, now = f"the service at {self.url} {why}", time.monotonic()
+        message, now = f"the service at {self.url} {why}", time.monotonic()
         self._away_since = now if self._away_since is None else self._away_since
-        if not self._told and now - self._away_since >= WONDER_S:
-            self._told = True
-            _log.warning("%s; trying again", said, extra={"each_time": True})
-        return ServiceAway(said)
+        if not self._warned and now - self._away_since >= WONDER_S:
+            self._warned = True
+            _log.warning("%s; trying again", message, extra={"each_time": True})
+        return ServiceAway(message)
 
     def _back(self) -> None:
-        if self._told:
+        if self._warned:
             _log.warning("the service at %s answers again", self.url, extra={"each_time": True})
-        self._away_since, self._told = None, False
+        self._away_since, self._warned = None, False
 
 
 async def patiently(client: ServiceClient, method: str, route: str, *, body: Any = None, **given: Any) -> Any:

@@ -23,7 +23,7 @@ from metatree_agents.service.engine.client import (
     patiently,
 )
 from metatree_agents.service.engine.nearest import matches_of
-from metatree_agents.service.queue.models import Asked, Said
+from metatree_agents.service.queue.models import EngineAnswer, EngineQuery
 from metatree_agents.service.queue.queue import LEASE_S
 
 RENEW_MOST_S: Final = 10.0
@@ -49,7 +49,7 @@ class Engine:
         client: the service, as a user with the role of an engine; entered by the caller.
         tree: the memory; shared by all searches of this engine. A tree of its own, or one that a service shares.
         parts: router and reader and so on, as for `search`, or what gives them for a tree; none for the embedded ones.
-        several: how many topics are answered at the same time.
+        concurrency: how many topics are answered at the same time.
         limits: bounds of each search.
     """
 
@@ -59,14 +59,14 @@ class Engine:
         tree: Tree | Memory,
         *,
         parts: Mapping[str, Any] | Callable[[Tree], Mapping[str, Any]] | None = None,
-        several: int = 1,
+        concurrency: int = 1,
         limits: Limits | None = None,
-        on_answer: Callable[[Asked, Said], None] | None = None,
+        on_answer: Callable[[EngineQuery, EngineAnswer], None] | None = None,
     ) -> None:
         self._client = client
         self._memory: Memory = OwnTree(client, tree) if isinstance(tree, Tree) else tree
         self._parts = parts if callable(parts) else lambda _: parts or {}
-        self._several = max(1, several)
+        self._concurrency = max(1, concurrency)
         self._limits = limits
         self._on_answer = on_answer
         self._stopping = asyncio.Event()
@@ -83,7 +83,7 @@ class Engine:
         Raises:
             UserError: the service does not accept the credentials, or their role.
         """
-        loops = [self._answer_topics() for _ in range(self._several)] + [self._look_up(), self._learn()]
+        loops = [self._answer_topics() for _ in range(self._concurrency)] + [self._look_up(), self._learn()]
         tasks: list[asyncio.Future[None]] = [asyncio.ensure_future(loop) for loop in loops]
         stopped: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
         try:
@@ -94,7 +94,7 @@ class Engine:
                         task.result()
             except ServiceRefused as exc:
                 raise UserError(str(exc)) from exc
-            # A claim that is under way is let go of by the server when its connection closes; answers are finished.
+            # A claim in progress is let go of by the server when its connection closes; answers are finished.
             await asyncio.wait(tasks, timeout=30)
         finally:
             for task in (*tasks, stopped):
@@ -140,16 +140,16 @@ class Engine:
         """Renew the lease of a topic, whatever the loop does; a service that gives none has none renewed."""
         if not (lease := batch.get("Lease")):
             return nullcontext()
-        held = {"Topic": batch["Topic"], "Lease": lease}
+        lease_body = {"Topic": batch["Topic"], "Lease": lease}
         every_s = float(batch.get("LeaseSeconds") or LEASE_S) / SHARE
 
         def renew() -> None:
             most_s = min(every_s, RENEW_MOST_S)
             try:
-                self._client.call_from_thread("POST", "renew-lease", body=held, timeout_s=most_s)
+                self._client.call_from_thread("POST", "renew-lease", body=lease_body, timeout_s=most_s)
             except ServiceRefused as exc:
                 if exc.status == 409:
-                    raise LeaseLost(held["Topic"]) from exc
+                    raise LeaseLost(lease_body["Topic"]) from exc
                 raise
 
         return Renewal(renew, every_s=every_s, lost=lost)
@@ -160,16 +160,16 @@ class Engine:
             for item in batch["Queries"]:
                 ((seq, text),) = item.items()
                 modifiers = (batch.get("Modifiers") or {}).get(seq) or {}
-                told = (batch.get("Asked") or {}).get(seq) or []
+                replies = (batch.get("Asked") or {}).get(seq) or []
                 run = (batch.get("Runs") or {}).get(seq)
-                asked = Asked(topic, int(seq), text, modifiers, told=told, run=run)
+                query = EngineQuery(topic, int(seq), text, modifiers, told=replies, run=run)
                 if lost.is_set():
                     return
-                if self._stopping.is_set() or not (said := await self._answer(asked, lost)):
+                if self._stopping.is_set() or not (reply := await self._answer(query, lost)):
                     await self._hand_back(topic, lease)
                     return
-                if said.asks:
-                    await self._park(asked, said, lease)
+                if reply.asks:
+                    await self._park(query, reply, lease)
                     return
         except MetatreeError:
             await self._hand_back(topic, lease)
@@ -179,75 +179,75 @@ class Engine:
         with suppress(MetatreeError):
             await self._client.call("POST", "hand-back", body={"Topic": topic, "Lease": lease})
 
-    async def _answer(self, asked: Asked, lost: asyncio.Event) -> Said | None:
+    async def _answer(self, query: EngineQuery, lost: asyncio.Event) -> EngineAnswer | None:
         """Answer one query, or come to where its run asks a person; None when the topic goes back, or is lost."""
-        topic, seq = asked.topic, asked.seq
+        topic, seq = query.topic, query.seq
         try:
             thread = await patiently(self._client, "GET", "get-topic-thread", Topic=topic)
         except ServiceRefused:
             thread = []  # a service that shows engines no threads: the query stands alone
-        asked = replace(asked, earlier=thread)
+        query = replace(query, earlier=thread)
         steps: list[dict[str, Any]] = []
         telling = asyncio.ensure_future(self._tell(topic, seq, steps))
         try:
-            said = await self._until_stopped(self._said(asked, steps), lost)
+            reply = await self._until_stopped(self._search(query, steps), lost)
         except WrongCredentials:
             raise
         except (MetatreeError, OSError) as exc:
-            said = await self._failed(asked, exc)
+            reply = await self._failed(query, exc)
         finally:
             telling.cancel()
-        if said is None:
+        if reply is None:
             if lost.is_set():
                 _log.warning("the lease of %s has ended: its search is given up, for another engine", topic)
             return None
         self._failing.pop((topic, seq), None)
         await self._send(topic, seq, steps)
-        if not said.asks:
-            await self._give(asked, said)
+        if not reply.asks:
+            await self._give(query, reply)
         if self._on_answer is not None:
-            self._on_answer(asked, said)
-        return said
+            self._on_answer(query, reply)
+        return reply
 
-    async def _failed(self, asked: Asked, exc: MetatreeError | OSError) -> Said | None:
+    async def _failed(self, query: EngineQuery, exc: MetatreeError | OSError) -> EngineAnswer | None:
         """Keep a query whose search fails for now back for a while; None to hand it back, others may have its memory.
 
         A topic that is handed back has the attempt taken off, so tries are counted here: the last one is its answer.
         """
-        query = asked.topic, asked.seq
-        tries = self._failing.pop(query, 0) + 1
-        _log.warning("the search for %s %d failed, try %d of %d: %s", *query, tries, TRIES, exc)
+        key = query.topic, query.seq
+        tries = self._failing.pop(key, 0) + 1
+        _log.warning("the search for %s %d failed, try %d of %d: %s", *key, tries, TRIES, exc)
         if tries >= TRIES:
             return _failure(exc)
         if len(self._failing) >= _MOST_FAILING:  # others have answered most of them
             self._failing.clear()
-        self._failing[query] = tries
+        self._failing[key] = tries
         await self._pause(PAUSE_S * 2 ** (tries - 1))
         return None
 
-    async def _give(self, asked: Asked, said: Said) -> None:
+    async def _give(self, query: EngineQuery, reply: EngineAnswer) -> None:
         body = {
-            "Topic": asked.topic,
-            "Seq": asked.seq,
-            "Query": asked.text,
-            "Answer": said.answer,
-            "Think": said.think,
-            "Sources": said.sources,
+            "Topic": query.topic,
+            "Seq": query.seq,
+            "Query": query.text,
+            "Answer": reply.answer,
+            "Think": reply.think,
+            "Sources": reply.sources,
         }
         try:
             await patiently(self._client, "POST", "give-new-answer", body=body)
         except ServiceRefused as exc:
-            _log.warning("the answer to %s %d was not taken: %s", asked.topic, asked.seq, exc)
+            _log.warning("the answer to %s %d was not taken: %s", query.topic, query.seq, exc)
 
-    async def _park(self, asked: Asked, said: Said, lease: str | None) -> None:
+    async def _park(self, query: EngineQuery, reply: EngineAnswer, lease: str | None) -> None:
         """Let a topic wait for a person; its run is in the journal, so this engine or another goes on with it."""
-        body = {"Topic": asked.topic, "Seq": asked.seq, "Lease": lease, "Questions": said.asks}
+        body = {"Topic": query.topic, "Seq": query.seq, "Lease": lease, "Questions": reply.asks}
         try:
             await patiently(self._client, "POST", "ask-person", body=body)
         except ServiceRefused as exc:  # the lease has ended: whoever has it now comes to the same question
-            _log.warning("what %s %d asks was not taken: %s", asked.topic, asked.seq, exc)
+            _log.warning("what %s %d asks was not taken: %s", query.topic, query.seq, exc)
 
-    async def _said(self, asked: Asked, steps: list[dict[str, Any]]) -> Said:
+    async def _search(self, query: EngineQuery, steps: list[dict[str, Any]]) -> EngineAnswer:
         """Search the memory as it is now.
 
         Raises:
@@ -257,19 +257,19 @@ class Engine:
         async with self._memory.using() as tree:
             version = self._memory.version
             try:
-                said = await run_beside(
+                reply = await run_beside(
                     lambda: answer_query(
-                        tree, asked, parts=self._parts(tree), limits=self._limits, on_step=steps.append
+                        tree, query, parts=self._parts(tree), limits=self._limits, on_step=steps.append
                     )
                 )
             except (TransientError, WrongCredentials):
                 raise
             except MetatreeError as exc:
-                _log.warning("the search for %s %d failed: %s", asked.topic, asked.seq, exc)
+                _log.warning("the search for %s %d failed: %s", query.topic, query.seq, exc)
                 return _failure(exc)
         if version:
-            said = replace(said, think=[f"searched version {version} of the memory", *said.think])
-        return said
+            reply = replace(reply, think=[f"searched version {version} of the memory", *reply.think])
+        return reply
 
     async def _tell(self, topic: str, seq: int, steps: list[dict[str, Any]]) -> None:
         while True:
@@ -306,17 +306,17 @@ class Engine:
     async def _look_up_next(self) -> None:
         index = self._memory.index
         state = {} if index is None else {"Index": index}
-        wish = await self._client.call("GET", "get-new-lookup", **state)
+        lookup = await self._client.call("GET", "get-new-lookup", **state)
         async with self._memory.using() as tree:
-            found = await asyncio.to_thread(
-                matches_of, tree, wish["Fragment"], wish["Count"], wish["Threshold"]
+            matches = await asyncio.to_thread(
+                matches_of, tree, lookup["Fragment"], lookup["Count"], lookup["Threshold"]
             )
         with suppress(ServiceRefused):
             await patiently(
                 self._client,
                 "POST",
                 "give-new-matches",
-                body={"Fingerprint": wish["Fingerprint"], "Matches": found},
+                body={"Fingerprint": lookup["Fingerprint"], "Matches": matches},
             )
 
     async def _learn(self) -> None:
@@ -332,6 +332,6 @@ class Engine:
             await self._pause(LEARN_S)
 
 
-def _failure(exc: Exception) -> Said:
-    """Return what an asker is told: the error may name servers and files that are not theirs to know."""
-    return Said([CUT_OFF["failed"]], [], [], "failed", str(exc))
+def _failure(exc: Exception) -> EngineAnswer:
+    """Return the message for an asker: the error may name servers and files that are not theirs to know."""
+    return EngineAnswer([CUT_OFF["failed"]], [], [], "failed", str(exc))

@@ -1,5 +1,8 @@
 """Recommendations become memory: what people promote or correct is remembered in the tree of an engine, and what they
-flag or correct counts less in searches for the same."""
+flag or correct counts less in searches for the same.
+
+What a negative one names is told by where its words are: in a memory, a quote of the answer, a source, a text.
+"""
 
 from __future__ import annotations
 
@@ -88,12 +91,12 @@ async def _came(client: ServiceClient, layer: Layer) -> tuple[str, list[dict[str
 async def _identity(client: ServiceClient) -> Identity:
     """Return what the database of a service is called; no name for a service that does not say it."""
     try:
-        told = await patiently(client, "GET", "get-identity")
+        reply = await patiently(client, "GET", "get-identity")
     except ServiceRefused as exc:
         if exc.status != 404:
             raise
         return Identity("")
-    return Identity(told["Id"], tuple(Earlier(one["Id"], one["Until"]) for one in told["Before"]))
+    return Identity(reply["Id"], tuple(Earlier(one["Id"], one["Until"]) for one in reply["Before"]))
 
 
 def _take(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> None:
@@ -105,14 +108,14 @@ def _take(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> None:
         return
     # A paragraph of the answer is what is wrong, and the comment says what is right; any other text is what is right,
     # and the answer that was given is wrong.
-    wrong = next((turn for turn in thread if _said(turn, one["fragment"])), None)
+    wrong = next((turn for turn in thread if _contains(turn, one["fragment"])), None)
     made = (one["comment"],) if wrong is not None else (one["fragment"], one["comment"])
     remembered = _remember(tree, one, *made)
     if wrong is not None:
         nodes = named(tree, one, [wrong])
     else:
-        asked = [turn for turn in thread if _same(turn["Query"], one["query"])]
-        nodes = [node for turn in asked for node in _sources(turn)]
+        turns = [turn for turn in thread if _same(turn["Query"], one["query"])]
+        nodes = [node for turn in turns for node in _sources(turn)]
     _flag(tree, one, [node for node in nodes if node != remembered], "corrected")
 
 
@@ -122,20 +125,20 @@ def named(tree: Tree, one: Mapping[str, str], thread: Sequence[Turn]) -> list[st
     The memory that says it; the sources that it quotes, or all of the answer that says it; else the nodes that say it
     word for word.
     """
-    fragment, found = one["fragment"], list[str]()
+    fragment, ids = one["fragment"], list[str]()
     memory = known_text(tree, fragment)
     if memory is not None:
-        found.append(memory.id)
+        ids.append(memory.id)
     for turn in thread:
-        if _said(turn, fragment):
+        if _contains(turn, fragment):
             sources = _sources(turn)
             quotes = [(each.get("Node"), each.get("Quote") or "") for each in turn.get("Sources") or ()]
             quoted = [node for node, quote in quotes if node and _meet(quote, fragment)]
-            found += quoted or [node for node in sources if _says(tree, node, fragment)] or sources
-    if not found and len(_plain(fragment)) >= _LEAST_CHARS:
+            ids += quoted or [node for node in sources if _says(tree, node, fragment)] or sources
+    if not ids and len(_plain(fragment)) >= _LEAST_CHARS:
         near = text_evidence(tree).rank([fragment], k=_LOOKED_AT)
-        found = [scored.node_id for scored in near if _says(tree, scored.node_id, fragment)]
-    return [node for node in dict.fromkeys(found) if node in tree][:_MOST_NAMED]
+        ids = [scored.node_id for scored in near if _says(tree, scored.node_id, fragment)]
+    return [node for node in dict.fromkeys(ids) if node in tree][:_MOST_NAMED]
 
 
 def _flag(tree: Tree, one: Mapping[str, str], nodes: Sequence[str], why: str) -> None:
@@ -146,12 +149,12 @@ def _flag(tree: Tree, one: Mapping[str, str], nodes: Sequence[str], why: str) ->
 
 
 def _remember(tree: Tree, one: Mapping[str, str], *texts: str) -> str | None:
-    said = "\n\n".join(text for text in texts if text.strip())[:190_000]
-    if not said.strip():
+    note = "\n\n".join(text for text in texts if text.strip())[:190_000]
+    if not note.strip():
         return None
     made = remember(
         tree,
-        said,
+        note,
         title=" ".join(one["query"].split())[:100] or None,
         source=f"{one['type']}, topic {one['topic']}",
         who=one["on_behalf_of"],
@@ -163,7 +166,7 @@ def _sources(turn: Turn) -> list[str]:
     return [each["Node"] for each in turn.get("Sources") or () if each.get("Node")]
 
 
-def _said(turn: Turn, fragment: str) -> bool:
+def _contains(turn: Turn, fragment: str) -> bool:
     """Say whether an answer says a text: it is in one of its paragraphs, or in all of them together."""
     answer = turn.get("Answer") or []
     return len(_plain(fragment)) >= _LEAST_CHARS and _plain(fragment) in _plain(" ".join(answer))

@@ -41,11 +41,11 @@ def matches_of(tree: Tree, fragment: str, count: int, threshold: float) -> list[
         [fragment, *(f"{node.title}\n{text}" for node, text in zip(nodes, texts, strict=True))]
     )
     distances = 1.0 - vectors[1:] @ vectors[0]
-    found = []
+    matches = []
     for at in np.argsort(distances, kind="stable")[:count]:
         if distances[at] <= threshold:
-            found.append(_match(tree, nodes[at], float(distances[at]), texts[at]))
-    return found
+            matches.append(_match(tree, nodes[at], float(distances[at]), texts[at]))
+    return matches
 
 
 def _text(tree: Tree, node: Node) -> str:
@@ -57,14 +57,14 @@ def _text(tree: Tree, node: Node) -> str:
 
 def _match(tree: Tree, node: Node, distance: float, text: str) -> str:
     above = [tree.get(each).title for each in tree.ancestors(node)]
-    said = {
+    fields = {
         "Distance": f"{max(0.0, distance):.4f}",
         "Title": node.title,
         "Kind": node.kind,
         "Under": " / ".join(above),
     }
     if node.path:
-        said["Path"] = node.path
-    said["Node"] = node.id
-    lines = [f"{name}: {' '.join(value.split())}" for name, value in said.items()]
+        fields["Path"] = node.path
+    fields["Node"] = node.id
+    lines = [f"{name}: {' '.join(value.split())}" for name, value in fields.items()]
     return "\n".join([*lines, ".....", text])

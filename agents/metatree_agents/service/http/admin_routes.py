@@ -13,10 +13,9 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from metatree.errors import TransientError, UserError
-from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http.bodies import Body, Name, TopicId
 from metatree_agents.service.http.bodies import Seq as AnySeq
-from metatree_agents.service.http.calls import caller, parameters, parameters_of, read, refused
+from metatree_agents.service.http.calls import admitted, refused, submitted
 from metatree_agents.service.http.metrics import CONTENT_TYPE
 from metatree_agents.service.http.routes import described, said, taking
 from metatree_agents.service.settings import Service
@@ -62,16 +61,10 @@ class Overview(Body):
     Connected: dict[str, int]
 
 
-async def administrator(request: Request, given: dict[str, str]) -> Caller:
-    """Return the administrator who calls, by proof or by API key; 401 or 403 for anybody else."""
-    return await caller(request, Service.of(request).users, given, "admin")
-
-
 @router.get("/overview", response_model=Overview, responses=described(), openapi_extra=said())
 async def overview(request: Request) -> Response:
     """Return what is queued, who holds what since when, attempts, failures, and when each user was last seen."""
-    service = Service.of(request)
-    await administrator(request, await parameters(request))
+    service, _, _ = await admitted(request, "admin")
     waiting = {"Engines": len(service.waiting.engines), "Callers": service.waiting.callers()}
     return JSONResponse({**await service.admin.overview(), "Connected": waiting})
 
@@ -79,41 +72,35 @@ async def overview(request: Request) -> Response:
 @router.post("/requeue", responses=described(404, 422), openapi_extra=taking(Requeued))
 async def requeue(request: Request) -> Response:
     """Open failed queries again."""
-    service = Service.of(request)
-    await administrator(request, parameters_of(request))
-    body = await read(request, Requeued)
+    service, _, body = await submitted(request, Requeued, "admin")
     count = await service.admin.requeue(body.Topic, body.Seq)
     if not count:
         raise refused(404, "there is no such failed query")
-    service.waiting.engines.ring()
+    service.waiting.engines.notify()
     return JSONResponse({"Requeued": count})
 
 
 @router.post("/release", responses=described(404, 422), openapi_extra=taking(Released))
 async def release(request: Request) -> Response:
     """Take a topic from the engine that has it, for others to claim."""
-    service = Service.of(request)
-    await administrator(request, parameters_of(request))
-    body = await read(request, Released)
+    service, _, body = await submitted(request, Released, "admin")
     if not await service.admin.release(body.Topic):
         raise refused(404, "no engine has this topic")
-    service.waiting.engines.ring()
+    service.waiting.engines.notify()
     return JSONResponse({})
 
 
 @router.post("/remove-user", responses=described(404, 422), openapi_extra=taking(Removed))
 async def remove_user(request: Request) -> Response:
     """Take a user out, with its API keys and sessions; what was asked and answered stays."""
-    service = Service.of(request)
-    who = await administrator(request, parameters_of(request))
-    body = await read(request, Removed)
+    service, who, body = await submitted(request, Removed, "admin")
     if body.Name == who.name:
-        raise refused(422, "an administrator cannot take itself out: `metatree users remove` can")
+        raise refused(422, "an administrator cannot take itself out: `metatree service users remove` can")
     try:
         await service.admin.remove_user(body.Name)
     except UserError:
         raise refused(404, "there is no such user") from None
-    await service.presence.look()
+    await service.revocation.check()
     return JSONResponse({})
 
 
@@ -121,7 +108,7 @@ async def remove_user(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Return figures as Prometheus reads them, to this machine itself and to administrators."""
     if not _from_here(request):
-        await administrator(request, parameters_of(request))
+        await admitted(request, "admin")
     return await metrics_response(Service.of(request))
 
 

@@ -8,13 +8,13 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from metatree_agents.service.http.error_responses import problem
+from metatree_agents.service.http.error_responses import error_response
 from metatree_agents.service.http.slow_clients import BODY_S
 
 MAX_BODY_BYTES: Final = 2_000_000
 
 
-class Refused(Exception):
+class _OverLimit(Exception):
     """A request is too large, or takes too long."""
 
 
@@ -46,11 +46,11 @@ class BodyLimit:
                 async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
-                raise Refused(408, f"a request may take {self._seconds:.0f} s to come in") from None
+                raise _OverLimit(408, f"a request may take {self._seconds:.0f} s to come in") from None
             came += len(message.get("body", b""))
             whole = not message.get("more_body", False)
             if came > self._limit:
-                raise Refused(413, too_large)
+                raise _OverLimit(413, too_large)
             return message
 
         async def sending(message: Message) -> None:
@@ -61,11 +61,11 @@ class BodyLimit:
         try:
             await self._app(scope, counted, sending)
         except ClientDisconnect:
-            pass  # nobody is there to be told
-        except Refused as exc:
+            pass  # the client has disconnected
+        except _OverLimit as exc:
             if not began:
                 await _refusal(scope, *exc.args)(scope, receive, send)
 
 
 def _refusal(scope: Scope, status: int, detail: str) -> ASGIApp:
-    return problem(scope, status, detail, headers={"Connection": "close"})
+    return error_response(scope, status, detail, headers={"Connection": "close"})

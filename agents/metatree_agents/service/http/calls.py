@@ -1,4 +1,10 @@
-"""What every route asks first: the parameters of a request wherever they are, and who calls."""
+"""What every route asks first: the parameters of a request wherever they are, and who calls.
+
+Lost: parameters, bodies and dependencies of FastAPI's own. The documented wire has a `+` that is no space, parameters
+in the body of a GET, bodies of any content type, 400 for what is no JSON, and proofs that are looked at before anything
+else is said; FastAPI decodes and refuses differently in each of these. Beside the 34 us of a route that is found by its
+path (`path_router`), a dependency takes 50 us more, and typed parameters with a body 95 us.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from urllib.parse import unquote
 from fastapi import HTTPException, Request
 from pydantic import ValidationError
 
-from metatree_agents.service.accounts.users import Caller, Users
+from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http.bodies import MAX_NUMBER, Body
 from metatree_agents.service.settings import Service
 
@@ -29,29 +35,29 @@ def parameters_of(request: Request) -> dict[str, str]:
     A `+` is itself, not a space, since naive clients send topics as they are; a client that means a space by it is
     understood where the parameter is used.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for pair in request.scope["query_string"].decode("latin-1").split("&"):
         name, _, value = pair.partition("=")
         name, value = unquote(name), unquote(value)
         _require_text(name, value)
-        if found.setdefault(name, value) != value:
+        if values.setdefault(name, value) != value:
             raise refused(400, f"{name[:40]} is given twice with different values")
-    return found
+    return values
 
 
 def _require_text(name: str, value: str) -> None:
     """Raise 400 for what no database keeps as text: NUL, and halves of characters, which JSON can spell."""
-    said = name + value
-    if "\0" in said or (not said.isascii() and any("\ud800" <= each <= "\udfff" for each in said)):
+    text = name + value
+    if "\0" in text or (not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text)):
         raise refused(400, "a parameter has a NUL or half a character in it")
 
 
 async def parameters(request: Request) -> dict[str, str]:
     """Return the parameters of a request without a body of its own: old clients send them in one, as JSON."""
-    found = parameters_of(request)
+    values = parameters_of(request)
     raw = await request.body()
     if not raw.strip():
-        return found
+        return values
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
@@ -60,45 +66,57 @@ async def parameters(request: Request) -> dict[str, str]:
         raise refused(400, "the body is no JSON object")
     for name, value in body.items():
         _require_text(name, str(value))
-        said = found.setdefault(name, str(value))
-        if str(value) not in (said, said.replace("+", " ")):
+        first = values.setdefault(name, str(value))
+        if str(value) not in (first, first.replace("+", " ")):
             raise refused(400, f"{name[:40]} is one thing in the address and another in the body")
-    return found
+    return values
 
 
 async def read(request: Request, body: type[B]) -> B:
     """Return the body of a request: 400 when it is no JSON, 422 when a value is wrong."""
     try:
-        found = body.model_validate_json(await request.body())
-        for name, value in found:
+        model = body.model_validate_json(await request.body())
+        for name, value in model:
             if isinstance(value, str) and "\0" in value:  # PostgreSQL cannot keep it
                 raise refused(422, f"{name}: holds a zero character")
-        return found
+        return model
     except ValidationError as exc:
         wrong = exc.errors(include_url=False, include_input=False, include_context=False)
     if wrong[0]["type"] == "json_invalid":
         raise refused(400, "the body is no JSON")
-    said = (f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in wrong)
-    raise refused(422, "; ".join(said)[:1000])
+    messages = (f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in wrong)
+    raise refused(422, "; ".join(messages)[:1000])
 
 
-async def caller(request: Request, users: Users, given: dict[str, str], *roles: str) -> Caller:
-    """Return who calls: 401 without a right and fresh proof, or an API key, 403 for one who may not use this route, 429
-    for one who calls too often.
+async def admitted(request: Request, *roles: str) -> tuple[Service, Caller, dict[str, str]]:
+    """Return the service, who calls it, and with which parameters.
+
+    Raises:
+        HTTPException: 401 without a right and fresh proof, or an API key; 403 for one who may not use this route;
+            429 for one who calls too often.
     """
     service, key = Service.of(request), key_in(request)
+    given = parameters_of(request) if request.method == "POST" else await parameters(request)
     if key and "Hash" not in given:
-        found = await service.keys.verified(key)
-        if found is None:
+        who = await service.keys.verified(key)
+        if who is None:
             raise refused(401, "wrong API key")
     else:
-        found = await users.verified(given.get("User", ""), given.get("Nonce", ""), given.get("Hash", ""))
-        if found is None:
+        who = await service.users.verified(
+            given.get("User", ""), given.get("Nonce", ""), given.get("Hash", "")
+        )
+        if who is None:
             raise refused(401, "wrong User, Nonce or Hash, or the Nonce was used before")
-    service.limits.admit(request, found)
-    if roles and found.role not in roles:
-        raise refused(403, f"{found.name} is a {found.role} and may not use this route")
-    return found
+    service.limits.admit(request, who)
+    if roles and who.role not in roles:
+        raise refused(403, f"{who.name} is a {who.role} and may not use this route")
+    return service, who, given
+
+
+async def submitted(request: Request, body: type[B], *roles: str) -> tuple[Service, Caller, B]:
+    """Return the service, who calls it, and the body of the request; raises as `admitted` and `read` do."""
+    service, who, _ = await admitted(request, *roles)
+    return service, who, await read(request, body)
 
 
 def key_in(request: Request) -> str:
@@ -107,7 +125,7 @@ def key_in(request: Request) -> str:
     return key.strip() if kind.lower() == "bearer" else ""
 
 
-async def still(service: Service, who: Caller) -> bool:
+async def still_authorized(service: Service, who: Caller) -> bool:
     """Say whether one who called before, and waits, is still a user with this role and secret."""
     row = await service.database.row("SELECT role, secret FROM service_user WHERE name = ?", who.name)
     return row is not None and who.is_still(*row)
@@ -121,8 +139,10 @@ def required(given: dict[str, str], name: str) -> str:
     return value
 
 
-def number(given: dict[str, str], name: str, *, least: int = 1) -> int:
-    """Return a parameter that is a whole number from `least`, or 422."""
+def number(given: dict[str, str], name: str, *, least: int = 1, default: int | None = None) -> int:
+    """Return a parameter that is a whole number from `least`, or 422; a missing one is `default`."""
+    if default is not None and name not in given:
+        return default
     value = required(given, name)
     # Python reads no number of more than some thousand digits.
     if not (value.isascii() and value.isdigit() and len(value) < 20 and least <= int(value) <= MAX_NUMBER):
@@ -130,7 +150,7 @@ def number(given: dict[str, str], name: str, *, least: int = 1) -> int:
     return int(value)
 
 
-def gone(request: Request) -> asyncio.Future[None]:
+def disconnected(request: Request) -> asyncio.Future[None]:
     """Return a future that is done when the client has gone away, or the server is about to."""
 
     async def watch() -> None:
@@ -142,10 +162,11 @@ def gone(request: Request) -> asyncio.Future[None]:
     return left
 
 
-async def heard() -> None:
+async def drain_events() -> None:
     """Let the event loop read what has come over its connections: a client that has gone is known to be, then.
 
-    It reads the end of a connection one turn after the request before it, and tells `gone` some turns later.
+    It reads the end of a connection one turn after the request before it, and tells `disconnected` some turns later.
+    Lost: claiming and handing back, which are two more transactions.
     """
     for _ in range(_TURNS):
         await asyncio.sleep(0)

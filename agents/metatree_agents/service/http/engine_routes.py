@@ -11,16 +11,15 @@ from pydantic import Field
 
 from metatree_agents.service.database.identity import identity_of
 from metatree_agents.service.http.bodies import Body, JsonObject, LeaseName, Seq, TopicId
-from metatree_agents.service.http.calls import caller, number, parameters, parameters_of, read, refused
+from metatree_agents.service.http.calls import admitted, number, refused, submitted
 from metatree_agents.service.http.routes import ANSWERING, described, said, taking
 from metatree_agents.service.queue.recommendations import Recommendation
-from metatree_agents.service.settings import Service
 
 router = APIRouter(prefix="/api")
 MAX_STEPS = 200
 
 
-class Held(Body):
+class LeasedTopic(Body):
     """A topic, and the lease under which an engine has it."""
 
     Topic: TopicId
@@ -49,38 +48,32 @@ class NameNow(Body):
     Before: list[NameUntil]
 
 
-@router.post("/renew-lease", responses=described(409, 422), openapi_extra=taking(Held))
+@router.post("/renew-lease", responses=described(409, 422), openapi_extra=taking(LeasedTopic))
 async def renew_lease(request: Request) -> Response:
     """Keep a topic for longer; 409 when it was given to another engine meanwhile."""
-    service = Service.of(request)
-    await caller(request, service.users, parameters_of(request), *ANSWERING)
-    held = await read(request, Held)
-    if not await service.queue.renew(held.Topic, held.Lease):
+    service, _, topic = await submitted(request, LeasedTopic, *ANSWERING)
+    if not await service.queue.renew(topic.Topic, topic.Lease):
         raise refused(409, "this lease has ended")
     return JSONResponse({})
 
 
-@router.post("/hand-back", responses=described(409, 422), openapi_extra=taking(Held))
+@router.post("/hand-back", responses=described(409, 422), openapi_extra=taking(LeasedTopic))
 async def hand_back(request: Request) -> Response:
     """Give a topic back that is not answered in full; the attempt does not count."""
-    service = Service.of(request)
-    await caller(request, service.users, parameters_of(request), *ANSWERING)
-    held = await read(request, Held)
-    if not await service.queue.hand_back(held.Topic, held.Lease):
+    service, _, topic = await submitted(request, LeasedTopic, *ANSWERING)
+    if not await service.queue.hand_back(topic.Topic, topic.Lease):
         raise refused(409, "this lease has ended")
-    service.waiting.engines.ring()
+    service.waiting.engines.notify()
     return JSONResponse({})
 
 
 @router.post("/give-progress", responses=described(404, 422), openapi_extra=taking(Steps))
 async def give_progress(request: Request) -> Response:
     """Tell those who wait for an answer how far it is."""
-    service = Service.of(request)
-    await caller(request, service.users, parameters_of(request), *ANSWERING)
-    told = await read(request, Steps)
-    if not await service.progress.add(told.Topic, told.Seq, told.Steps):
+    service, _, steps = await submitted(request, Steps, *ANSWERING)
+    if not await service.progress.add(steps.Topic, steps.Seq, steps.Steps):
         raise refused(404, "there is no such query")
-    service.waiting.answered(told.Topic, told.Seq)
+    service.waiting.answered(steps.Topic, steps.Seq)
     return JSONResponse({})
 
 
@@ -95,20 +88,18 @@ async def get_recommendations(request: Request) -> Response:
 
     `Of` is the name of the database that the number is of: 409 when it has another one by now.
     """
-    service, given = Service.of(request), await parameters(request)
-    await caller(request, service.users, given, *ANSWERING)
-    after = number(given, "After", least=0) if "After" in given else 0
-    name, found = await service.recommendations.after(after)
+    service, _, given = await admitted(request, *ANSWERING)
+    after = number(given, "After", least=0, default=0)
+    name, recommendations = await service.recommendations.after(after)
     if (given.get("Of") or name) != name:
         raise refused(409, "the database has another name by now: ask for it with get-identity")
-    return JSONResponse([asdict(one) for one in found])
+    return JSONResponse([asdict(one) for one in recommendations])
 
 
 @router.get("/get-identity", response_model=NameNow, responses=described(), openapi_extra=said())
 async def get_identity(request: Request) -> Response:
     """Return the name of the service's database, and those it had before it was restored, the latest first."""
-    service, given = Service.of(request), await parameters(request)
-    await caller(request, service.users, given, *ANSWERING)
-    found = await identity_of(service.database)
-    before = [{"Id": one.id, "Until": one.until} for one in found.before]
-    return JSONResponse({"Id": found.id, "Before": before})
+    service, _, _ = await admitted(request, *ANSWERING)
+    identity = await identity_of(service.database)
+    before = [{"Id": one.id, "Until": one.until} for one in identity.before]
+    return JSONResponse({"Id": identity.id, "Before": before})

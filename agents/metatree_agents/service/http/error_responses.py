@@ -21,11 +21,11 @@ def openai_error(
 ) -> dict[str, Any]:
     """Return an error in OpenAI's form."""
     kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    said = {"message": message, "type": kind, "param": param, "code": code or _CODES.get(status)}
-    return {"error": said}
+    body = {"message": message, "type": kind, "param": param, "code": code or _CODES.get(status)}
+    return {"error": body}
 
 
-def problem(
+def error_response(
     scope: Scope,
     status: int,
     message: str,

@@ -10,13 +10,13 @@ import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Header, Request
 from fastapi.responses import Response, StreamingResponse
 
 from metatree_agents.service.accounts.users import Caller
-from metatree_agents.service.http.calls import caller, gone, number, parameters, refused, still
+from metatree_agents.service.http.calls import admitted, disconnected, number, refused, still_authorized
 from metatree_agents.service.http.routes import ASKING, answered, described, said, topic_of
 from metatree_agents.service.queue.human_input import on_wire
 from metatree_agents.service.queue.queue import Query
@@ -38,22 +38,23 @@ BEAT_S: Final = 15.0
     },
     openapi_extra=said("Topic", "Seq"),
 )
-async def events(request: Request) -> Response:
+async def events(
+    request: Request, last_event_id: Annotated[str, Header(description="The last step that came")] = "0"
+) -> Response:
     """Stream the steps of a query, what it asks a person (again when that is answered), and its answer at the end."""
-    service, given = Service.of(request), await parameters(request)
-    who = await caller(request, service.users, given, *ASKING)
+    service, who, given = await admitted(request, *ASKING)
     topic, seq = await topic_of(service, who, given), number(given, "Seq")
     if await service.queue.query(topic, seq) is None:
         raise refused(404, f"there is no query {seq} in this topic")
-    after = number_of_step(request.headers.get("last-event-id", "0"))
+    after = number_of_step(last_event_id)
     return StreamingResponse(
         stream(request, service, who, topic, seq, after), media_type="text/event-stream", headers=HEADERS
     )
 
 
-def number_of_step(said: str) -> int:
+def number_of_step(text: str) -> int:
     """Return the number of the last step that a client has, 0 when what it says is none."""
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 async def stream(
@@ -64,11 +65,11 @@ async def stream(
     It ends, too, when the one who watches is no user with this role any more, and after a long time: a query that
     nobody answers is watched in another stream then.
     """
-    deadline, left = time.monotonic() + service.settings.stream_s, gone(request)
-    told: dict[int, dict[str, Any]] = {}
+    deadline, left = time.monotonic() + service.settings.stream_s, disconnected(request)
+    sent: dict[int, dict[str, Any]] = {}
     query: Query | None = None
     yield "retry: 2000\n\n"
-    with service.presence.of(who) as out, ExitStack() as ending:
+    with service.revocation.of(who) as out, ExitStack() as ending:
         ending.callback(left.cancel)
         while not left.done():
             async with service.waiting.answer(topic, seq) as turn:
@@ -80,10 +81,10 @@ async def stream(
                 for step, data in await service.progress.after(topic, seq, after):
                     after = step
                     yield f"id: {step}\nevent: step\ndata: {data}\n\n"
-                for asked in on_wire(query.asked):
-                    if told.get(asked["Id"]) != asked:
-                        told[asked["Id"]] = asked
-                        yield f"event: question\ndata: {json.dumps(asked)}\n\n"
+                for ask in on_wire(query.asked):
+                    if sent.get(ask["Id"]) != ask:
+                        sent[ask["Id"]] = ask
+                        yield f"event: question\ndata: {json.dumps(ask)}\n\n"
                 if query.status in ("Done", "Failed"):
                     yield f"event: answer\ndata: {json.dumps(answered(query))}\n\n"
                     return
@@ -91,7 +92,7 @@ async def stream(
                 if rest_s <= 0:
                     return
                 await first_of(min(BEAT_S, rest_s), turn, left, out)
-                if out.done() or not await still(service, who):
+                if out.done() or not await still_authorized(service, who):
                     return
                 if not turn.done():
                     yield ": still at work\n\n"

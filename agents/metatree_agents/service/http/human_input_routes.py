@@ -22,10 +22,9 @@ from metatree_agents.service.http.bodies import (
     TopicId,
     stamp,
 )
-from metatree_agents.service.http.calls import caller, parameters_of, read, refused
+from metatree_agents.service.http.calls import refused, submitted
 from metatree_agents.service.http.routes import ANSWERING, ASKING, described, taking, topic_of
 from metatree_agents.service.queue.human_input import Ask, Became, Kind
-from metatree_agents.service.settings import Service
 
 router = APIRouter(prefix="/api")
 _REFUSED: Final[dict[Became, tuple[int, str]]] = {
@@ -39,7 +38,7 @@ _REFUSED: Final[dict[Became, tuple[int, str]]] = {
 }
 
 
-class PersonQuestion(Body):
+class AskedQuestion(Body):
     """What a run asks; `Key` is what the engine knows it by."""
 
     Key: Annotated[str, StringConstraints(max_length=200)]
@@ -53,7 +52,7 @@ class AskPerson(Body):
     Topic: TopicId
     Seq: Seq
     Lease: LeaseName
-    Questions: Annotated[list[PersonQuestion], Field(min_length=1, max_length=20)]
+    Questions: Annotated[list[AskedQuestion], Field(min_length=1, max_length=20)]
 
 
 class AnswerQuestion(Body):
@@ -71,11 +70,9 @@ class AnswerQuestion(Body):
 )
 async def ask_person(request: Request) -> Response:
     """Let a topic wait for a person, who is asked in its thread; the engine has it no more, and may do other work."""
-    service = Service.of(request)
-    await caller(request, service.users, parameters_of(request), *ANSWERING)
-    body = await read(request, AskPerson)
+    service, _, body = await submitted(request, AskPerson, *ANSWERING)
     asks = [Ask(one.Key, one.Question, one.Kind, 0.0) for one in body.Questions]
-    if not await service.asking.park(body.Topic, body.Seq, body.Lease, asks):
+    if not await service.human_input.park(body.Topic, body.Seq, body.Lease, asks):
         raise refused(409, "this lease has ended, or the query is not being answered")
     service.waiting.answered(body.Topic, body.Seq)
     return JSONResponse({"Timestamp": stamp(time.time())})
@@ -89,19 +86,17 @@ async def ask_person(request: Request) -> Response:
 )
 async def answer_question(request: Request) -> Response:
     """Answer what a query asks; its run goes on where it asked. An empty answer declines to say."""
-    service = Service.of(request)
-    who = await caller(request, service.users, parameters_of(request), *ASKING)
-    body = await read(request, AnswerQuestion)
+    service, who, body = await submitted(request, AnswerQuestion, *ASKING)
     user = body.OnBehalfOf or who.name
     if who.role == "user" and user != who.name:
         raise refused(403, f"{who.name} may not act for another user")
     given = {"Topic": body.Topic} | ({"OnBehalfOf": body.OnBehalfOf} if body.OnBehalfOf else {})
     topic = await topic_of(service, who, given)
-    became = await service.asking.answer(
+    became = await service.human_input.answer(
         topic, body.Seq, body.Answer, number=body.Id, by=user, admin=who.role == "admin"
     )
     if became in _REFUSED:
         raise refused(*_REFUSED[became])
     service.waiting.answered(topic, body.Seq)
-    service.waiting.engines.ring()
+    service.waiting.engines.notify()
     return JSONResponse({"Timestamp": stamp(time.time())})

@@ -1,4 +1,8 @@
-"""The log of the service: readable lines, or one JSON object a line, and never a secret in either."""
+"""The log of the service: readable lines, or one JSON object a line, and never a secret in either.
+
+Routes are logged by template, since addresses hold proofs; and the line is scrubbed as well, since exceptions hold
+addresses.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +41,10 @@ def redacted(text: str) -> str:
     return _CREDENTIALS.sub(rf"\1:{HIDDEN}@", text)
 
 
-def _hidden(found: re.Match[str]) -> str:
+def _hidden(match: re.Match[str]) -> str:
     # A key was hidden before; what is left of it here is the beginning of that word.
     return (
-        found[0] if found[2].startswith(HIDDEN[:-1]) else found[0][: found.start(2) - found.start()] + HIDDEN
+        match[0] if match[2].startswith(HIDDEN[:-1]) else match[0][: match.start(2) - match.start()] + HIDDEN
     )
 
 
@@ -65,7 +69,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the object."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        said = {
+        fields = {
             "at": f"{at}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -73,8 +77,8 @@ class JsonLines(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            said["error"] = redacted(self.formatException(record.exc_info))
-        return json.dumps(said)
+            fields["error"] = redacted(self.formatException(record.exc_info))
+        return json.dumps(fields)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-class Direct(BaseRoute):
+class PathRouter(BaseRoute):
     """A route that stands before others, and answers for those of them that need no more than their path.
 
     Args:

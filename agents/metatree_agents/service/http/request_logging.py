@@ -1,4 +1,4 @@
-"""What is told of every request: its id, who called which route, what became of it and how long it took.
+"""Log and count every request: its id, who called which route, what became of it and how long it took.
 
 The outermost layer of the application. An id that a caller or a proxy sends is kept, so that a request can be found
 in the logs of both; one that does not look like an id is not.
@@ -14,7 +14,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from metatree_agents.service.http.error_responses import problem
+from metatree_agents.service.http.error_responses import error_response
 from metatree_agents.service.http.metrics import Metrics
 
 _ID: Final = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
@@ -24,7 +24,7 @@ GONE: Final = 499
 log = logging.getLogger("metatree.service.requests")
 
 
-class Observed:
+class RequestLogging:
     """Counts, times and logs requests, and answers 500 to those that failed in a way that nobody thought of."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -55,16 +55,18 @@ class Observed:
         except Exception as exc:
             failure = exc
             if not status:
-                answer = problem(scope, 500, f"something went wrong; the log has it by {request_id.decode()}")
+                answer = error_response(
+                    scope, 500, f"something went wrong; the log has it by {request_id.decode()}"
+                )
                 await answer(scope, receive, sending)
             status = 500
         finally:
             self._metrics.under_way.dec()
             if "release" in state:
                 state["release"]()
-            self._told(scope, state, status or GONE, time.perf_counter() - began, failure)
+            self._record(scope, state, status or GONE, time.perf_counter() - began, failure)
 
-    def _told(
+    def _record(
         self, scope: Scope, state: dict[str, object], status: int, seconds: float, failure: Exception | None
     ) -> None:
         # The template and not the address, in which topics and proofs are.
@@ -98,6 +100,6 @@ class Observed:
         )
 
 
-def _method(said: str) -> str:
+def _method(method: str) -> str:
     """Return a method, or that it is none: anybody may send any word."""
-    return said if said in ("GET", "POST", "DELETE", "HEAD", "PUT", "PATCH", "OPTIONS") else "other"
+    return method if method in ("GET", "POST", "DELETE", "HEAD", "PUT", "PATCH", "OPTIONS") else "other"

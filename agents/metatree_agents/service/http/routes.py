@@ -14,19 +14,17 @@ from metatree_agents.service.accounts.users import INSIDE, Caller
 from metatree_agents.service.http import bodies
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.http.calls import (
-    caller,
-    gone,
-    heard,
+    admitted,
+    disconnected,
+    drain_events,
     number,
-    parameters,
-    parameters_of,
-    read,
     refused,
     required,
-    still,
+    still_authorized,
+    submitted,
 )
 from metatree_agents.service.queue.human_input import on_wire
-from metatree_agents.service.queue.queue import Claim, Query, Refused
+from metatree_agents.service.queue.queue import Claim, Query, TopicTaken
 from metatree_agents.service.queue.waiting import first_of
 from metatree_agents.service.settings import Service
 
@@ -73,7 +71,6 @@ def said(*names: str) -> dict[str, Any]:
         "Seq": {"type": "integer", "minimum": 1, "maximum": bodies.MAX_NUMBER},
         "After": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
         "Part": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
-        "Version": {"type": "integer", "minimum": 1, "maximum": bodies.MAX_NUMBER},
         "Digest": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
         "Of": {"type": "string", "default": ""},
     }
@@ -101,7 +98,7 @@ def taking(body: type[bodies.Body]) -> dict[str, Any]:
 @router.get("/login", responses=described(), openapi_extra=said())
 async def login(request: Request) -> Response:
     """Say whether these credentials are right."""
-    await caller(request, Service.of(request).users, await parameters(request))
+    await admitted(request)
     return JSONResponse({})
 
 
@@ -113,19 +110,17 @@ async def login(request: Request) -> Response:
 )
 async def user_topics(request: Request) -> Response:
     """List the topics of a user, each with its first query."""
-    service, given = Service.of(request), await parameters(request)
-    who = await caller(request, service.users, given, *ASKING)
-    found = await service.queue.topics(_on_behalf(who, required(given, "OnBehalfOf")))
-    if not found:
+    service, who, given = await admitted(request, *ASKING)
+    topics = await service.queue.topics(_on_behalf(who, required(given, "OnBehalfOf")))
+    if not topics:
         raise refused(404, "this user has no topics")
-    return JSONResponse(found)
+    return JSONResponse(topics)
 
 
 @router.delete("/topic", responses=described(422), openapi_extra=said("OnBehalfOf", "Topic"))
 async def remove_topic(request: Request) -> Response:
     """Delete a topic with its queries and answers."""
-    service, given = Service.of(request), await parameters(request)
-    who = await caller(request, service.users, given, *ASKING)
+    service, who, given = await admitted(request, *ASKING)
     owner = _on_behalf(who, required(given, "OnBehalfOf"))
     for topic in _spellings(required(given, "Topic")):
         if await service.queue.remove(topic, owner):
@@ -142,18 +137,16 @@ async def remove_topic(request: Request) -> Response:
 )
 async def add_query(request: Request) -> Response:
     """Ask a question in a topic; the first one makes the topic."""
-    service, given = Service.of(request), parameters_of(request)
-    who = await caller(request, service.users, given, *ASKING)
-    body = await read(request, bodies.AddQuery)
+    service, who, body = await submitted(request, bodies.AddQuery, *ASKING)
     user = _on_behalf(who, body.User)
     service.limits.admit_open(who, await service.queue.open_of(user) if who.role == "user" else 0)
     try:
         seq, at = await service.queue.add(
             body.Topic, user, body.Query, model=body.Model, modifiers=body.Modifiers
         )
-    except Refused:
+    except TopicTaken:
         raise refused(403, "this topic belongs to another user") from None
-    service.waiting.engines.ring()
+    service.waiting.engines.notify()
     return JSONResponse({"Topic": body.Topic, "Seq": seq, "Timestamp": stamp(at)})
 
 
@@ -165,24 +158,23 @@ async def add_query(request: Request) -> Response:
 )
 async def check_query(request: Request) -> Response:
     """Return the answer to a query; wait for it for a while when there is none yet."""
-    service, given = Service.of(request), await parameters(request)
-    who = await caller(request, service.users, given, *ASKING)
+    service, who, given = await admitted(request, *ASKING)
     topic, seq = await topic_of(service, who, given), number(given, "Seq")
-    deadline, left = time.monotonic() + service.settings.check_wait_s, gone(request)
-    ending, found = ["Done", "Failed"], None
-    with service.presence.of(who) as out, ExitStack() as stack:
+    deadline, left = time.monotonic() + service.settings.answer_timeout_s, disconnected(request)
+    ending, query = ["Done", "Failed"], None
+    with service.revocation.of(who) as out, ExitStack() as stack:
         stack.callback(left.cancel)
         while True:
             async with service.waiting.answer(topic, seq) as turn:
-                found = await service.queue.query(topic, seq, last=found)
-                if found is None:
+                query = await service.queue.query(topic, seq, last=query)
+                if query is None:
                     raise refused(404, f"there is no query {seq} in this topic")
                 wait_s = deadline - time.monotonic()
-                if found.status in ending or wait_s <= 0 or left.done():
-                    return JSONResponse(answered(found))
-                # What begins to wait for a person is told at once; a caller that knows it already waits on, or one
+                if query.status in ending or wait_s <= 0 or left.done():
+                    return JSONResponse(answered(query))
+                # What begins to wait for a person is reported at once; a caller that knows it already waits on, or one
                 # that asks again and again would never rest.
-                if found.status != "Waiting" and "Waiting" not in ending:
+                if query.status != "Waiting" and "Waiting" not in ending:
                     ending.append("Waiting")
                 await first_of(wait_s, turn, left, out)
                 if out.done():
@@ -197,8 +189,7 @@ async def check_query(request: Request) -> Response:
 )
 async def get_topic_thread(request: Request) -> Response:
     """Return all queries of a topic with their answers, in order, at once."""
-    service, given = Service.of(request), await parameters(request)
-    who = await caller(request, service.users, given, *ASKING, *ANSWERING)
+    service, who, given = await admitted(request, *ASKING, *ANSWERING)
     topic = await topic_of(service, who, given)
     return JSONResponse([answered(query) for query in await service.queue.thread(topic)])
 
@@ -211,9 +202,7 @@ async def get_topic_thread(request: Request) -> Response:
 )
 async def add_lookup(request: Request) -> Response:
     """Ask for the fragments of memory that are nearest to a text; the distance is 1 - cosine similarity."""
-    service, given = Service.of(request), parameters_of(request)
-    who = await caller(request, service.users, given, *ASKING)
-    body = await read(request, bodies.AddLookup)
+    service, who, body = await submitted(request, bodies.AddLookup, *ASKING)
     topic = await topic_of(service, who, {"Topic": body.Topic})
     if await service.queue.query(topic, body.Seq) is None:
         raise refused(404, f"there is no query {body.Seq} in this topic")
@@ -229,8 +218,7 @@ async def add_lookup(request: Request) -> Response:
 )
 async def get_lookups(request: Request) -> Response:
     """Return the lookups of a topic with what was found, by query."""
-    service, given = Service.of(request), await parameters(request)
-    who = await caller(request, service.users, given, *ASKING)
+    service, who, given = await admitted(request, *ASKING)
     topic = await topic_of(service, who, given)
     return JSONResponse({"Topic": topic, "Lookups": await service.lookups.of_topic(topic)})
 
@@ -243,9 +231,7 @@ async def get_lookups(request: Request) -> Response:
 )
 async def recommend(request: Request) -> Response:
     """Recommend a text, or flag it; it becomes part of the memory."""
-    service, given = Service.of(request), parameters_of(request)
-    who = await caller(request, service.users, given, *ASKING)
-    body = await read(request, bodies.Recommend)
+    service, who, body = await submitted(request, bodies.Recommend, *ASKING)
     if (owner := await service.queue.owner(body.Topic)) is not None:
         _require_sight(service, who, owner)
     at = await service.recommendations.add(
@@ -265,15 +251,14 @@ async def recommend(request: Request) -> Response:
 @router.get("/get-new-queries", response_model=bodies.NewQueries, responses=described(), openapi_extra=said())
 async def get_new_queries(request: Request) -> Response:
     """Claim the open queries of a topic; wait for one for a while when there is none."""
-    service = Service.of(request)
-    who = await caller(request, service.users, await parameters(request), *ANSWERING)
-    deadline, left = time.monotonic() + service.settings.engine_wait_s, gone(request)
-    line = service.waiting.engines
-    with service.presence.of(who) as out, ExitStack() as stack:
+    service, who, _ = await admitted(request, *ANSWERING)
+    deadline, left = time.monotonic() + service.settings.claim_timeout_s, disconnected(request)
+    notifier = service.waiting.engines
+    with service.revocation.of(who) as out, ExitStack() as stack:
         stack.callback(left.cancel)
         while not left.done():
-            async with line.place() as turn:
-                await heard()
+            async with notifier.waiter() as turn:
+                await drain_events()
                 if left.done():
                     break
                 claim = await service.queue.claim(
@@ -281,7 +266,7 @@ async def get_new_queries(request: Request) -> Response:
                 )
                 if claim is not None and left.done():
                     await service.queue.hand_back(claim.topic, claim.lease)
-                    line.ring()
+                    notifier.notify()
                     break
                 if claim is not None:
                     service.metrics.attempts.inc(len(claim.queries))
@@ -290,11 +275,11 @@ async def get_new_queries(request: Request) -> Response:
                 if wait_s <= 0:
                     break
                 await first_of(wait_s, turn, left, out)
-                if not left.done() and (out.done() or not await still(service, who)):
-                    line.ring()  # the next one may have what this one was woken for
+                if not left.done() and (out.done() or not await still_authorized(service, who)):
+                    notifier.notify()  # the next one may have what this one was woken for
                     raise refused(401, f"{who.name} is no {who.role} any more")
         if left.done():
-            line.ring()  # a wake-up that this client may have taken with it
+            notifier.notify()  # a wake-up that this client may have taken with it
     return JSONResponse({"Topic": None, "Queries": None})
 
 
@@ -306,9 +291,7 @@ async def get_new_queries(request: Request) -> Response:
 )
 async def give_new_answer(request: Request) -> Response:
     """Give the answer to a query; the first one wins."""
-    service, given = Service.of(request), parameters_of(request)
-    who = await caller(request, service.users, given, *ANSWERING)
-    body = await read(request, bodies.GiveAnswer)
+    service, who, body = await submitted(request, bodies.GiveAnswer, *ANSWERING)
     became, seq = await service.queue.answer(
         body.Topic,
         body.Query,
@@ -327,7 +310,7 @@ async def give_new_answer(request: Request) -> Response:
     if became == "accepted":
         service.metrics.answers.inc()
         service.waiting.answered(body.Topic, seq)
-        service.waiting.engines.ring()  # the topic may have queries that came meanwhile
+        service.waiting.engines.notify()  # the topic may have queries that came meanwhile
     return JSONResponse({"Timestamp": stamp(time.time())})
 
 
@@ -336,21 +319,19 @@ async def give_new_answer(request: Request) -> Response:
 )
 async def get_new_lookup(request: Request) -> Response:
     """Claim one lookup; `Index` is the state of the engine's index, so that lookups are made again when it changes."""
-    service = Service.of(request)
-    given = await parameters(request)
-    who = await caller(request, service.users, given, *ANSWERING)
+    service, who, given = await admitted(request, *ANSWERING)
     index = given.get("Index")
     if index is not None and len(index) > MAX_INDEX:
         raise refused(422, f"Index has more than {MAX_INDEX} characters")
-    found = await service.lookups.claim(who.name, index=index)
-    if found is None:
+    lookup = await service.lookups.claim(who.name, index=index)
+    if lookup is None:
         raise refused(404, "no lookup is wanted")
     return JSONResponse(
         {
-            "Fragment": found.fragment,
-            "Fingerprint": found.fingerprint,
-            "Count": found.count,
-            "Threshold": found.threshold,
+            "Fragment": lookup.fragment,
+            "Fingerprint": lookup.fingerprint,
+            "Count": lookup.count,
+            "Threshold": lookup.threshold,
         }
     )
 
@@ -363,9 +344,7 @@ async def get_new_lookup(request: Request) -> Response:
 )
 async def give_new_matches(request: Request) -> Response:
     """Give what a lookup found."""
-    service, given = Service.of(request), parameters_of(request)
-    await caller(request, service.users, given, *ANSWERING)
-    body = await read(request, bodies.GiveMatches)
+    service, _, body = await submitted(request, bodies.GiveMatches, *ANSWERING)
     if not await service.lookups.give(body.Fingerprint, body.Matches):
         raise refused(404, "no lookup with this fingerprint waits for matches")
     return JSONResponse({"Timestamp": stamp(time.time())})

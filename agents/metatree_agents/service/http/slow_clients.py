@@ -4,6 +4,9 @@ uvicorn ends connections that rest between two requests, and lets one that never
 
 Requests are parsed by h11 even where httptools is installed, which uvicorn would choose: that takes requests without
 Host and with unknown codings, and heads of any size.
+
+Lost: httptools, with which a request takes 30 % less CPU. Lost: middleware, which sees a request only when its head
+is whole, and leaving it to a proxy, which a service must not need.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ BODY_S: Final = 60.0
 """How long the body of a request may take."""
 
 
-class ImpatientProtocol(_Base):
+class TimeoutProtocol(_Base):
     """HTTP by h11, with an end to connections whose next request does not begin in time."""
 
     head_s = HEAD_S

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class AnswerSegment:
     """A part of an answer.
 
     Args:
@@ -24,30 +24,30 @@ class Piece:
     text: str
 
 
-def pieces_of(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterator[Piece]:
+def answer_segments(paragraphs: Sequence[str], quotes: Sequence[str]) -> Iterator[AnswerSegment]:
     """Yield the pieces of an answer in their order; paragraphs that belong together are one.
 
     A paragraph is quoted when it is one of the quotes, or a part of one.
     """
-    said: list[str] = []
+    own: list[str] = []
     place: tuple[str, int, int] | None = None
     for paragraph in paragraphs:
         if place is not None and (end := _end_of(paragraph, place)) is not None:
             place = (place[0], place[1], end)
             continue
-        found = _place(paragraph, quotes)
+        match = _place(paragraph, quotes)
         if place is not None:
             yield _exactly(place)
-        place = found
-        if found is None:
-            said.append(paragraph)
-        elif said:
-            yield Piece("said", "\n\n".join(said))
-            said.clear()
+        place = match
+        if match is None:
+            own.append(paragraph)
+        elif own:
+            yield AnswerSegment("said", "\n\n".join(own))
+            own.clear()
     if place is not None:
         yield _exactly(place)
-    if said:
-        yield Piece("said", "\n\n".join(said))
+    if own:
+        yield AnswerSegment("said", "\n\n".join(own))
 
 
 def quotes_of(sources: Sequence[Mapping[str, Any]] | None) -> list[str]:
@@ -58,27 +58,27 @@ def quotes_of(sources: Sequence[Mapping[str, Any]] | None) -> list[str]:
 def _end_of(paragraph: str, place: tuple[str, int, int]) -> int | None:
     """Return where a paragraph ends in a quote when it goes on where a place in it ended; else None."""
     quote, _, end = place
-    wanted, rest = paragraph.strip(), quote[end:]
+    text, rest = paragraph.strip(), quote[end:]
     begin = end + len(rest) - len(rest.lstrip())
-    return begin + len(wanted) if wanted and quote.startswith(wanted, begin) else None
+    return begin + len(text) if text and quote.startswith(text, begin) else None
 
 
 def _place(paragraph: str, quotes: Sequence[str]) -> tuple[str, int, int] | None:
     """Return the quote that has a paragraph in it, and from where to where; None when none has."""
-    wanted = paragraph.strip()
+    text = paragraph.strip()
     for quote in quotes:
-        at = quote.find(wanted) if wanted else -1
+        at = quote.find(text) if text else -1
         if at >= 0:
-            return quote, at, at + len(wanted)
+            return quote, at, at + len(text)
     return None
 
 
-def _exactly(place: tuple[str, int, int]) -> Piece:
+def _exactly(place: tuple[str, int, int]) -> AnswerSegment:
     """Return a part of a quote as it is, with the indentation that its first line has there."""
     quote, start, end = place
     line = quote.rfind("\n", 0, start) + 1
     text = textwrap.dedent(quote[line if not quote[line:start].strip() else start : end])
-    return Piece("code" if _is_code(text) else "words", text)
+    return AnswerSegment("code" if _is_code(text) else "words", text)
 
 
 def _is_code(text: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from metatree_agents.service.http.bodies import MAX_TEXT, MAX_TOPIC
-from metatree_agents.service.openai.conversations import Conversation, Turn
+from metatree_agents.service.openai.conversations import Conversation, Exchange
 
 MAX_MESSAGES: Final = 2_000
 
@@ -32,7 +32,7 @@ class _Taken(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
-class Part(_Taken):
+class ContentPart(_Taken):
     """A part of a message: text, or something else, which is refused where it is to be answered."""
 
     type: str
@@ -43,7 +43,7 @@ class Message(_Taken):
     """A message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Part] | None = None
+    content: str | list[ContentPart] | None = None
 
 
 class StreamOptions(_Taken):
@@ -86,53 +86,53 @@ def chat_request(raw: bytes) -> ChatRequest:
         Wrong: it cannot.
     """
     try:
-        asked = ChatRequest.model_validate_json(raw)
+        chat = ChatRequest.model_validate_json(raw)
     except ValidationError as exc:
         (first, *_) = exc.errors(include_url=False, include_input=False, include_context=False)
         if first["type"] == "json_invalid":
             raise Wrong("We could not parse the JSON body of your request.") from None
         param = ".".join(map(str, first["loc"])) or None
         raise Wrong(f"Invalid value for {param or 'the body'}: {first['msg']}", param=param) from None
-    kind = (asked.response_format or {}).get("type", "text")
+    kind = (chat.response_format or {}).get("type", "text")
     for param, wrong, message in (
-        ("n", asked.n not in (None, 1), "only one choice is given: n must be 1"),
+        ("n", chat.n not in (None, 1), "only one choice is given: n must be 1"),
         ("response_format", kind != "text", "answers are text: no form can be promised"),
-        ("modalities", "audio" in (asked.modalities or ()), "answers are text"),
-        ("logprobs", bool(asked.logprobs), "there are no log probabilities of tokens"),
+        ("modalities", "audio" in (chat.modalities or ()), "answers are text"),
+        ("logprobs", bool(chat.logprobs), "there are no log probabilities of tokens"),
         (
             "tool_choice",
-            asked.tool_choice not in (None, "none", "auto"),
+            chat.tool_choice not in (None, "none", "auto"),
             "no tools are called: tool_choice must be none or auto",
         ),
         (
             "stream_options",
-            asked.stream_options is not None and not asked.stream,
+            chat.stream_options is not None and not chat.stream,
             "stream_options is only allowed when stream is enabled",
         ),
     ):
         if wrong:
             raise Wrong(f"Unsupported value for {param}: {message}", param=param, code="unsupported_value")
-    return asked
+    return chat
 
 
-def conversation_of(asked: ChatRequest, *, model: str) -> tuple[Conversation, str]:
+def conversation_of(chat: ChatRequest, *, model: str) -> tuple[Conversation, str]:
     """Return what the messages of a request say, and the instructions among them.
 
     Raises:
         Wrong: there is nothing to answer, or it is too long or no text.
     """
     instructions: list[str] = []
-    turns: list[Turn] = []
+    exchanges: list[Exchange] = []
     question: list[str] = []
     answer: list[str] = []
-    for at, message in enumerate(asked.messages):
+    for at, message in enumerate(chat.messages):
         text = _text(message, at)
         match message.role:
             case "system" | "developer":
                 instructions.append(text)
             case "user":
                 if answer:
-                    turns.append(Turn("\n\n".join(question), "\n\n".join(answer)))
+                    exchanges.append(Exchange("\n\n".join(question), "\n\n".join(answer)))
                     question, answer = [], []
                 question.append(text)
             case "assistant" if question and text:  # a greeting before any question answers none
@@ -146,22 +146,22 @@ def conversation_of(asked: ChatRequest, *, model: str) -> tuple[Conversation, st
             param="messages",
             code="context_length_exceeded",
         )
-    if any(len(said) > MAX_TEXT for turn in turns for said in (turn.question, turn.answer)):
+    if any(len(part) > MAX_TEXT for turn in exchanges for part in (turn.question, turn.answer)):
         raise Wrong(
             f"a turn of a conversation may have {MAX_TEXT:,} characters: leave out the one that has more",
             param="messages",
             code="context_length_exceeded",
         )
-    topic = (asked.metadata or {}).get("topic")
+    topic = (chat.metadata or {}).get("topic")
     if topic is not None and (not 1 <= len(topic) <= MAX_TOPIC or "\0" in topic):
         raise Wrong(f"a topic has 1 to {MAX_TOPIC} characters, none of them zero", param="metadata.topic")
-    return Conversation(asking, tuple(turns), topic, model), "\n\n".join(instructions)[:MAX_TEXT]
+    return Conversation(asking, tuple(exchanges), topic, model), "\n\n".join(instructions)[:MAX_TEXT]
 
 
 def _text(message: Message, at: int) -> str:
     """Return the text of a message; of what is not to be answered only the text counts."""
     if not isinstance(message.content, list):
-        return _kept(message.content or "")
+        return _without_nul(message.content or "")
     for number, part in enumerate(message.content):
         if message.role == "user" and part.type != "text":
             raise Wrong(
@@ -169,8 +169,8 @@ def _text(message: Message, at: int) -> str:
                 param=f"messages.{at}.content.{number}.type",
                 code="unsupported_value",
             )
-    return _kept("\n".join(part.text for part in message.content if part.text))
+    return _without_nul("\n".join(part.text for part in message.content if part.text))
 
 
-def _kept(text: str) -> str:
+def _without_nul(text: str) -> str:
     return text.replace("\0", " ")  # PostgreSQL keeps no NUL

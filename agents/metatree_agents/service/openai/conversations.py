@@ -12,6 +12,10 @@ the answer to it.
 The same request again is a retry, and gets the query that it made before, while that is unanswered, when its answer
 never went out, or when the client says so (`X-Stainless-Retry-Count`, `Idempotency-Key`). Otherwise somebody wants
 another answer, in a topic of its own.
+
+Lost: the hash of people's messages alone (two conversations that begin with "hello" become one, edits are not seen);
+a cookie or header, which no client sends; the earlier conversation in the query's text, which is then searched for;
+always a new query (official clients repeat by themselves after a timeout), and never one (`Regenerate`).
 """
 
 from __future__ import annotations
@@ -26,9 +30,9 @@ from hashlib import sha256
 from typing import Any, Final
 
 from metatree.errors import TransientError
-from metatree_agents.service.database.database import Database, Transaction
+from metatree_agents.service.database.database import ServiceDatabase, Transaction
 from metatree_agents.service.queue.human_input import asks_of
-from metatree_agents.service.queue.queue import Query, Queue, Refused
+from metatree_agents.service.queue.queue import Query, Queue
 
 KEPT_TURNS: Final = 20
 """How many earlier turns go into a new topic; engines look at the last ten."""
@@ -37,7 +41,7 @@ _OPENS = re.compile(r"<(think|thinking|details)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Exchange:
     """A question, and the answer that the client shows for it."""
 
     question: str
@@ -56,15 +60,15 @@ class Conversation:
     """
 
     question: str
-    turns: Sequence[Turn] = ()
+    turns: Sequence[Exchange] = ()
     topic: str | None = None
     model: str = "default"
 
     def asked(self, owner: str) -> str:
         """Return what this request is known by."""
         turns = [(turn.question, shown(turn.answer)) for turn in self.turns]
-        said = json.dumps([owner, self.topic, turns, self.question])
-        return sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+        content = json.dumps([owner, self.topic, turns, self.question])
+        return sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
     def before(self) -> Conversation:
         """Return the request that this conversation had before."""
@@ -72,7 +76,7 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChatQuery:
     """Where the query of a request is; `asked` and `number` name the request itself."""
 
     topic: str
@@ -94,7 +98,7 @@ class Conversations:
 
     def __init__(
         self,
-        database: Database,
+        database: ServiceDatabase,
         queue: Queue,
         *,
         content: Callable[[Query], str],
@@ -108,12 +112,12 @@ class Conversations:
     async def place(
         self,
         owner: str,
-        said: Conversation,
+        conversation: Conversation,
         *,
         retry: str | None = None,
         again: bool = False,
         modifiers: Mapping[str, Any] | None = None,
-    ) -> Place:
+    ) -> ChatQuery:
         """Return the query of a request: the one that it made before when it is a retry, else one that is added now.
 
         Args:
@@ -125,43 +129,43 @@ class Conversations:
         Raises:
             Refused: the topic that the client names belongs to somebody else.
         """
-        asked, kept = said.asked(owner), dict(modifiers or {})
+        key, options = conversation.asked(owner), dict(modifiers or {})
         while True:
             async with self._database.transaction() as do:
                 # First, so that the same request, if it comes in between, is seen as the last or has taken the number.
-                found = await do.row("SELECT max(number) FROM chat WHERE asked = ?", asked)
-                number = 1 + int((found and found[0]) or 0)
+                row = await do.row("SELECT max(number) FROM chat WHERE asked = ?", key)
+                number = 1 + int((row and row[0]) or 0)
                 last = await do.row(
                     "SELECT chat.number, chat.topic, chat.seq, chat.retry, chat.delivered_at, query.status,"
                     " query.model, query.modifiers FROM chat"
                     " JOIN query ON query.topic = chat.topic AND query.seq = chat.seq"
                     " WHERE chat.asked = ? ORDER BY chat.number DESC LIMIT 1",
-                    asked,
+                    key,
                 )
-                same = last is not None and (last[6], json.loads(last[7])) == (said.model, kept)
+                same = last is not None and (last[6], json.loads(last[7])) == (conversation.model, options)
                 if last is not None and _is_retry(last, retry, again=again, same=same):
-                    return Place(last[1], int(last[2]), asked, int(last[0]), joined=True)
-                topic, replied = await self._going_on(do, owner, said) or (
-                    said.topic or "chat-" + secrets.token_urlsafe(12),
+                    return ChatQuery(last[1], int(last[2]), key, int(last[0]), joined=True)
+                topic, replied = await self._going_on(do, owner, conversation) or (
+                    conversation.topic or "chat-" + secrets.token_urlsafe(12),
                     None,
                 )
                 # The same request at the same moment, in another process, waits here for this one and joins it.
                 if await do.execute(
                     "INSERT INTO chat(asked, number, topic, seq, retry) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                    *(asked, number, topic, replied or 0, retry),
+                    *(key, number, topic, replied or 0, retry),
                 ):
                     if replied is not None:
-                        return Place(topic, replied, asked, number, joined=True, replies=True)
-                    await self._write_turns(do, topic, owner, said)
+                        return ChatQuery(topic, replied, key, number, joined=True, replies=True)
+                    await self._write_turns(do, topic, owner, conversation)
                     seq, _ = await self._queue.add_within(
-                        do, topic, owner, said.question, model=said.model, modifiers=kept
+                        do, topic, owner, conversation.question, model=conversation.model, modifiers=options
                     )
                     await do.execute(
-                        "UPDATE chat SET seq = ? WHERE asked = ? AND number = ?", seq, asked, number
+                        "UPDATE chat SET seq = ? WHERE asked = ? AND number = ?", seq, key, number
                     )
-                    return Place(topic, seq, asked, number)
+                    return ChatQuery(topic, seq, key, number)
 
-    async def delivered(self, place: Place) -> None:
+    async def delivered(self, place: ChatQuery) -> None:
         """Note that the answer went out: the same request is none of its retries any more."""
         with suppress(TransientError):  # the answer is out: the same request finds it once more then
             await self._database.execute(
@@ -170,22 +174,22 @@ class Conversations:
             )
 
     async def _going_on(
-        self, do: Transaction, owner: str, said: Conversation
+        self, do: Transaction, owner: str, conversation: Conversation
     ) -> tuple[str, int | None] | None:
         """Return the topic of a conversation: that whose last query is its last turn, as the client shows it.
 
         The number is that of the query whose run asked what the conversation answers now; None where it asks.
         """
-        if not said.turns:
+        if not conversation.turns:
             return None
         rows = await do.rows(
             "SELECT chat.topic, chat.seq, topic.last_seq, query.status, query.answer, query.sources, query.asked"
             " FROM chat JOIN topic ON topic.id = chat.topic"
             " JOIN query ON query.topic = chat.topic AND query.seq = chat.seq"
             " WHERE chat.asked = ? AND query.status IN ('Done', 'Waiting') ORDER BY chat.number DESC",
-            said.before().asked(owner),
+            conversation.before().asked(owner),
         )
-        for topic, seq, last, status, answer, sources, asked in rows:
+        for topic, seq, last, status, answer, sources, asks in rows:
             query = Query(
                 topic=str(topic),
                 seq=int(seq),
@@ -198,10 +202,10 @@ class Conversations:
                 modifiers={},
                 at=0.0,
                 attempts=0,
-                asked=asks_of(asked),
+                asked=asks_of(asks),
                 run=None,
             )
-            if shown(self._content(query)) != shown(said.turns[-1].answer):
+            if shown(self._content(query)) != shown(conversation.turns[-1].answer):
                 continue
             if status == "Waiting":
                 return query.topic, query.seq
@@ -209,9 +213,9 @@ class Conversations:
                 return query.topic, None
         return None
 
-    async def _write_turns(self, do: Transaction, topic: str, owner: str, said: Conversation) -> None:
+    async def _write_turns(self, do: Transaction, topic: str, owner: str, conversation: Conversation) -> None:
         """Write the earlier turns of a conversation that was held elsewhere into its new topic."""
-        turns = said.turns[-KEPT_TURNS:]
+        turns = conversation.turns[-KEPT_TURNS:]
         if not turns:
             return
         now = self._clock()
@@ -224,7 +228,7 @@ class Conversations:
             await do.execute(
                 "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts, answer, think,"
                 " sources, answered_at) VALUES (?, ?, ?, ?, ?, '{}', ?, 'Done', 0, ?, ?, '[]', ?)",
-                *(topic, seq, turn.question, owner, said.model, now),
+                *(topic, seq, turn.question, owner, conversation.model, now),
                 *(json.dumps([turn.answer]), json.dumps([TOLD]), now),
             )
 
@@ -236,7 +240,7 @@ def shown(answer: str) -> str:
         >>> shown("<think>Hm.</think> Nine  watts.")
         'Nine watts.'
     """
-    kept: list[str] = []
+    parts: list[str] = []
     at, unclosed = 0, set[str]()
     # One pass: `<think\b.*?</think>` would read to the end of the answer again from each mark that nothing closes.
     for opens in _OPENS.finditer(answer):
@@ -247,9 +251,9 @@ def shown(answer: str) -> str:
         if end < 0:
             unclosed.add(name)
             continue
-        kept += [answer[at : opens.start()], " "]
+        parts += [answer[at : opens.start()], " "]
         at = end + len(f"</{name}>")
-    return " ".join("".join([*kept, answer[at:]]).split())
+    return " ".join("".join([*parts, answer[at:]]).split())
 
 
 def _is_retry(last: Sequence[Any], retry: str | None, *, again: bool, same: bool) -> bool:
@@ -257,6 +261,3 @@ def _is_retry(last: Sequence[Any], retry: str | None, *, again: bool, same: bool
     if again or (retry is not None and retry == its_retry):
         return True
     return same and (status in ("Open", "Pending", "Waiting") or (status == "Done" and delivered_at is None))
-
-
-__all__ = ["Conversation", "Conversations", "Place", "Refused", "Turn", "shown"]

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from metatree_agents.service.openai.answer_segments import pieces_of, quotes_of
-from metatree_agents.service.openai.conversations import Place
+from metatree_agents.service.openai.answer_segments import answer_segments, quotes_of
+from metatree_agents.service.openai.conversations import ChatQuery
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.queue import Query
 
@@ -39,10 +39,10 @@ def content_of(query: Query) -> str:
             if question.choices:
                 return f"{question.question} ({' or '.join(question.choices)})"
             return f"{ASKS_BACK} {question.question}"
-    pieces = pieces_of(query.answer or (), quotes_of(query.sources))
-    said = "\n\n".join(fenced(piece.text) if piece.kind == "code" else piece.text for piece in pieces)
+    pieces = answer_segments(query.answer or (), quotes_of(query.sources))
+    text = "\n\n".join(fenced(piece.text) if piece.kind == "code" else piece.text for piece in pieces)
     listed = sources_listed(query.sources or ())
-    return said + ("\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else "")
+    return text + ("\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else "")
 
 
 def fenced(code: str) -> str:
@@ -66,13 +66,13 @@ def sources_listed(sources: Sequence[dict[str, Any]]) -> list[str]:
         >>> sources_listed([{"Title": "total_of", "Path": "billing/invoice.py"}, {"Title": "Lamps", "Path": None}])
         ['total_of (billing/invoice.py)', 'Lamps']
     """
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for source in sources:
         title, path = (" ".join(str(source.get(name) or "").split()) for name in ("Title", "Path"))
         name = title or path or str(source.get("Node") or "")
         if name:
-            found[f"{name} ({path})" if path and path != name else name] = None
-    listed = list(found)
+            names[f"{name} ({path})" if path and path != name else name] = None
+    listed = list(names)
     more = len(listed) - LISTED
     return [*listed[:LISTED], f"and {more} more"] if more > 0 else listed
 
@@ -82,16 +82,16 @@ def thinking_of(query: Query) -> str:
     return "\n".join(query.think or ())
 
 
-def usage_of(asked: str, said: str, thought: str) -> dict[str, Any]:
+def usage_of(prompt: str, content: str, reasoning: str) -> dict[str, Any]:
     """Return an estimate of tokens: no model counted them; four bytes are taken for one."""
-    taken, given, thinking = (
-        -(-len(text.encode("utf-8", "replace")) // _BYTES_A_TOKEN) for text in (asked, said, thought)
+    prompt_tokens, content_tokens, reasoning_tokens = (
+        -(-len(text.encode("utf-8", "replace")) // _BYTES_A_TOKEN) for text in (prompt, content, reasoning)
     )
     return {
-        "prompt_tokens": taken,
-        "completion_tokens": given + thinking,
-        "total_tokens": taken + given + thinking,
-        "completion_tokens_details": {"reasoning_tokens": thinking},
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": content_tokens + reasoning_tokens,
+        "total_tokens": prompt_tokens + content_tokens + reasoning_tokens,
+        "completion_tokens_details": {"reasoning_tokens": reasoning_tokens},
     }
 
 
@@ -105,19 +105,19 @@ def extra_of(query: Query) -> dict[str, Any]:
     }
 
 
-def completion(place: Place, model: str, query: Query, asked: str, *, thinks: bool) -> dict[str, Any]:
+def completion(place: ChatQuery, model: str, query: Query, prompt: str, *, thinks: bool) -> dict[str, Any]:
     """Return an answer as a whole."""
-    said, thought = content_of(query), thinking_of(query) if thinks else ""
-    message: dict[str, Any] = {"role": "assistant", "content": said, "refusal": None}
-    if thought:
-        message["reasoning_content"] = thought
+    content, reasoning = content_of(query), thinking_of(query) if thinks else ""
+    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+    if reasoning:
+        message["reasoning_content"] = reasoning
     return {
         "id": _id(place),
         "object": "chat.completion",
         "created": int(time.time()),
         "model": model,
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
-        "usage": usage_of(asked, said, thought),
+        "usage": usage_of(prompt, content, reasoning),
         "metatree": extra_of(query),
     }
 
@@ -125,7 +125,7 @@ def completion(place: Place, model: str, query: Query, asked: str, *, thinks: bo
 class Chunks:
     """The chunks of one streamed answer, as server-sent events."""
 
-    def __init__(self, place: Place, model: str, *, usage: bool) -> None:
+    def __init__(self, place: ChatQuery, model: str, *, usage: bool) -> None:
         self._base = {
             "id": _id(place),
             "object": "chat.completion.chunk",
@@ -141,18 +141,18 @@ class Chunks:
 
     def answer(self, query: Query) -> Iterator[str]:
         """Yield the chunks of an answer, a paragraph each, and the one that ends it."""
-        said = content_of(query)
-        for number, part in enumerate(said.split("\n\n")):
+        content = content_of(query)
+        for number, part in enumerate(content.split("\n\n")):
             yield self.delta(content=("\n\n" if number else "") + part)
         choice = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}
         yield event({**self._base, "choices": [choice], **self._usage, "metatree": extra_of(query)})
 
-    def end(self, asked: str, query: Query, thought: str) -> str:
+    def end(self, prompt: str, query: Query, reasoning: str) -> str:
         """Return the chunk with the usage, where it is wanted, and the end of the stream."""
         done = "data: [DONE]\n\n"
         if not self._usage:
             return done
-        usage = usage_of(asked, content_of(query), thought)
+        usage = usage_of(prompt, content_of(query), reasoning)
         return event({**self._base, "choices": [], "usage": usage}) + done
 
 
@@ -161,5 +161,5 @@ def event(data: dict[str, Any]) -> str:
     return f"data: {json.dumps(data)}\n\n"
 
 
-def _id(place: Place) -> str:
+def _id(place: ChatQuery) -> str:
     return f"chatcmpl-{place.asked[:24]}{place.number}"

@@ -12,32 +12,31 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from hashlib import sha256
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from fastapi.routing import APIRoute
-from fastapi.security import HTTPBearer
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from starlette.background import BackgroundTask
 
 from metatree.errors import TransientError
 from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http.bodies import Body, inlined
-from metatree_agents.service.http.calls import gone, key_in
+from metatree_agents.service.http.calls import disconnected
 from metatree_agents.service.http.error_responses import openai_error
 from metatree_agents.service.openai.bodies import ChatRequest, Wrong, chat_request, conversation_of
-from metatree_agents.service.openai.conversations import Conversation, Place
+from metatree_agents.service.openai.conversations import ChatQuery, Conversation
 from metatree_agents.service.openai.models import (
     MODEL,
     Chunks,
     completion,
-    content_of,
     event,
     model_shape,
     thinking_of,
 )
 from metatree_agents.service.queue.human_input import forms
-from metatree_agents.service.queue.queue import Query, Refused
+from metatree_agents.service.queue.queue import Query, TopicTaken
 from metatree_agents.service.queue.waiting import first_of
 from metatree_agents.service.settings import Service
 
@@ -73,45 +72,47 @@ def _described(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": Failure, "description": _MEANING[status]} for status in statuses}
 
 
-_KEY = Depends(HTTPBearer(auto_error=False, scheme_name="API key"))
-router = APIRouter(prefix="/v1", dependencies=[_KEY])
+router = APIRouter(prefix="/v1")
 _OBJECT = {"type": "object"}
+_Key = Annotated[
+    HTTPAuthorizationCredentials | None, Depends(HTTPBearer(auto_error=False, scheme_name="API key"))
+]
 
 
-async def bearer(request: Request, *roles: str) -> Caller:
+async def _asker(request: Request, key: _Key) -> Caller:
     """Return whose API key a request carries.
 
     Raises:
-        Wrong: 401 for no right key, 403 for a user who may not use this route.
+        Wrong: 401 for no right key, 403 for a user who may not ask.
     """
     service = Service.of(request)
-    key = key_in(request)
-    who = await service.keys.verified(key) if key else None
+    who = await service.keys.verified(key.credentials.strip()) if key else None
     if who is None:
         raise Wrong(
-            "Incorrect API key provided: `metatree users key NAME` on the service's machine makes one",
+            "Incorrect API key provided: `metatree service keys add NAME` on the service's machine makes one",
             status=401,
             code="invalid_api_key",
         )
     service.limits.admit(request, who)
-    if roles and who.role not in roles:
+    if who.role not in ASKING:
         raise Wrong(f"{who.name} is of role {who.role} and may not ask", status=403)
     return who
 
 
+Asker = Annotated[Caller, Depends(_asker)]
+
+
 @router.get("/models", responses=_described(401, 403, 429, 503))
-async def models(request: Request) -> Response:
+async def models(request: Request, _: Asker) -> Response:
     """List the models: `metatree`, and those that the service was told of."""
-    await bearer(request, *ASKING)
     service = Service.of(request)
     data = [model_shape(name, service.started_at) for name in _models(service)]
     return JSONResponse({"object": "list", "data": data})
 
 
 @router.get("/models/{name:path}", responses=_described(401, 403, 404, 429, 503))
-async def model(request: Request, name: str) -> Response:
+async def model(request: Request, name: str, _: Asker) -> Response:
     """Return one model."""
-    await bearer(request, *ASKING)
     service = Service.of(request)
     _wire_model(service, name)
     return JSONResponse(model_shape(name, service.started_at))
@@ -136,20 +137,23 @@ async def model(request: Request, name: str) -> Response:
         }
     },
 )
-async def chat_completions(request: Request) -> Response:
+async def chat_completions(request: Request, who: Asker) -> Response:
     """Answer the last message of a conversation from the memory."""
     service = Service.of(request)
-    who = await bearer(request, *ASKING)
-    asked = chat_request(await request.body())
-    said, instructions = conversation_of(asked, model=_wire_model(service, asked.model))
-    place = await _placed(request, service, who, asked, said, instructions)
+    chat = chat_request(await request.body())
+    conversation, instructions = conversation_of(chat, model=_wire_model(service, chat.model))
+    place = await _placed(request, service, who, chat, conversation, instructions)
     text = "\n".join(
-        [instructions, *(f"{turn.question}\n{turn.answer}" for turn in said.turns), said.question]
+        [
+            instructions,
+            *(f"{turn.question}\n{turn.answer}" for turn in conversation.turns),
+            conversation.question,
+        ]
     )
-    if asked.stream:
+    if chat.stream:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(
-            _stream(request, service, who, place, asked, text),
+            _stream(request, service, who, place, chat, text),
             media_type="text/event-stream",
             headers=headers,
         )
@@ -157,7 +161,7 @@ async def chat_completions(request: Request) -> Response:
     if query is None:
         return Response(status_code=499)  # the client went away; its retry finds the query
     done = BackgroundTask(service.conversations.delivered, place)
-    return JSONResponse(completion(place, asked.model, query, text, thinks=asked.thinks), background=done)
+    return JSONResponse(completion(place, chat.model, query, text, thinks=chat.thinks), background=done)
 
 
 OFFERED: Final = ", ".join(
@@ -169,31 +173,38 @@ OFFERED: Final = ", ".join(
 
 
 async def _placed(
-    request: Request, service: Service, who: Caller, asked: ChatRequest, said: Conversation, instructions: str
-) -> Place:
+    request: Request,
+    service: Service,
+    who: Caller,
+    chat: ChatRequest,
+    conversation: Conversation,
+    instructions: str,
+) -> ChatQuery:
     """Return the query of a request, added now or before."""
-    owner = owner_of(asked.user or who.name) if who.role in ("frontend", "admin") else who.name
+    owner = owner_of(chat.user or who.name) if who.role in ("frontend", "admin") else who.name
     service.limits.admit_open(who, await service.queue.open_of(owner) if who.role == "user" else 0)
     tries = request.headers.get("x-stainless-retry-count", "0")
     try:
         place = await service.conversations.place(
             owner,
-            said,
+            conversation,
             retry=request.headers.get("idempotency-key", "")[:200] or None,
             again=tries.isascii() and tries.isdigit() and tries.strip("0") != "",
             modifiers={"Instructions": instructions} if instructions else None,
         )
-    except Refused:
+    except TopicTaken:
         raise Wrong("this topic belongs to another user", status=403, param="metadata.topic") from None
     if place.replies:
         asks = await service.queue.query(place.topic, place.seq)
         open_ones = forms(place.topic, place.seq, asks.asked) if asks is not None else []
         if open_ones:  # one at a time; what is no answer to it is asked again
             number = open_ones[0].number
-            await service.asking.answer(place.topic, place.seq, said.question, number=number, by=owner)
+            await service.human_input.answer(
+                place.topic, place.seq, conversation.question, number=number, by=owner
+            )
             service.waiting.answered(place.topic, place.seq)
     if not place.joined or place.replies:
-        service.waiting.engines.ring()
+        service.waiting.engines.notify()
     return place
 
 
@@ -205,15 +216,15 @@ def owner_of(user: str) -> str:
     return f"{user.replace(chr(0), '')[: MAX_USER - _HASH_CHARS - 1]}-{digest}"
 
 
-async def _answer(request: Request, service: Service, who: Caller, place: Place) -> Query | None:
+async def _answer(request: Request, service: Service, who: Caller, place: ChatQuery) -> Query | None:
     """Wait for an answer; return None when the client went away.
 
     Raises:
         Wrong: there will be none, or is none yet.
     """
-    deadline, left = time.monotonic() + service.settings.chat_wait_s, gone(request)
+    deadline, left = time.monotonic() + service.settings.chat_wait_s, disconnected(request)
     query: Query | None = None
-    with service.presence.of(who) as out, ExitStack() as ending:
+    with service.revocation.of(who) as out, ExitStack() as ending:
         ending.callback(left.cancel)
         while not left.done():
             async with service.waiting.answer(place.topic, place.seq) as turn:
@@ -247,14 +258,14 @@ def _not_yet(query: Query) -> str:
 
 
 async def _stream(
-    request: Request, service: Service, who: Caller, place: Place, asked: ChatRequest, text: str
+    request: Request, service: Service, who: Caller, place: ChatQuery, chat: ChatRequest, text: str
 ) -> AsyncIterator[str]:
-    usage = asked.stream_options is not None and asked.stream_options.include_usage
-    chunks = Chunks(place, asked.model, usage=usage)
-    left, after, thought = gone(request), 0, ""
+    usage = chat.stream_options is not None and chat.stream_options.include_usage
+    chunks = Chunks(place, chat.model, usage=usage)
+    left, after, reasoning = disconnected(request), 0, ""
     deadline = time.monotonic() + service.settings.stream_s
     query: Query | None = None
-    with service.presence.of(who) as out, ExitStack() as ending:
+    with service.revocation.of(who) as out, ExitStack() as ending:
         ending.callback(left.cancel)
         yield chunks.delta(role="assistant", content="", refusal=None)
         while not left.done():
@@ -268,8 +279,8 @@ async def _stream(
                     continue
                 for after, data in steps:  # noqa: B007
                     step = f"{json.loads(data).get('Text') or ''}\n"
-                    if asked.thinks and step.strip():
-                        thought += step
+                    if chat.thinks and step.strip():
+                        reasoning += step
                         yield chunks.delta(reasoning_content=step)
                 if query is None or query.status == "Failed":
                     status, why = (404, GONE) if query is None else (500, FAILED)
@@ -288,11 +299,11 @@ async def _stream(
                     yield ": still at work\n\n"
         else:
             return
-        if asked.thinks and not thought and (thought := thinking_of(query)):
-            yield chunks.delta(reasoning_content=thought)
+        if chat.thinks and not reasoning and (reasoning := thinking_of(query)):
+            yield chunks.delta(reasoning_content=reasoning)
         for chunk in chunks.answer(query):
             yield chunk
-        yield chunks.end(text, query, thought)
+        yield chunks.end(text, query, reasoning)
         await service.conversations.delivered(place)
 
 
@@ -314,6 +325,3 @@ def _wire_model(service: Service, name: str) -> str:
             code="model_not_found",
         )
     return "default" if name == MODEL else name
-
-
-__all__ = ["bearer", "content_of", "router"]

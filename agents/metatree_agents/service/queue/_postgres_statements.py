@@ -10,6 +10,9 @@ same transaction, so a topic whose row is as the snapshot has it has its queries
 
 `status || ''` keeps PostgreSQL from looking a topic's queries up in the index of all that are not settled: a plan that
 was made while these were few is kept when they are many.
+
+Lost: functions in the database, which servers of two versions would share; psycopg's pipeline, which saves waiting
+and no work; locks on queries alone, which turns the order of locks round.
 """
 
 from __future__ import annotations

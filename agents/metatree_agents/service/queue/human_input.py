@@ -3,6 +3,12 @@
 A query that waits for a person is parked: no engine holds its topic, the attempt does not count, and the queries after
 it wait too, since they may speak of its answer. Once all that it asks is answered, it is open again, and the engine
 that claims it goes on with its run where it asked. Nothing of this is in a process, so any of them may end meanwhile.
+
+Lost: an engine that holds the topic while a person thinks (it dies with its process, and is idle), and answering
+later queries first. What is asked is JSON in its query's row: read with it, deleted with it, and no table to keep in
+sync. A permission that is given in a thread is for the journal that asked, by a name of its own and the effect's
+number: another engine with the same tree asks anew. `always` is an administrator's, since it holds for everybody who
+asks.
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
-from metatree_agents.service.database.database import Database, Transaction
+from metatree_agents.service.database.database import ServiceDatabase, Transaction
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.queue.turns import open_again
 
@@ -55,9 +61,9 @@ class Form:
     """What may be answered; empty for free text, where an empty answer declines."""
 
 
-def asks_of(kept: str | None) -> list[Ask]:
+def asks_of(stored: str | None) -> list[Ask]:
     """Return the questions of a query from what its row keeps."""
-    return [] if kept is None else [Ask(**each) for each in json.loads(kept)]
+    return [] if stored is None else [Ask(**each) for each in json.loads(stored)]
 
 
 def forms(topic: str, seq: int, asks: Sequence[Ask], *, admin: bool = False) -> list[Form]:
@@ -91,18 +97,18 @@ def _choices(kind: Kind, *, admin: bool = False) -> tuple[str, ...]:
     return ("yes", "always", "no") if admin and kind == "permission" else ("yes", "no")
 
 
-class Asking:
+class HumanInput:
     """Parks topics with what their runs ask, and takes the answers."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
         self._database = database
         self._clock = clock or database.clock
 
-    async def park(self, topic: str, seq: int, lease: str, asked: Sequence[Ask]) -> bool:
+    async def park(self, topic: str, seq: int, lease: str, new: Sequence[Ask]) -> bool:
         """Let a topic wait for a person; False when the lease is not its lease, or the query is not being answered.
 
         Args:
-            asked: what is asked now; what was asked before is kept with its answers.
+            new: what is asked now; what was asked before is kept with its answers.
         """
         now = self._clock()
         async with self._database.transaction() as do:
@@ -113,15 +119,15 @@ class Asking:
             row = await do.row("SELECT status, asked FROM query WHERE topic = ? AND seq = ?", topic, seq)
             if row is None or row[0] != "Pending":
                 return False
-            kept = [ask for ask in asks_of(row[1]) if ask.answer is not None]
-            asks = [*kept, *(replace(ask, at=now, answer=None, by=None) for ask in asked)]
+            closed = [ask for ask in asks_of(row[1]) if ask.answer is not None]
+            asks = [*closed, *(replace(ask, at=now, answer=None, by=None) for ask in new)]
             if len(asks) > MAX_ASKS:
                 await do.execute("UPDATE query SET status = 'Failed' WHERE topic = ? AND seq = ?", topic, seq)
             else:
                 await do.execute(
                     "UPDATE query SET status = 'Waiting', attempts = attempts - 1, asked = ?"
                     " WHERE topic = ? AND seq = ?",
-                    *(_kept(asks), topic, seq),
+                    *(_as_json(asks), topic, seq),
                 )
             await do.execute(
                 "UPDATE query SET status = 'Open', attempts = attempts - 1 WHERE topic = ? AND status = 'Pending'",
@@ -136,17 +142,17 @@ class Asking:
                 "UPDATE topic SET engine = NULL, lease = ?, lease_until = ?, ready_at = ? WHERE id = ?",
                 *(secrets.token_urlsafe(12), FOR_EVER, FOR_EVER, topic),
             )
-            for ask in asked:
+            for ask in new:
                 await tell(do, topic, seq, "waits", f"waits for a person: {ask.question}")
         return True
 
     async def answer(
-        self, topic: str, seq: int, said: str, *, number: int | None, by: str, admin: bool = False
+        self, topic: str, seq: int, reply: str, *, number: int | None, by: str, admin: bool = False
     ) -> Became:
         """Take the answer to a question of a query; the query is open again once none of its questions is.
 
         Args:
-            said: the answer; empty declines a question that wants words.
+            reply: the answer; empty declines a question that wants words.
             number: which question; None for the only one that is open.
             by: who answers.
             admin: whether a tool may be permitted for good.
@@ -168,17 +174,17 @@ class Asking:
                 return "conflict"
             if at is None or row is None or not 0 <= at < len(asks):
                 return "unknown"
-            became, said = _checked(asks[at], said.strip(), admin=admin)
+            became, reply = _checked(asks[at], reply.strip(), admin=admin)
             if became != "accepted":
                 return became
             if row[1] != "Waiting":
                 return "conflict"
-            asks[at] = replace(asks[at], answer=said, by=by)
+            asks[at] = replace(asks[at], answer=reply, by=by)
             await do.execute(
-                "UPDATE query SET asked = ? WHERE topic = ? AND seq = ?", *(_kept(asks), topic, seq)
+                "UPDATE query SET asked = ? WHERE topic = ? AND seq = ?", *(_as_json(asks), topic, seq)
             )
             await tell(
-                do, topic, seq, "said", f"{by} answered: {said}" if said else f"{by} declined to answer"
+                do, topic, seq, "said", f"{by} answered: {reply}" if reply else f"{by} declined to answer"
             )
             if all(ask.answer is not None for ask in asks):
                 await do.execute("UPDATE query SET status = 'Open' WHERE topic = ? AND seq = ?", topic, seq)
@@ -186,20 +192,20 @@ class Asking:
         return "accepted"
 
 
-def _checked(ask: Ask, said: str, *, admin: bool) -> tuple[Became, str]:
+def _checked(ask: Ask, reply: str, *, admin: bool) -> tuple[Became, str]:
     if ask.kind != "question":
-        said = said.casefold().strip(" .!")
-        said = {"y": "yes", "n": "no"}.get(said, said)
-        if said not in _choices(ask.kind, admin=True):
-            return "unclear", said
-        if said not in _choices(ask.kind, admin=admin):
-            return "not yours", said
+        reply = reply.casefold().strip(" .!")
+        reply = {"y": "yes", "n": "no"}.get(reply, reply)
+        if reply not in _choices(ask.kind, admin=True):
+            return "unclear", reply
+        if reply not in _choices(ask.kind, admin=admin):
+            return "not yours", reply
     if ask.answer is not None:
-        return ("again" if ask.answer == said else "conflict"), said
-    return "accepted", said
+        return ("again" if ask.answer == reply else "conflict"), reply
+    return "accepted", reply
 
 
-def _kept(asks: Sequence[Ask]) -> str:
+def _as_json(asks: Sequence[Ask]) -> str:
     return json.dumps([asdict(ask) for ask in asks])
 
 

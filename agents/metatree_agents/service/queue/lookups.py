@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from metatree_agents.service.database.database import Database, Transaction
+from metatree_agents.service.database.database import ServiceDatabase, Transaction
 
 LOOKUP_LEASE_S: Final = 60.0
 _NEXT: Final = (
@@ -30,8 +30,8 @@ def fingerprint(fragment: str) -> str:
 
 
 def _key(fragment: str, count: int, threshold: float, index: str) -> str:
-    said = json.dumps([fragment, count, threshold, index])
-    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+    content = json.dumps([fragment, count, threshold, index])
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Lookups:
     Matches come back with the fingerprint alone, so one lookup of a fingerprint is out at a time.
     """
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
         self._database = database
         self._clock = clock or database.clock
 
@@ -78,7 +78,7 @@ class Lookups:
         """
         now, mark = self._clock(), fingerprint(fragment)
         async with self._database.transaction() as do:
-            sql = "SELECT 1 FROM query WHERE topic = ? AND seq = ?" + self._database.held
+            sql = "SELECT 1 FROM query WHERE topic = ? AND seq = ?" + self._database.for_update
             if await do.row(sql, topic, seq) is None:
                 return mark, now
             await do.alone("lookups")  # nobody takes it out between finding it and wishing for it
@@ -114,7 +114,7 @@ class Lookups:
             return None
         async with self._database.transaction() as do:
             await do.alone("lookups")
-            row = await do.row(_NEXT + self._database.held, now, now)
+            row = await do.row(_NEXT + self._database.for_update, now, now)
             if row is None:
                 return None
             await do.execute(
@@ -137,7 +137,7 @@ class Lookups:
         async with self._database.transaction() as do:
             row = await do.row(
                 "SELECT number FROM lookup WHERE fingerprint = ? AND matches IS NULL AND out_until IS NOT NULL"
-                " ORDER BY out_until DESC LIMIT 1" + self._database.held,
+                " ORDER BY out_until DESC LIMIT 1" + self._database.for_update,
                 mark,
             )
             if row is None:
@@ -162,7 +162,7 @@ class Lookups:
                 " JOIN lookup ON lookup.number = lookup_wish.lookup WHERE lookup_wish.topic = ? ORDER BY lookup.number",
                 topic,
             )
-        found: dict[int, list[dict[str, list[str]]]] = {}
+        fragments: dict[int, list[dict[str, list[str]]]] = {}
         for seq, fragment, matches in rows:
-            found.setdefault(int(seq), []).append({fragment: json.loads(matches) if matches else []})
-        return [{"Query": text, "Fragments": found.get(int(seq), [])} for seq, text in queries]
+            fragments.setdefault(int(seq), []).append({fragment: json.loads(matches) if matches else []})
+        return [{"Query": text, "Fragments": fragments.get(int(seq), [])} for seq, text in queries]

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EngineQuery:
     """A query as an engine got it."""
 
     topic: str
@@ -24,7 +24,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class EngineAnswer:
     """What an engine gives back."""
 
     answer: list[str]

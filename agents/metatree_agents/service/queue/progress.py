@@ -6,20 +6,20 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
 
 
 class Progress:
     """The steps of every query."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: ServiceDatabase) -> None:
         self._database = database
 
     async def add(self, topic: str, seq: int, steps: Sequence[Mapping[str, Any]]) -> bool:
         """Keep some steps; False when there is no such query."""
         async with self._database.transaction() as do:
             # Taken by one at a time, so that steps of a query are seen in the order of their numbers.
-            sql = "SELECT 1 FROM query WHERE topic = ? AND seq = ?" + self._database.held
+            sql = "SELECT 1 FROM query WHERE topic = ? AND seq = ?" + self._database.for_update
             if await do.row(sql, topic, seq) is None:
                 return False
             for step in steps:

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from metatree._util.process import is_dead
 from metatree.errors import TransientError
-from metatree_agents.service.database.database import Database, Transaction
+from metatree_agents.service.database.database import ServiceDatabase, Transaction
 from metatree_agents.service.queue import _postgres_statements as postgres_statements
 from metatree_agents.service.queue.human_input import Ask, asks_of, tell
 from metatree_agents.service.queue.lookups import forget_wishes
@@ -78,7 +78,7 @@ _OF: Final = "#"
 """Between the name of a process and the rest of a lease that it has."""
 
 
-class Refused(Exception):
+class TopicTaken(Exception):
     """The topic belongs to somebody else."""
 
 
@@ -104,7 +104,7 @@ class Queue:
 
     def __init__(
         self,
-        database: Database,
+        database: ServiceDatabase,
         *,
         lease_s: float = LEASE_S,
         attempts: int = ATTEMPTS,
@@ -116,7 +116,7 @@ class Queue:
         self.shared = shared
         self._database = database
         self._clock = clock or database.clock
-        self._waits = False
+        self._claim_blocks = False
         """Whether a claim waits for a topic that another transaction holds."""
 
     # asking
@@ -144,7 +144,7 @@ class Queue:
             *(topic, user, now, self.shared, text, model, json.dumps(dict(modifiers or {})), _run()),
         )
         if row is None:
-            raise Refused(topic)
+            raise TopicTaken(topic)
         return int(row[0]), now
 
     async def add_within(
@@ -160,31 +160,31 @@ class Queue:
         """Do what `add` does, as a part of a transaction."""
         now = self._clock()
         # One statement takes the row for this transaction, so numbers are dense whoever asks at the same time.
-        found = await do.row(
+        row = await do.row(
             "INSERT INTO topic(id, owner, asker, made_at, last_seq, ready_at) VALUES (?, ?, ?, ?, 1, ?)"
             " ON CONFLICT(id) DO UPDATE SET last_seq = topic.last_seq + 1,"
             " asker = CASE WHEN topic.ready_at IS NULL THEN excluded.asker ELSE topic.asker END,"
             " ready_at = COALESCE(topic.ready_at, excluded.ready_at) RETURNING last_seq, owner",
             *(topic, user, user, now, now),
         )
-        assert found is not None
-        if found[1] != user and not self.shared:
-            raise Refused(topic)
+        assert row is not None
+        if row[1] != user and not self.shared:
+            raise TopicTaken(topic)
         await do.execute(
             "INSERT INTO query(topic, seq, text, asked_by, model, modifiers, at, status, attempts, run)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, 'Open', 0, ?)",
-            *(topic, found[0], text, user, model, json.dumps(dict(modifiers or {})), now),
+            *(topic, row[0], text, user, model, json.dumps(dict(modifiers or {})), now),
             _run(),
         )
         await join(do, topic)
-        return int(found[0]), now
+        return int(row[0]), now
 
     async def open_of(self, user: str) -> int:
         """Return how many queries of a user are not answered yet, in whosever topics they are."""
-        found = await self._database.row(
+        row = await self._database.row(
             "SELECT count(*) FROM query WHERE asked_by = ? AND status IN ('Open', 'Pending', 'Waiting')", user
         )
-        return int(found[0]) if found else 0
+        return int(row[0]) if row else 0
 
     async def topics(self, owner: str) -> dict[str, str]:
         """Return the topics of a user with the first query of each, the newest topic first."""
@@ -197,8 +197,8 @@ class Queue:
 
     async def owner(self, topic: str) -> str | None:
         """Return whose topic it is, None when there is none."""
-        found = await self._database.row("SELECT owner FROM topic WHERE id = ?", topic)
-        return None if found is None else str(found[0])
+        row = await self._database.row("SELECT owner FROM topic WHERE id = ?", topic)
+        return None if row is None else str(row[0])
 
     async def thread(self, topic: str) -> list[Query]:
         """Return all queries of a topic in order, none when there is no such topic."""
@@ -215,21 +215,21 @@ class Queue:
         row = await self._database.row(
             f"{_SHOWN} WHERE query.topic = ? AND query.seq = ?", self._clock(), topic, seq
         )
-        found = None if row is None else _query(row)
-        if found is None or last is None or (found.run, found.at) == (last.run, last.at):
-            return found
+        query = None if row is None else _query(row)
+        if query is None or last is None or (query.run, query.at) == (last.run, last.at):
+            return query
         return None
 
     async def remove(self, topic: str, owner: str) -> bool:
         """Take a topic of this user out with all that belongs to it; False when it is not there or not theirs."""
         async with self._database.transaction() as do:
-            found = await do.row("DELETE FROM topic WHERE id = ? AND owner = ? RETURNING asker", topic, owner)
-            if found is None:
+            row = await do.row("DELETE FROM topic WHERE id = ? AND owner = ? RETURNING asker", topic, owner)
+            if row is None:
                 return False
             for table in ("query", "progress", "chat"):
                 await do.execute(f"DELETE FROM {table} WHERE topic = ?", topic)
             await forget_wishes(do, topic)
-            await leave(do, found[0])
+            await leave(do, row[0])
         return True
 
     # answering
@@ -260,10 +260,10 @@ class Queue:
                     if not await self.ready(1):
                         return None
                 async with self._database.transaction() as do:
-                    found = await self._take(do, now)
-                    if found is None:
+                    taken = await self._take(do, now)
+                    if taken is None:
                         return None
-                    topic, state = found
+                    topic, state = taken
                     if state == "taken":
                         continue
                     if state == "ended":
@@ -302,22 +302,23 @@ class Queue:
         if (row := await do.row(ended + locked, now)) is not None:
             return str(row[0]), "ended"
         row = await do.row(f"WITH {LINE} {NEXT_FREE}" if locked else NEXT)
-        if row is None and locked and not self._waits:
+        if row is None and locked and not self._claim_blocks:
             # What others hold now may be free in a moment, as when a query is added, and then nobody would be woken
             # for it: so one is waited for. One alone, since two could be waited for in a circle, and by one caller
             # alone, since a server that was stopped may hold it for long.
-            self._waits = True
+            self._claim_blocks = True
             try:
                 row = await do.row(ended, now) or await do.row(NEXT)
                 if row is not None:
                     topic = str(row[0])
                     sql = (
-                        f"SELECT lease FROM topic WHERE id = ? AND ({OPEN} OR {ENDED})" + self._database.held
+                        f"SELECT lease FROM topic WHERE id = ? AND ({OPEN} OR {ENDED})"
+                        + self._database.for_update
                     )
                     row = await do.row(sql, topic, now)
                     return topic, "taken" if row is None else "open" if row[0] is None else "ended"
             finally:
-                self._waits = False
+                self._claim_blocks = False
         return None if row is None else (str(row[0]), "open")
 
     async def _claimed(
@@ -374,32 +375,34 @@ class Queue:
         The number that an engine gives need not be ours: where the query there has another text, the one query of
         the topic with this text is meant.
         """
-        said, thought = json.dumps(list(answer)), json.dumps(list(think))
+        answer_json, think_json = json.dumps(list(answer)), json.dumps(list(think))
         named = json.dumps([dict(source) for source in sources])
         if self._database.skip_locked and seq is not None:
             now = self._clock()
-            values = (topic, seq, text, said, thought, named, engine, now, now + self.lease_s)
+            values = (topic, seq, text, answer_json, think_json, named, engine, now, now + self.lease_s)
             if await self._database.execute(postgres_statements.ANSWER, *values):
                 return "accepted", seq
         async with self._database.transaction() as do:
-            found, right = await self._meant(do, topic, seq, text)
+            match, right = await self._find_target(do, topic, seq, text)
             now = (
                 self._clock()
             )  # once the topic's row is taken, so that times of a topic are in the order of its answers
-            if found is None:
+            if match is None:
                 return right, 0
-            seq, status, known_answer, known_think = found
+            seq, status, stored_answer, stored_think = match
             if status == "Done":
-                return ("again" if (known_answer, known_think) == (said, thought) else "conflict"), seq
+                return (
+                    "again" if (stored_answer, stored_think) == (answer_json, think_json) else "conflict"
+                ), seq
             await do.execute(
                 "UPDATE query SET status = 'Done', answer = ?, think = ?, sources = ?, engine = ?, answered_at = ?"
                 " WHERE topic = ? AND seq = ?",
-                *(said, thought, named, engine, now, topic, seq),
+                *(answer_json, think_json, named, engine, now, topic, seq),
             )
             await self._renew(do, topic, now)
         return "accepted", seq
 
-    async def _meant(
+    async def _find_target(
         self, do: Transaction, topic: str, seq: int | None, text: str
     ) -> tuple[tuple[int, str, str | None, str | None] | None, Given]:
         """Return the query that an answer is for, or why none is."""
@@ -408,7 +411,7 @@ class Queue:
         rows = await do.rows(
             "SELECT query.seq, query.status, query.answer, query.think, query.text FROM topic"
             " JOIN query ON query.topic = topic.id WHERE topic.id = ? AND (query.seq = ? OR query.text = ?)"
-            + self._database.held,
+            + self._database.for_update,
             *(topic, -1 if seq is None else seq, text),
         )
         for row in rows:
@@ -465,8 +468,8 @@ class Queue:
         be what ended the process, and fails after too many; what waited behind it in the topic does not.
         """
         freed = 0
-        held = await self._database.rows("SELECT id, lease FROM topic WHERE lease LIKE ?", f"%{_OF}%")
-        for topic, lease in held:
+        leases = await self._database.rows("SELECT id, lease FROM topic WHERE lease LIKE ?", f"%{_OF}%")
+        for topic, lease in leases:
             if not is_dead(lease.rpartition(_OF)[0], shared=bool(self._database.skip_locked)):
                 continue
             async with self._database.transaction() as do:
@@ -490,20 +493,20 @@ class Queue:
 
     async def _hand_back_lost(self, lease: str, until: float) -> None:
         """Hand back what was claimed under a lease that its engine never heard of."""
-        found = await self._database.row(
+        row = await self._database.row(
             "SELECT id FROM topic WHERE engine IS NOT NULL AND ready_at = ? AND lease = ?", until, lease
         )
-        if found is not None:
-            await self.hand_back(str(found[0]), lease)
+        if row is not None:
+            await self.hand_back(str(row[0]), lease)
 
     async def ready(self, limit: int) -> int:
         """Return how many topics there are to claim, at most `limit`."""
-        found = await self._database.row(
+        row = await self._database.row(
             f"SELECT (SELECT count(*) FROM topic WHERE {ENDED})"
             f" + (SELECT count(*) FROM (SELECT 1 FROM topic WHERE {OPEN} LIMIT ?) AS open)",
             *(self._clock(), limit),
         )
-        return min(limit, int(found[0])) if found else 0
+        return min(limit, int(row[0])) if row else 0
 
 
 def _run() -> str:
@@ -512,7 +515,7 @@ def _run() -> str:
 
 
 def _query(row: Sequence[Any]) -> Query:
-    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run = row
+    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asks, run = row
     return Query(
         topic,
         int(seq),
@@ -525,6 +528,6 @@ def _query(row: Sequence[Any]) -> Query:
         json.loads(modifiers),
         at,
         int(attempts),
-        asks_of(asked),
+        asks_of(asks),
         run,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
 
 TYPES: Final = (
     "Suggest Improvement",
@@ -39,7 +39,7 @@ class Recommendation:
 class Recommendations:
     """What was recommended, in the order of its coming."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
         self._database = database
         self._clock = clock or database.clock
 

@@ -9,21 +9,21 @@ from typing import Final
 
 from metatree.errors import MetatreeError
 from metatree_agents.service.accounts.users import Caller
-from metatree_agents.service.database.database import Database, placeholders
+from metatree_agents.service.database.database import ServiceDatabase, placeholders
 
-LOOK_S: Final = 1.0
+CHECK_S: Final = 1.0
 """How often it is asked whether those who wait are still there; nothing is asked while nobody waits."""
 _SOME: Final = 500
 """How many users one statement asks for."""
 
 
-class Presence:
-    """Those who wait at one process of the service."""
+class Revocation:
+    """Ends the waiting of those at one process of the service who may not wait any more."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: ServiceDatabase) -> None:
         self._database = database
         self._waiting: dict[Caller, set[asyncio.Future[None]]] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
 
     @contextmanager
     def of(self, who: Caller) -> Iterator[asyncio.Future[None]]:
@@ -40,7 +40,7 @@ class Presence:
                 if not left:
                     del self._waiting[who]
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """End the waiting of those who are no users with their roles and secrets any more."""
         names = sorted({who.name for who in self._waiting})
         known: dict[str, tuple[str, str]] = {}
@@ -48,28 +48,26 @@ class Presence:
             some = names[at : at + _SOME]
             sql = f"SELECT name, role, secret FROM service_user WHERE name IN ({placeholders(some)})"
             known |= {name: (role, secret) for name, role, secret in await self._database.rows(sql, *some)}
-        asked = frozenset(names)
+        checked = frozenset(names)
         for who, waiting in list(self._waiting.items()):
             # Who came while the database was asked is looked at the next time.
-            if who.name in asked and not who.is_still(*known.get(who.name, (None, None))):
+            if who.name in checked and not who.is_still(*known.get(who.name, (None, None))):
                 for out in waiting:
                     if not out.done():
                         out.set_result(None)
 
     def start(self) -> None:
         """Begin to look."""
-        self._looking = asyncio.get_running_loop().create_task(self._look_often())
+        self._checking = asyncio.get_running_loop().create_task(self._check_often())
 
     async def stop(self) -> None:
         """Stop looking."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        if self._checking is not None:
+            self._checking.cancel()
+            await asyncio.gather(self._checking, return_exceptions=True)
 
-    async def _look_often(self) -> None:
+    async def _check_often(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_S)
-            with suppress(
-                MetatreeError
-            ):  # a database that is away for a moment; those who wait go on waiting
-                await self.look()
+            await asyncio.sleep(CHECK_S)
+            with suppress(MetatreeError):  # a database that is away for a moment: who waits goes on waiting
+                await self.check()

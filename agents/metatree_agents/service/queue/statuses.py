@@ -2,6 +2,9 @@
 
 A query is `Pending` in its row until an engine calls after the lease of its topic has ended; whoever looks before that
 is shown it as what it is by then: open. One that has no attempts left fails when an engine calls.
+
+Lost: a process that writes the end of a lease; who looks at the database alone, as `metatree service queue status`,
+would still see the old status.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from metatree.errors import MetatreeError
-from metatree_agents.service.database.database import Change, Database
+from metatree_agents.service.database.database import QueueChange, ServiceDatabase
 from metatree_agents.service.queue.queue import Queue
 
 LOOK_S: Final = 1.0
@@ -26,10 +26,10 @@ _SOME: Final = 500
 """How many topics one statement asks for."""
 
 
-class Line:
-    """A line of those who wait for one thing each: a ring wakes the first of them.
+class Notifier:
+    """Those who wait for one thing each, first come first served.
 
-    One who is woken and goes away without taking anything must ring again for the next.
+    One who is woken and goes away without taking anything must notify the next.
     """
 
     def __init__(self) -> None:
@@ -38,23 +38,23 @@ class Line:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def ring(self, times: int = 1) -> None:
-        """Wake as many as there are new things, first come first served."""
+    def notify(self, times: int = 1) -> None:
+        """Wake as many as there are new things."""
         while times > 0 and self._waiting:
             waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(None)
                 times -= 1
 
-    def ring_all(self) -> None:
+    def notify_all(self) -> None:
         """Wake all who wait now."""
-        self.ring(len(self._waiting))
+        self.notify(len(self._waiting))
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[asyncio.Future[None]]:
-        """Stand in the line; the future is done when it is one's turn to look.
+    async def waiter(self) -> AsyncIterator[asyncio.Future[None]]:
+        """Wait; the future is done when it is one's turn to look.
 
-        Stand in it before looking, so that what comes between looking and waiting is not missed.
+        Begin to wait before looking, so that what comes between looking and waiting is not missed.
         """
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
@@ -68,11 +68,11 @@ class Line:
 
 
 class Waiting:
-    """The lines of one process: engines that wait for queries, and callers that wait for answers."""
+    """Who waits at one process: engines for queries, and callers for answers."""
 
-    def __init__(self, database: Database, queue: Queue) -> None:
-        self.engines = Line()
-        self._answers: dict[tuple[str, int], Line] = {}
+    def __init__(self, database: ServiceDatabase, queue: Queue) -> None:
+        self.engines = Notifier()
+        self._answers: dict[tuple[str, int], Notifier] = {}
         self._database = database
         self._queue = queue
         self.ended = False
@@ -86,9 +86,9 @@ class Waiting:
 
     def answered(self, topic: str, seq: int) -> None:
         """Wake those who wait for this answer, or watch how it comes to be."""
-        line = self._answers.get((topic, seq))
-        if line is not None:
-            line.ring_all()
+        notifier = self._answers.get((topic, seq))
+        if notifier is not None:
+            notifier.notify_all()
 
     def removed(self, topic: str) -> None:
         """Wake those who wait for answers in a topic that is not there any more."""
@@ -99,24 +99,24 @@ class Waiting:
     @asynccontextmanager
     async def answer(self, topic: str, seq: int) -> AsyncIterator[asyncio.Future[None]]:
         """Wait for a change of one query."""
-        line = self._answers.setdefault((topic, seq), Line())
+        notifier = self._answers.setdefault((topic, seq), Notifier())
         try:
-            async with line.place() as waiter:
+            async with notifier.waiter() as waiter:
                 yield waiter
         finally:
-            if not line and self._answers.get((topic, seq)) is line:
+            if not notifier and self._answers.get((topic, seq)) is notifier:
                 del self._answers[topic, seq]
 
     def callers(self) -> int:
         """Return how many wait for answers."""
-        return sum(len(line) for line in self._answers.values())
+        return sum(len(notifier) for notifier in self._answers.values())
 
-    def heard(self, change: Change | None) -> None:
+    def on_change(self, change: QueueChange | None) -> None:
         """Wake those who wait for what another process did; None is looked for."""
         if change is None:
             self._unknown.set()
         elif change.query is None:
-            self.engines.ring()
+            self.engines.notify()
         else:
             self.answered(*change.query)
 
@@ -136,7 +136,7 @@ class Waiting:
         """Begin to watch for what other processes do."""
         loop = asyncio.get_running_loop()
         self._tasks = [
-            loop.create_task(self._database.watch(self.heard)),
+            loop.create_task(self._database.watch(self.on_change)),
             loop.create_task(self._look_often()),
         ]
 
@@ -152,14 +152,12 @@ class Waiting:
                 async with asyncio.timeout(LOOK_S):
                     await self._unknown.wait()
             self._unknown.clear()
-            with suppress(
-                MetatreeError
-            ):  # a database that is away for a moment; those who wait go on waiting
+            with suppress(MetatreeError):  # a database that is away for a moment: who waits goes on waiting
                 await self._look()
 
     async def _look(self) -> None:
         if self.engines:
-            self.engines.ring(await self._queue.ready(len(self.engines)))
+            self.engines.notify(await self._queue.ready(len(self.engines)))
         if not self._answers:
             self._since = None
             return
@@ -192,8 +190,8 @@ class Waiting:
         return [topic for topic in waited if topic not in left]
 
     async def _last_step(self) -> int:
-        found = await self._database.row("SELECT coalesce(max(number), 0) FROM progress")
-        return int(found[0]) if found else 0
+        row = await self._database.row("SELECT coalesce(max(number), 0) FROM progress")
+        return int(row[0]) if row else 0
 
 
 async def first_of(timeout_s: float, *futures: asyncio.Future[Any]) -> None:

@@ -1,4 +1,7 @@
-"""Keeps the memory layer of a tree in step with that of a service: what is added here goes there, and back."""
+"""Keeps the memory layer of a tree in sync with that of a service: what is added here goes there, and back.
+
+Each row goes by itself, and the last word counts. Lost: a log of changes, in which what is forgotten would stay.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any, Final
 from metatree import Tree
 from metatree.notes.archive.format import SHARED_FACTS
 from metatree.notes.feedback import flag_ids
-from metatree.notes.replication import Change, apply_changes, changes_since, flag_changes
+from metatree.notes.replication import RowChange, apply_changes, changes_since, flag_changes
 from metatree.trees.layer import Layer
 from metatree_agents.service.engine.client import ServiceClient, ServiceRefused, patiently
 
@@ -65,8 +68,8 @@ class MemorySync:
         """Return the numbers of the latest change received, of the latest here that was sent, and the highest seen."""
         return Layer(self._tree.memory).fact(self._fact) or {"number": 0, "sent": 0, "seen": 0}
 
-    def _note(self, **said: int) -> None:
-        Layer(self._tree.memory).set_fact(self._fact, self._state() | said)
+    def _note(self, **state: int) -> None:
+        Layer(self._tree.memory).set_fact(self._fact, self._state() | state)
 
     async def push(self, *, everything: bool = False) -> None:
         """Send what was changed here; waits while the service cannot be reached.
@@ -87,8 +90,8 @@ class MemorySync:
             changes += flag_changes(self._tree, () if everything else self._flags())
             for batch in _batches(changes):
                 try:
-                    said = await patiently(self._client, "POST", "give-memory", body={"Changes": batch})
-                    self._note(seen=int(said["Latest"]))
+                    reply = await patiently(self._client, "POST", "give-memory", body={"Changes": batch})
+                    self._note(seen=int(reply["Latest"]))
                 except ServiceRefused as exc:
                     if exc.status not in (413, 422):
                         raise
@@ -109,18 +112,18 @@ class MemorySync:
             if latest is not None and latest < self._state()["seen"]:  # an earlier state was put back there
                 self._note(number=0, sent=-1, seen=latest)
             while latest is None or self.number < latest:
-                said = await patiently(self._client, "GET", "get-memory", After=self.number)
-                if not said["Changes"]:
+                reply = await patiently(self._client, "GET", "get-memory", After=self.number)
+                if not reply["Changes"]:
                     break
-                changes = [Change(one["What"], one["Id"], one["Body"]) for one in said["Changes"]]
-                number = int(said["Changes"][-1]["Number"])
+                changes = [RowChange(one["What"], one["Id"], one["Body"]) for one in reply["Changes"]]
+                number = int(reply["Changes"][-1]["Number"])
                 while (applied := await asyncio.to_thread(self._applied, changes, number)) is None:
                     await self._push()  # what was changed here meanwhile goes first, and so counts as earlier
                 done += applied
-                latest = int(said["Latest"])
+                latest = int(reply["Latest"])
             return done
 
-    def _applied(self, changes: list[Change], number: int) -> int | None:
+    def _applied(self, changes: list[RowChange], number: int) -> int | None:
         """Apply changes, unless something here was not sent yet: it could not be told from them afterwards."""
         with self._tree.memory.transaction():
             if self.pending():
@@ -135,11 +138,11 @@ class MemorySync:
 
 async def name_of(client: ServiceClient) -> str:
     """Return the name of the tree of a service."""
-    said = await patiently(client, "GET", "get-tree")
-    return str(said["Name"])
+    reply = await patiently(client, "GET", "get-tree")
+    return str(reply["Name"])
 
 
-def _batches(changes: list[Change]) -> list[list[dict[str, Any]]]:
+def _batches(changes: list[RowChange]) -> list[list[dict[str, Any]]]:
     """Return changes as the wire has them, in requests of a size that is taken."""
     batches: list[list[dict[str, Any]]] = [[]]
     size = 0

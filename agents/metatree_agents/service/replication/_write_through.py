@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 from metatree.durable import Journal, Record
 from metatree.errors import TransientError
 from metatree.shared import Shared
-from metatree.storage.store import Store
-from metatree.tools.call_log import Calls
+from metatree.storage.database import Database
+from metatree.tools.call_log import CallLog
 
 T = TypeVar("T")
 WAIT_S: Final = 120.0
@@ -31,11 +31,11 @@ class WriteThrough:
     def __init__(self, shared: Shared, first: Callable[[], None]) -> None:
         self._shared = shared
         self.journal: Journal = _FirstJournal(shared.journal, first)
-        self.calls: Calls = shared.calls
+        self.calls: CallLog = shared.calls
 
     @cached_property
-    def boards(self) -> Store:
-        """The store of the blackboards."""
+    def boards(self) -> Database:
+        """The database of the blackboards."""
         return self._shared.boards
 
 

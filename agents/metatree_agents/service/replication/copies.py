@@ -1,34 +1,43 @@
-"""A copy of the service's tree on the machine of an engine, kept in step with it by version."""
+"""A copy of the service's tree on the machine of an engine, kept in sync with it by version.
+
+A version is one file, fetched part by part, checked by its hash, and put in place at once. A text of the source is
+fetched when it is read, by the digest that its file had when the tree was built, so a quote is always of the version
+that was searched. Lost: sending all files with the tree (the source is often larger than what is ever read), and a
+folder with files of several versions.
+
+Lost for the file itself: one streamed answer with an ETag and ranges. `get-tree` is asked before each search anyway,
+for the number of the memory, and names the digest; and parts go on where an answer broke off, are bounded, and come
+out of the database, without a second way for each of that.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import shutil
-import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
 from metatree import Tree
 from metatree._util.private import private_folder
-from metatree.errors import BrokenStore, MetatreeError, UserError
-from metatree.notes.replication import Assembly
-from metatree.notes.replication.blocks import parted
+from metatree.errors import BrokenStore, MetatreeError, UntrustedStore, UserError
 from metatree.shared import Shared
 from metatree.storage.store import Store
+from metatree.storage.trust import sign
 from metatree.trees.layer import Layer
+from metatree.trees.source_files import digest_bytes
 from metatree.trees.sources import FILES
-from metatree_agents.service.engine.client import ServiceClient, ServiceRefused, patiently, with_patience
+from metatree_agents.service.engine.client import ServiceClient, ServiceRefused, patiently
 from metatree_agents.service.engine.nearest import index_of
+from metatree_agents.service.replication._download import DIGEST, download, require_room
 from metatree_agents.service.replication._memory_sync import MemorySync
 from metatree_agents.service.replication._write_through import WriteThrough, called_from
 
-AT_ONCE: Final = 256
-"""Blocks of one request: at most 4 MB."""
+FILE_BYTES: Final = 1 << 30
+"""How large a file of the source may be: five times what is read of one."""
 KEPT: Final = 2
 """Versions that are kept: the current one, and the one before, which another process may be searching."""
 _TRIES: Final = 5
@@ -41,6 +50,17 @@ class _Version:
     digest: str
     tree: Tree
     users: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Announced:
+    """What a service says of its tree: its name, and what is current."""
+
+    name: str
+    version: int
+    digest: str
+    size: int
+    memory: int
 
 
 class TreeCopy:
@@ -129,27 +149,28 @@ class TreeCopy:
         """Bring the copy to what is current; waits while the service cannot be reached.
 
         Raises:
-            UserError: the service has published no tree.
+            UserError: the service has published no tree, or is none.
+            StorageFull: there is no room for the copy.
         """
         async with self._turn:
             for _ in range(_TRIES):
-                wanted = await patiently(self._client, "GET", "get-tree")
-                if not wanted["Version"]:
+                latest = _announced(await patiently(self._client, "GET", "get-tree"), self._client.url)
+                if not latest.version:
                     raise UserError(
                         f"the service at {self._client.url} publishes no tree: start it with --publish,"
                         " or name a --source or --tree of this machine"
                     )
                 if self._now is None:
-                    self._settle_in(wanted["Name"])
+                    self._settle_in(latest.name)
                 try:
                     now = self._now
-                    if now is None or (now.number, now.digest) != (wanted["Version"], wanted["Digest"]):
-                        await self._take_version(wanted)
+                    if now is None or (now.number, now.digest) != (latest.version, latest.digest):
+                        await self._take_version(latest)
                     break
                 except (BrokenStore, ServiceRefused) as exc:
-                    # A newer version was published, and this one's blocks are gone; or a file here was damaged.
-                    mended = exc.reason != "newer" if isinstance(exc, BrokenStore) else exc.status == 404
-                    if not mended:
+                    # A version was published meanwhile, and this one's file is gone; or a file here was damaged.
+                    can_retry = exc.reason != "newer" if isinstance(exc, BrokenStore) else exc.status == 404
+                    if not can_retry:
                         raise
                     _log.info("%s; copying again", exc)
             else:
@@ -158,99 +179,78 @@ class TreeCopy:
                     path=str(self._folder),
                 )
             assert self._sync is not None
-            await self._sync.pull(wanted["Memory"])
+            await self._sync.pull(latest.memory)
             await self._sync.push()
 
     def _settle_in(self, name: str) -> None:
-        if not name.isalnum():
-            raise UserError(
-                f"{self._client.url} names its tree {name[:40]!r}: it is no query service of metatree"
-            )
         self._folder = self._base / name
+        memory = self._folder / "memory.db"
         try:
             private_folder(self._folder)
+            # The memory is made first, and carries the mark of its user: without one, the rest is of somebody else.
+            if self._folder.is_symlink() or (not memory.exists() and any(self._folder.iterdir())):
+                raise UserError(
+                    f"{str(self._folder)!r} is no copy of yours: delete it, or say with --copy where else one may live"
+                )
+            if self._memory is None:
+                self._memory = Store.open(memory)
             (self._folder / "versions").mkdir(exist_ok=True)
             (self._folder / "files").mkdir(exist_ok=True)
         except OSError as exc:
             raise UserError(
                 f"cannot make {str(self._folder)!r}: {exc.strerror}; say with --copy where else the copy may live"
             ) from exc
-        if self._memory is None:
-            self._memory = Store.open(self._folder / "memory.db")
 
-    async def _take_version(self, wanted: dict[str, Any]) -> None:
-        """Fetch what is missing of a version, check all of it, and let the next search begin with it."""
-        number, digest = int(wanted["Version"]), str(wanted["Digest"])
-        place = self._folder / "versions" / f"{number}-{digest}"
+    async def _take_version(self, latest: _Announced) -> None:
+        """Fetch a version, and let the next search begin with it."""
+        place = self._folder / "versions" / f"{latest.version}-{latest.digest}"
         file = place / "index.db"
-        there = file.exists()
-        if not there:
-            place.mkdir(exist_ok=True)
-            await self._assemble(file, number, digest, int(wanted["Size"]))
+        exists = file.exists()
         try:
-            tree = await asyncio.to_thread(self._opened, place, check=there)
-        except BrokenStore:
+            if not exists:
+                require_room(latest.size, self._folder, self._client.url)
+                place.mkdir(exist_ok=True)
+                came = await download(self._client, latest.digest, file, most=latest.size)
+                self._say(f"copied version {latest.version} of the tree: {came / 1e6:,.1f} MB")
+            tree = await asyncio.to_thread(self._opened, place, check=exists)
+        except (BrokenStore, ServiceRefused):
             shutil.rmtree(place, ignore_errors=True)
             raise
         if self._now is not None:
             self._old.append(self._now)
-        self._now = _Version(number, digest, tree)
+        self._now = _Version(latest.version, latest.digest, tree)
         if self._sync is None:
-            self._sync = MemorySync(self._client, tree, str(wanted["Name"]))
+            self._sync = MemorySync(self._client, tree, latest.name)
         self._sync.use(tree)
         self._let_go()
         self._sweep(place)
 
-    async def _assemble(self, file: Path, number: int, digest: str, size: int) -> None:
-        listed, _ = await with_patience(lambda: self._client.fetch("GET", "get-tree-hashes", Version=number))
-        if _digest(listed) != digest:
-            raise BrokenStore(
-                f"the hashes of version {number} are not those that were published", path=str(file)
-            )
-        hashes = parted(listed)
-        known = self._known_file()
-        assembly = await asyncio.to_thread(Assembly, file, hashes, size, known=known)
-        with assembly:
-            missing, packed = assembly.missing, 0
-            for at in range(0, len(missing), AT_ONCE):
-                page = [digest.hex() for digest in missing[at : at + AT_ONCE]]
-
-                async def ask(page: list[str] = page) -> bytes:
-                    return (await self._client.fetch("POST", "get-blocks", body={"Hashes": page}))[0]
-
-                data = await with_patience(ask)
-                packed += len(data)
-                await asyncio.to_thread(_put_all, assembly, data)
-            await asyncio.to_thread(assembly.finish)
-        fetched = f"{len(missing):,} of {len(set(hashes)):,} blocks, {packed / 1000:,.0f} kB"
-        self._say(f"copied version {number} of the tree: {fetched}")
-
-    def _known_file(self) -> Path | None:
-        """Return the latest version that is here, whose blocks need not come again."""
-        there = [place / "index.db" for place in self._versions()]
-        return next((file for file in there if file.exists()), None)
-
     def _versions(self) -> list[Path]:
         """Return the folders of the versions that are here, the latest first."""
-        found = [
+        versions = [
             each for each in (self._folder / "versions").iterdir() if each.name.partition("-")[0].isdigit()
         ]
-        return sorted(found, key=lambda each: int(each.name.partition("-")[0]), reverse=True)
+        return sorted(versions, key=lambda each: int(each.name.partition("-")[0]), reverse=True)
 
     def _opened(self, place: Path, *, check: bool) -> Tree:
         from metatree_routers.index.store import take_memory_anew
 
         assert self._memory is not None and self._call is not None
-        # Its bytes are those that the service published, by digest: it is trusted as the service is.
-        index = Store.open(
-            place / "index.db", create=False, advice="delete it, and it is copied again", trust=True
-        )
+        # Bytes that came now are those that the service published, by digest: they are trusted as the service is.
+        file = place / "index.db"
+        try:
+            index = Store.open(
+                file, create=False, advice="delete it, and it is copied again", trust=not check
+            )
+        except UntrustedStore as exc:
+            raise BrokenStore(str(exc), path=str(file)) from exc
         try:
             if check:
                 index.check()
             with index.transaction():
                 _move_sources(Layer(index), place)
                 take_memory_anew(index)
+                sign(index)
         except BaseException:
             index.close()
             raise
@@ -268,40 +268,25 @@ class TreeCopy:
 
     def _file(self, digest: str) -> bytes:
         """Return a file by its digest, from this machine's disk or else from the service."""
-        kept = self._folder / "files" / digest[:2] / digest
+        file = self._folder / "files" / digest[:2] / digest
         with suppress(OSError):
-            there = kept.read_bytes()
-            if _digest(there) == digest:
-                return there
+            content = file.read_bytes()
+            if digest_bytes(content) == digest:
+                return content
         assert self._call is not None
-        data: bytes = self._call(self._fetched(digest))
-        if _digest(data) != digest:
-            raise BrokenStore(f"the file {digest} did not come as it was published", path=str(kept))
-        with suppress(OSError):  # a full disk: it is asked for again
-            kept.parent.mkdir(exist_ok=True)
-            part = kept.with_name(f".{digest}.part")
-            part.write_bytes(data)
-            part.replace(kept)
-        return data
+        self._call(self._fetch(digest, file))
+        return file.read_bytes()
 
-    async def _fetched(self, digest: str) -> bytes:
-        data, part, more = b"", 0, True
-        while more:
-
-            async def ask(part: int = part) -> tuple[bytes, bool]:
-                return await self._client.fetch("GET", "get-tree-file", Digest=digest, Part=part)
-
-            try:
-                packed, more = await with_patience(ask)
-            except ServiceRefused as exc:
-                if exc.status == 404:
-                    raise UserError(
-                        f"the service does not keep the file {digest}: it changed before it was published"
-                    ) from exc
-                raise
-            data += zlib.decompress(packed)
-            part += 1
-        return data
+    async def _fetch(self, digest: str, file: Path) -> None:
+        try:
+            file.parent.mkdir(exist_ok=True)
+            await download(self._client, digest, file, most=FILE_BYTES)
+        except ServiceRefused as exc:
+            if exc.status == 404:
+                raise UserError(
+                    f"the service does not keep the file {digest}: it changed before it was published"
+                ) from exc
+            raise
 
     def _let_go(self) -> None:
         """Close versions that no search uses any more."""
@@ -316,19 +301,18 @@ class TreeCopy:
                 shutil.rmtree(place, ignore_errors=True)
 
 
-def _put_all(assembly: Assembly, data: bytes) -> None:
-    at = 0
-    while at < len(data):
-        end = at + 4 + int.from_bytes(data[at : at + 4], "big")
-        try:
-            assembly.put(zlib.decompress(data[at + 4 : end]))
-        except zlib.error as exc:
-            raise BrokenStore(f"a block did not come as it was published: {exc}", path="") from exc
-        at = end
-
-
-def _digest(data: bytes) -> str:
-    return blake2b(data, digest_size=16).hexdigest()
+def _announced(reply: Any, url: str) -> _Announced:
+    """Return what a service says of its tree; `UserError` for what is no query service of metatree."""
+    try:
+        announced = _Announced(
+            *(reply["Name"], int(reply["Version"]), reply["Digest"], int(reply["Size"]), int(reply["Memory"]))
+        )
+        # Name and digest become folders.
+        if announced.name.isalnum() and (not announced.version or DIGEST.fullmatch(announced.digest)):
+            return announced
+    except (KeyError, TypeError, ValueError, AttributeError):
+        pass
+    raise UserError(f"{url} says {str(reply)[:100]!r} of its tree: it is no query service of metatree")
 
 
 def _move_sources(layer: Layer, place: Path) -> None:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from metatree import Tree
 from metatree._util.cache_folder import cache_folder
-from metatree.durable.postgres_journal import LEASE_S
+from metatree.durable.sql_journal import LEASE_S
 from metatree.shared import Shared
-from metatree_agents.service.database.postgres_address import PostgresAddress, address_of
+from metatree.storage.postgres_address import PostgresAddress, address_of
 from metatree_agents.service.database.postgres_rights import require_rights
+from metatree_agents.service.database.schema import SCHEMA
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.replication.publisher import Published
 from metatree_agents.service.replication.trees import Trees
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class Publication:
     """What is shared, and how.
 
     Args:
@@ -63,16 +64,14 @@ def shared_at(database: str, *, lease_s: float = LEASE_S) -> Shared:
         MissingExtra: psycopg is not installed.
         UserError: it is no address of PostgreSQL, or the database cannot be reached.
     """
-    address = address_of(database)
+    address = address_of(database, schema=SCHEMA)
     require_rights(address, runs_schema(address))
-    from psycopg.conninfo import make_conninfo
-
-    return Shared(make_conninfo("", **address.arguments), lease_s=lease_s, space=runs_schema(address))
+    return Shared(replace(address, schema=runs_schema(address)), lease_s=lease_s)
 
 
 def require_service_rights(database: str) -> None:
     """Ask whether the user may make all that a server keeps at an address; raises as `shared_at`."""
-    address = address_of(database)
+    address = address_of(database, schema=SCHEMA)
     require_rights(address, address.schema, runs_schema(address))
 
 

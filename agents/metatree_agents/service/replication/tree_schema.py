@@ -17,9 +17,8 @@ CREATE TABLE tree_state(
     token BIGINT NOT NULL
 );
 
--- The latest versions of the built layer. `blocks`: the hashes of its blocks, in order, and `digest` that of
--- all of them; `mark`: what it was made from; `files`: the digests of the
--- files that its nodes were built from.
+-- The latest versions of the built layer. `digest`: of its file; `mark`: what it was made from; `files`: the digests
+-- of that file and of those that its nodes were built from, a JSON array.
 CREATE TABLE tree_version(
     version BIGINT PRIMARY KEY,
     size BIGINT NOT NULL,
@@ -27,12 +26,10 @@ CREATE TABLE tree_version(
     at DOUBLE PRECISION NOT NULL,
     mark TEXT NOT NULL,
     digest TEXT NOT NULL,
-    blocks {blob} NOT NULL,
-    files {blob} NOT NULL
+    files TEXT NOT NULL
 );
 
--- Blocks by their hashes, and files by their digests in parts; packed.
-CREATE TABLE tree_block(hash TEXT PRIMARY KEY, data {blob} NOT NULL);
+-- Files by their digests, in parts, each packed by zlib.
 CREATE TABLE tree_file(digest TEXT NOT NULL, part BIGINT NOT NULL, data {blob} NOT NULL, PRIMARY KEY(digest, part));
 
 -- The memory layer: what each row says, NULL when it is gone, and the number of its latest change.

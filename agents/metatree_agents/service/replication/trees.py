@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any, Final
 
 from metatree._util.process import is_dead
-from metatree.notes.replication.blocks import joined, parted
-from metatree_agents.service.database.database import Database, Transaction, placeholders
+from metatree_agents.service.database.database import ServiceDatabase, Transaction, placeholders
 
 LEASE_S: Final = 30.0
 """How long a server that publishes is waited for before another one may."""
-KEPT: Final = 3
-"""Versions whose blocks are kept, so that a copy under way finds them."""
+KEPT: Final = 2
+"""Versions whose files are kept: the current one, and the one before, which a download in progress needs."""
 PAGE_BYTES: Final = 4_000_000
+PART: Final = 1 << 21
+"""Bytes of a part of a file, before it is packed; the last part may be shorter."""
 _PAGE: Final = 500
-_PART: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,17 @@ class Current:
     nodes: int
     at: float
     digest: str
-    """Of the hashes of its blocks."""
+    """Of its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A part of a file, packed by zlib."""
+
+    digest: str
+    """Of the whole file."""
+    number: int
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +61,7 @@ class Kept:
 class Trees:
     """Reads and writes the tree of a service."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
         self._database = database
         self._clock = clock or database.clock
 
@@ -102,58 +111,31 @@ class Trees:
         )
         return "" if row is None else str(row[0])
 
-    async def missing_blocks(self, hashes: Collection[str]) -> set[str]:
-        """Return those of the hashes that no block is kept for."""
-        return set(hashes) - await self._known("SELECT hash FROM tree_block WHERE hash IN", hashes)
-
     async def missing_files(self, digests: Collection[str]) -> set[str]:
         """Return those of the digests that no file is kept for."""
-        return set(digests) - await self._known(
-            "SELECT digest FROM tree_file WHERE part = 0 AND digest IN", digests
-        )
-
-    async def _known(self, sql: str, keys: Collection[str]) -> set[str]:
-        found: set[str] = set()
-        listed = sorted(keys)
+        missing, listed = set(digests), sorted(digests)
         for at in range(0, len(listed), _PAGE):
             page = listed[at : at + _PAGE]
-            found.update(row[0] for row in await self._database.rows(f"{sql} ({placeholders(page)})", *page))
-        return found
+            sql = f"SELECT digest FROM tree_file WHERE part = 0 AND digest IN ({placeholders(page)})"
+            missing.difference_update(row[0] for row in await self._database.rows(sql, *page))
+        return missing
 
-    async def add_blocks(self, packed: Mapping[str, bytes]) -> None:
-        """Keep blocks: hash -> zlib."""
+    async def add_parts(self, parts: Iterable[FilePart]) -> None:
+        """Keep parts of files; those of one file come last part first: a file whose part 0 is there is there."""
         async with self._database.transaction() as do:
-            for digest, data in packed.items():
-                await do.execute(
-                    "INSERT INTO tree_block(hash, data) VALUES (?, ?) ON CONFLICT(hash) DO NOTHING",
-                    digest,
-                    data,
-                )
-
-    async def add_file(self, digest: str, data: bytes) -> None:
-        """Keep a file, in parts, the last one first: a file whose part 0 is there is there."""
-        parts = range(0, max(1, len(data)), _PART)
-        for number in reversed(range(len(parts))):
-            piece = zlib.compress(data[parts[number] : parts[number] + _PART], 6)
-            async with self._database.transaction() as do:
+            for part in parts:
                 await do.execute(
                     "INSERT INTO tree_file(digest, part, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                    *(digest, number, piece),
+                    *(part.digest, part.number, part.data),
                 )
 
     async def publish(
-        self,
-        token: int,
-        *,
-        hashes: Sequence[bytes],
-        size: int,
-        nodes: int,
-        files: Iterable[str],
-        mark: str,
+        self, token: int, *, digest: str, size: int, nodes: int, files: Iterable[str], mark: str
     ) -> int | None:
         """Make a version the current one; return its number, None when another server publishes by now.
 
-        Its blocks were added before.
+        Args:
+            digest: of its file, which was added before, as were the `files` that its nodes were built from.
         """
         async with self._database.transaction() as do:
             rows = await do.rows(
@@ -164,70 +146,39 @@ class Trees:
             if not rows:
                 return None
             version = int(rows[0][0])
-            blocks = joined(hashes)
-            listed = joined(bytes.fromhex(digest) for digest in sorted(set(files)))
             await do.execute(
-                "INSERT INTO tree_version(version, size, nodes, at, mark, digest, blocks, files)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                *(
-                    version,
-                    size,
-                    nodes,
-                    self._clock(),
-                    mark,
-                    blake2b(blocks, digest_size=16).hexdigest(),
-                    blocks,
-                    listed,
-                ),
+                "INSERT INTO tree_version(version, size, nodes, at, mark, digest, files)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                *(version, size, nodes, self._clock(), mark, digest, json.dumps(sorted({digest, *files}))),
             )
             await do.execute("DELETE FROM tree_version WHERE version <= ?", version - KEPT)
         return version
 
     async def sweep(self, token: int) -> int:
-        """Delete blocks and files that no version needs, if this server still publishes; return how many."""
-        blocks: set[str] = set()
-        files: set[str] = set()
+        """Delete files that no version needs, if this server still publishes; return how many."""
         async with self._database.transaction() as do:
             # Whoever publishes next waits for this row, so nothing of theirs is here yet.
             if not await do.rows(
                 "UPDATE tree_state SET token = token WHERE one = 1 AND token = ? RETURNING token", token
             ):
                 return 0
-            for listed, named in await do.rows("SELECT blocks, files FROM tree_version"):
-                blocks.update(digest.hex() for digest in parted(bytes(listed)))
-                files.update(digest.hex() for digest in parted(bytes(named)))
-            old = {row[0] for row in await do.rows("SELECT hash FROM tree_block")} - blocks
-            gone = {row[0] for row in await do.rows("SELECT digest FROM tree_file WHERE part = 0")} - files
-            for keys, sql in (
-                (sorted(old), "tree_block WHERE hash"),
-                (sorted(gone), "tree_file WHERE digest"),
-            ):
-                for at in range(0, len(keys), _PAGE):
-                    page = keys[at : at + _PAGE]
-                    await do.execute(f"DELETE FROM {sql} IN ({placeholders(page)})", *page)
-        return len(old) + len(gone)
-
-    async def hashes(self, version: int) -> bytes | None:
-        """Return the hashes of the blocks of a version, 16 bytes each; None when it is not kept."""
-        row = await self._database.row("SELECT blocks FROM tree_version WHERE version = ?", version)
-        return None if row is None else bytes(row[0])
-
-    async def blocks(self, hashes: Sequence[str]) -> dict[str, bytes]:
-        """Return those of the blocks that are kept, packed."""
-        rows = await self._database.rows(
-            f"SELECT hash, data FROM tree_block WHERE hash IN ({placeholders(hashes)})", *hashes
-        )
-        return {row[0]: bytes(row[1]) for row in rows}
+            old = {row[0] for row in await do.rows("SELECT DISTINCT digest FROM tree_file")}
+            for (needed,) in await do.rows("SELECT files FROM tree_version"):
+                old.difference_update(json.loads(needed))
+            listed = sorted(old)
+            for at in range(0, len(listed), _PAGE):
+                page = listed[at : at + _PAGE]
+                await do.execute(f"DELETE FROM tree_file WHERE digest IN ({placeholders(page)})", *page)
+        return len(old)
 
     async def file_part(self, digest: str, part: int) -> tuple[bytes, bool] | None:
         """Return a part of a file, packed, and whether there are more; None when it is not kept."""
-        rows = await self._database.rows(
-            "SELECT part, data FROM tree_file WHERE digest = ? AND part IN (?, ?) ORDER BY part",
-            *(digest, part, part + 1),
+        row = await self._database.row(
+            "SELECT data, EXISTS (SELECT 1 FROM tree_file WHERE digest = ? AND part = ?) FROM tree_file"
+            " WHERE digest = ? AND part = ?",
+            *(digest, part + 1, digest, part),
         )
-        if not rows or int(rows[0][0]) != part:
-            return None
-        return bytes(rows[0][1]), len(rows) > 1
+        return None if row is None else (bytes(row[0]), bool(row[1]))
 
     # the memory layer
 
@@ -242,8 +193,8 @@ class Trees:
             rows = await do.rows("UPDATE tree_state SET memory = memory WHERE one = 1 RETURNING memory")
             number = int(rows[0][0])
             for what, row_id, body in changes:
-                there = await do.row("SELECT body FROM tree_memory WHERE what = ? AND id = ?", what, row_id)
-                if there is not None and there[0] == body:
+                stored = await do.row("SELECT body FROM tree_memory WHERE what = ? AND id = ?", what, row_id)
+                if stored is not None and stored[0] == body:
                     continue
                 number += 1
                 await do.execute(
@@ -263,16 +214,16 @@ class Trees:
                 "SELECT what, id, body, number FROM tree_memory WHERE number > ? ORDER BY number LIMIT ?",
                 *(after, _PAGE),
             )
-        found: list[Kept] = []
+        changes: list[Kept] = []
         size = 0
         for what, row_id, body, number in rows:
             size += len(body or "")
-            if found and size > PAGE_BYTES:
+            if changes and size > PAGE_BYTES:
                 break
-            found.append(Kept(what, row_id, body, int(number)))
-        return found, int(latest[0]) if latest else 0
+            changes.append(Kept(what, row_id, body, int(number)))
+        return changes, int(latest[0]) if latest else 0
 
 
-def as_json(kept: Kept) -> dict[str, Any]:
+def as_json(change: Kept) -> dict[str, Any]:
     """Return a change as the wire has it."""
-    return {"What": kept.what, "Id": kept.id, "Body": kept.body, "Number": kept.number}
+    return {"What": change.what, "Id": change.id, "Body": change.body, "Number": change.number}

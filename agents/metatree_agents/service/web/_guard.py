@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hmac
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import parse_qsl, urlsplit
 
+from fastapi import Depends
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -28,7 +29,11 @@ def cookie_name(request: Request) -> str:
 
 
 def with_cookie(request: Request, response: Response, cookie: str) -> Response:
-    """Give the browser the cookie of a session."""
+    """Give the browser the cookie of a session.
+
+    Lost: `SameSite=Strict`, with which a link to a thread in a mail looks logged out. A GET changes nothing, also with
+    a one-time code, which is behind a `#` and is sent by a button: previews of links and prefetching use none up.
+    """
     response.set_cookie(
         cookie_name(request),
         cookie,
@@ -76,8 +81,14 @@ async def entered(request: Request) -> Session:
     return session
 
 
+Entered = Annotated[Session, Depends(entered)]
+"""What an endpoint has as a parameter that is for those who are logged in."""
+
+
 async def posted(request: Request, session: Session | None = None) -> dict[str, str]:
     """Return the fields of a form that was sent from one of our own pages.
+
+    Lost: FastAPI's own forms, which need one more package, and take a form with a file in it, too.
 
     Args:
         session: whose form it must be; None for the log-in, which belongs to nobody yet.
@@ -98,10 +109,20 @@ async def posted(request: Request, session: Session | None = None) -> dict[str, 
     if "\0" in text or "%00" in text:
         raise PageError(400, "This form cannot be read.")
     # Browsers send the ends of lines of a text as two characters.
-    found = {name: value.replace("\r\n", "\n") for name, value in pairs}
-    if session is not None and not hmac.compare_digest(found.get("csrf", "").encode(), session.csrf.encode()):
+    values = {name: value.replace("\r\n", "\n") for name, value in pairs}
+    if session is not None and not hmac.compare_digest(
+        values.get("csrf", "").encode(), session.csrf.encode()
+    ):
         raise PageError(403, "This form is of an earlier log-in: open the page again and send it once more.")
-    return found
+    return values
+
+
+async def _form(request: Request, session: Entered) -> dict[str, str]:
+    return await posted(request, session)
+
+
+Form = Annotated[dict[str, str], Depends(_form)]
+"""The fields of a form of one's own session, as a parameter of an endpoint."""
 
 
 def from_here(request: Request) -> bool:
@@ -116,10 +137,10 @@ def from_here(request: Request) -> bool:
     return bool(origin) and urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
 
 
-def way_back(wanted: str) -> str:
+def way_back(path: str) -> str:
     """Return where somebody goes after the log-in: only ever a path of this server."""
-    safe = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and wanted.isprintable()
-    return wanted if safe and "\\" not in wanted else "/"
+    safe = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if safe and "\\" not in path else "/"
 
 
 def sessions_of(request: Request) -> Sessions:

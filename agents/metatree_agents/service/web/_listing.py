@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.queue.statuses import SHOWN
 
 TOPICS: Final = 30
@@ -24,7 +24,7 @@ class Listed:
     """When its last question was asked."""
 
 
-async def topics_of(database: Database, owner: str, *, start: int = 0) -> tuple[list[Listed], bool]:
+async def topics_of(database: ServiceDatabase, owner: str, *, start: int = 0) -> tuple[list[Listed], bool]:
     """Return some topics of a user, the newest first, and whether there are more."""
     rows = await database.rows(
         f"SELECT topic.id, opening.text, topic.last_seq, {SHOWN}, query.at FROM topic"
@@ -36,13 +36,13 @@ async def topics_of(database: Database, owner: str, *, start: int = 0) -> tuple[
     return [Listed(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows[:TOPICS]], len(rows) > TOPICS
 
 
-async def topics_by_owner(database: Database) -> dict[str, int]:
+async def topics_by_owner(database: ServiceDatabase) -> dict[str, int]:
     """Return how many topics each user has."""
     rows = await database.rows("SELECT owner, count(*) FROM topic GROUP BY owner")
     return {str(owner): int(count) for owner, count in rows}
 
 
-async def answered(database: Database) -> int:
+async def answered(database: ServiceDatabase) -> int:
     """Return how many queries are answered."""
     row = await database.row("SELECT count(*) FROM query WHERE status = 'Done'")
     return int(row[0]) if row else 0

@@ -8,6 +8,8 @@ from fastapi.responses import Response
 from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._guard import (
+    Entered,
+    Form,
     entered,
     posted,
     session_of,
@@ -16,7 +18,7 @@ from metatree_agents.service.web._guard import (
     with_cookie,
     without_cookie,
 )
-from metatree_agents.service.web._replies import gone_to, page
+from metatree_agents.service.web._replies import page, redirect
 from metatree_agents.service.web._state import Web
 from metatree_agents.service.web.sessions import PEOPLE
 
@@ -27,23 +29,23 @@ router = APIRouter()
 async def home(request: Request) -> Response:
     """Go to the topics."""
     await entered(request)
-    return gone_to("/topics")
+    return redirect("/topics")
 
 
 @router.get("/login")
 async def login(request: Request) -> Response:
     """Ask who it is."""
-    wanted = way_back(request.query_params.get("next", "/"))
+    target = way_back(request.query_params.get("next", "/"))
     if await session_of(request) is not None:
-        return gone_to(wanted)
-    return page(request, "login.html", next=wanted, wrong="", name="", by_code=False)
+        return redirect(target)
+    return page(request, "login.html", next=target, wrong="", name="", by_code=False)
 
 
 @router.post("/login")
 async def log_in(request: Request) -> Response:
     """Begin a session; those who guess have to wait longer and longer."""
     given, throttle = await posted(request), Web.of(request).throttle
-    name, code, wanted = (
+    name, code, target = (
         given.get("name", "").strip()[:64],
         given.get("code", "").strip(),
         given.get("next", "/"),
@@ -53,36 +55,34 @@ async def log_in(request: Request) -> Response:
     wait_s = throttle.wait_s(*keys)
     if wait_s > 0:
         seconds = int(wait_s) + 1
-        said = f"Too many attempts. Try again in {seconds} second{'s' * (seconds != 1)}."
-        return _again(request, given, said, 429, {"Retry-After": str(seconds)})
+        message = f"Too many attempts. Try again in {seconds} second{'s' * (seconds != 1)}."
+        return _login_form(request, given, message, 429, {"Retry-After": str(seconds)})
     who = await _who(request, name, given.get("secret", ""), code)
     if who is None:
         throttle.failed(*keys)
         wrong = (
             "This code is wrong, was used, or is older than 15 minutes." if code else "Wrong name or secret."
         )
-        return _again(request, given, wrong, 401)
+        return _login_form(request, given, wrong, 401)
     throttle.succeeded(f"name {who.name}")
     if who.role not in PEOPLE:
-        return _again(request, given, f"{who.name} is an engine, and this page is for people.", 403)
+        return _login_form(request, given, f"{who.name} is an engine, and this page is for people.", 403)
     before = await session_of(request)
     if before is not None:
         await sessions_of(request).end(before)
     cookie = await sessions_of(request).begin(who.name)
     await Service.of(request).users.seen(who.name)
-    return with_cookie(request, gone_to(way_back(wanted)), cookie)
+    return with_cookie(request, redirect(way_back(target)), cookie)
 
 
 @router.post("/logout")
-async def log_out(request: Request) -> Response:
+async def log_out(request: Request, session: Entered, given: Form) -> Response:
     """End this session, or all sessions of this user."""
-    session = await entered(request)
-    given = await posted(request, session)
     if given.get("everywhere"):
         await sessions_of(request).end_all(session.name)
     else:
         await sessions_of(request).end(session)
-    return without_cookie(request, gone_to("/login"))
+    return without_cookie(request, redirect("/login"))
 
 
 async def _who(request: Request, name: str, secret: str, code: str) -> Caller | None:
@@ -91,7 +91,7 @@ async def _who(request: Request, name: str, secret: str, code: str) -> Caller | 
     return await Service.of(request).users.right_secret(name, secret)
 
 
-def _again(
+def _login_form(
     request: Request, given: dict[str, str], wrong: str, status: int, headers: dict[str, str] | None = None
 ) -> Response:
     """Show the form once more, without what was secret in it."""

@@ -3,6 +3,9 @@
 Answers hold what was found in memory and what a model made of it, so nothing in them is trusted: HTML is shown as
 text, links go to http and https alone and say so, and pictures are their description, since fetching one would tell
 its server who reads what.
+
+An answer that is a line of code is no Markdown (`__init__` would be a bold *init*), one by a model is. Lost: all as
+plain text, without lists and code of models.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from metatree_agents.service.openai.answer_segments import pieces_of
+from metatree_agents.service.openai.answer_segments import answer_segments
 
 _EXACT: Final = {
     "code": Markup('<div class="exact code" tabindex="0">{}</div>'),
@@ -55,7 +58,7 @@ def prose(paragraphs: Sequence[str], quotes: Sequence[str] = (), budget: Budget 
     budget = budget or Budget()
     return Markup("").join(
         rendered(piece.text, budget) if piece.kind == "said" else _EXACT[piece.kind].format(piece.text)
-        for piece in pieces_of(paragraphs, quotes)
+        for piece in answer_segments(paragraphs, quotes)
     )
 
 

@@ -15,7 +15,7 @@ from metatree.trees.layer import ROOT
 from metatree_agents.service.openai.answer_segments import quotes_of
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web import _browse as browse
-from metatree_agents.service.web._guard import entered
+from metatree_agents.service.web._guard import Entered
 from metatree_agents.service.web._replies import PageError, page
 from metatree_agents.service.web._state import Web
 from metatree_agents.service.web._thread_pages import number_of, owner_of
@@ -29,52 +29,48 @@ NO_MEMORY = "This server shows no memory: it was started without a tree. Start i
 
 
 @router.get("/tree")
-async def tree_page(request: Request) -> Response:
+async def tree_page(request: Request, session: Entered) -> Response:
     """Show the tree, open down to one node."""
-    session = await entered(request)
-    node, said = request.query_params.get("id", ROOT), request.query_params.get("start")
-    start = None if said is None else number_of(said)
+    node, text = request.query_params.get("id", ROOT), request.query_params.get("start")
+    start = None if text is None else number_of(text)
     top = await reading(request, browse.opened, node, start)
     above = await reading(request, browse.above, top)
     return page(request, "tree.html", session=session, top=top, at=node, above=above)
 
 
 @router.get("/tree/children")
-async def tree_children(request: Request) -> Response:
+async def tree_children(request: Request, session: Entered) -> Response:
     """Give one page of the children of a node, for a tree that is open already."""
-    session = await entered(request)
     node, start = request.query_params.get("id", ROOT), number_of(request.query_params.get("start", "0"))
-    found = await reading(request, browse.children_of, node, start)
-    return page(request, "children.html", session=session, page=found)
+    children = await reading(request, browse.children_of, node, start)
+    return page(request, "children.html", session=session, page=children)
 
 
 @router.get("/node")
-async def node_page(request: Request) -> Response:
+async def node_page(request: Request, session: Entered) -> Response:
     """Show one node, with the lines marked that an answer quotes when it was come to from there."""
-    session = await entered(request)
-    wanted = request.query_params
-    node = wanted.get("id", ROOT)
-    topic, seq = wanted.get("topic", ""), number_of(wanted.get("seq", ""))
+    params = request.query_params
+    node = params.get("id", ROOT)
+    topic, seq = params.get("topic", ""), number_of(params.get("seq", ""))
     quotes = await _quotes(request, session, node, topic, seq) if topic else []
-    first = number_of(wanted.get("line", "")) or None
-    start = number_of(wanted.get("start", "0"))
-    shown = await reading(
+    first = number_of(params.get("line", "")) or None
+    start = number_of(params.get("start", "0"))
+    view = await reading(
         request, lambda tree: browse.shown(tree, node, quotes=quotes, first=first, start=start)
     )
-    return page(request, "node.html", session=session, shown=shown, topic=topic, seq=seq, quoted=bool(quotes))
+    return page(request, "node.html", session=session, shown=view, topic=topic, seq=seq, quoted=bool(quotes))
 
 
 @router.get("/find")
-async def find_page(request: Request) -> Response:
+async def find_page(request: Request, session: Entered) -> Response:
     """Show the nodes that fit some words best."""
-    session = await entered(request)
     text = request.query_params.get("q", "").strip()[:1_000]
-    found: list[Any] = []
+    matches: list[Any] = []
     exact = None
     if text:
-        found = await reading(request, browse.find, text)
+        matches = await reading(request, browse.find, text)
         exact = await reading(request, browse.named, text)
-    return page(request, "find.html", session=session, text=text, found=found, exact=exact)
+    return page(request, "find.html", session=session, text=text, found=matches, exact=exact)
 
 
 async def reading(request: Request, what: Callable[..., T], *given: Any) -> T:
@@ -98,8 +94,10 @@ async def reading(request: Request, what: Callable[..., T], *given: Any) -> T:
     except TimeoutError:
         raise PageError(503, "The memory is not here yet: come again in a moment.") from None
     except UnknownNode as exc:
-        said = str(exc)
-        raise PageError(404, said[:1].upper() + said[1:] + ("" if said.endswith("?") else ".")) from None
+        message = str(exc)
+        raise PageError(
+            404, message[:1].upper() + message[1:] + ("" if message.endswith("?") else ".")
+        ) from None
     except UnknownRun:
         raise
     except UserError as exc:

@@ -9,13 +9,13 @@ from metatree_agents.service.openai.answer_segments import quotes_of
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.queue import Query
 from metatree_agents.service.settings import Service
-from metatree_agents.service.web._search_path import Place, walk_of
+from metatree_agents.service.web._search_path import PathNode, search_path
 from metatree_agents.service.web.sessions import Session
 
 
 async def question_of(service: Service, session: Session, query: Query) -> dict[str, Any]:
     """Return what the template of a question shows."""
-    walk, latest = await walk_so_far(service, query.topic, query.seq)
+    walk, latest = await search_path_so_far(service, query.topic, query.seq)
     head, rest = headline(query.text)
     return {
         "query": query,
@@ -32,30 +32,30 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
 
 def _sources(query: Query) -> list[dict[str, str]]:
     """Return the sources of an answer, those of one node together."""
-    found: dict[str, dict[str, str]] = {}
+    rows: dict[str, dict[str, str]] = {}
     for source in query.sources or ():
         node = source.get("Node")
         if not isinstance(node, str):
             continue
         quote = str(source.get("Quote") or "")
-        known = found.get(node)
+        known = rows.get(node)
         if known is None:
             title, path = str(source.get("Title") or node), str(source.get("Path") or "")
-            found[node] = {"node": node, "title": title, "path": path, "quote": quote}
+            rows[node] = {"node": node, "title": title, "path": path, "quote": quote}
         elif quote and quote not in known["quote"]:
             known["quote"] += f"\n…\n{quote}"
-    return list(found.values())
+    return list(rows.values())
 
 
-async def walk_so_far(service: Service, topic: str, seq: int) -> tuple[list[Place], int]:
-    """Return the way of the search for an answer, and the number of its latest step."""
+async def search_path_so_far(service: Service, topic: str, seq: int) -> tuple[list[PathNode], int]:
+    """Return the path of the search for an answer, and the number of its latest step."""
     steps: list[tuple[int, Any]] = []
     while True:
         came = await service.progress.after(topic, seq, steps[-1][0] if steps else 0)
         steps += [(number, json.loads(data)) for number, data in came]
         if not came:
             break
-    return walk_of([step for step in steps if isinstance(step[1], dict)]), steps[-1][0] if steps else 0
+    return search_path([step for step in steps if isinstance(step[1], dict)]), steps[-1][0] if steps else 0
 
 
 def headline(text: str) -> tuple[str, str]:

@@ -73,16 +73,19 @@ def page(
     return HTMLResponse(body, status, headers={**PRIVATE, **(headers or {})})
 
 
-def gone_to(path: str, anchor: str = "", **given: Any) -> Response:
+def redirect(path: str, anchor: str = "", **given: Any) -> Response:
     """Return a redirect after a form, which the browser follows with a GET."""
     location = link(path, **given) + (f"#{anchor}" if anchor else "")
     return Response(status_code=303, headers={**PRIVATE, "Location": location})
 
 
 def link(path: str, **given: Any) -> str:
-    """Return an address of this server: a path, and parameters that are not None."""
-    said = {name: str(value) for name, value in given.items() if value is not None}
-    return f"{path}?{urlencode(said, errors='replace')}" if said else path
+    """Return an address of this server: a path, and parameters that are not None.
+
+    Lost: names in the path. Topics and ids of nodes hold `/`, `#`, `..` and spaces, which browsers and proxies change.
+    """
+    values = {name: str(value) for name, value in given.items() if value is not None}
+    return f"{path}?{urlencode(values, errors='replace')}" if values else path
 
 
 @cache

@@ -12,13 +12,13 @@ from metatree import SearchResult, Tree, load_run, runs
 from metatree.errors import UnknownRun
 from metatree.result import TraceEntry
 from metatree_agents.service.engine.answering import run_id_of, step_of
-from metatree_agents.service.queue.models import Asked
+from metatree_agents.service.queue.models import EngineQuery
 from metatree_agents.service.settings import Service
 from metatree_agents.service.web._browse import titles
-from metatree_agents.service.web._guard import entered
+from metatree_agents.service.web._guard import Entered
 from metatree_agents.service.web._memory_pages import reading
 from metatree_agents.service.web._replies import PageError, page
-from metatree_agents.service.web._search_path import walk_of
+from metatree_agents.service.web._search_path import search_path
 from metatree_agents.service.web._thread_pages import number_of, owner_of
 
 router = APIRouter()
@@ -27,38 +27,37 @@ STEPS: Final = 2_000
 
 
 @router.get("/run")
-async def run_page(request: Request) -> Response:
+async def run_page(request: Request, session: Entered) -> Response:
     """Show the trace of a run: that of a question, or one by its name for those who see all topics."""
-    session, service = await entered(request), Service.of(request)
-    wanted = request.query_params
-    topic, seq = wanted.get("topic", ""), number_of(wanted.get("seq", ""))
+    service = Service.of(request)
+    params = request.query_params
+    topic, seq = params.get("topic", ""), number_of(params.get("seq", ""))
     if topic:
         await owner_of(service, session, topic)
         query = await service.queue.query(topic, seq)
         if query is None:
             raise PageError(404, "There is no such question in this topic.")
-        name = run_id_of(Asked(topic, seq, query.text, query.modifiers, run=query.run))
+        name = run_id_of(EngineQuery(topic, seq, query.text, query.modifiers, run=query.run))
     elif session.sees_all:
-        name = wanted.get("id", "")
+        name = params.get("id", "")
     else:
         raise PageError(403, "Runs by their names are for administrators: open this one from its question.")
     try:
-        shown = await reading(request, _shown, name)
+        view = await reading(request, _run_view, name)
     except UnknownRun:
         raise PageError(
             404, "The trace of this run is not in this server's memory: it is with the engine that answered."
         ) from None
-    return page(request, "run.html", session=session, topic=topic, seq=seq, name=name, **shown)
+    return page(request, "run.html", session=session, topic=topic, seq=seq, name=name, **view)
 
 
 @router.get("/runs")
-async def runs_page(request: Request) -> Response:
+async def runs_page(request: Request, session: Entered) -> Response:
     """List the runs in the journal of the memory, for those who see all topics."""
-    session = await entered(request)
     if not session.sees_all:
         raise PageError(403, "The list of all runs is for administrators.")
     listed = await reading(request, lambda tree: runs(tree=tree)[:RUNS])
-    shown = [
+    rows = [
         {
             "id": each.run_id,
             "questions": [str(text) for text in (each.given or {}).get("questions", ())],
@@ -67,21 +66,21 @@ async def runs_page(request: Request) -> Response:
         }
         for each in listed
     ]
-    return page(request, "runs.html", session=session, runs=shown)
+    return page(request, "runs.html", session=session, runs=rows)
 
 
-def _shown(tree: Tree, name: str) -> dict[str, Any]:
+def _run_view(tree: Tree, name: str) -> dict[str, Any]:
     """Return what the template of a run shows."""
     result = load_run(name, tree=tree)
-    told = [entry for number, entry in enumerate(result.trace) if not _follows(result.trace, number)]
+    entries = [entry for number, entry in enumerate(result.trace) if not _follows(result.trace, number)]
     steps = [(number, step_of(tree, entry, ruled_out=None)) for number, entry in enumerate(result.trace, 1)]
     return {
         "result": result,
-        "walk": walk_of([(number, step) for number, step in steps if step is not None]),
+        "walk": search_path([(number, step) for number, step in steps if step is not None]),
         "questions": _questions(result),
-        "steps": [_told(tree, entry) for entry in told[:STEPS]],
-        "more": max(0, len(told) - STEPS),
-        "used": _used(result),
+        "steps": [_step_view(tree, entry) for entry in entries[:STEPS]],
+        "more": max(0, len(entries) - STEPS),
+        "used": _usage_lines(result),
     }
 
 
@@ -118,7 +117,7 @@ _SAID: Final = {
 }
 
 
-def _told(tree: Tree, entry: TraceEntry) -> dict[str, Any]:
+def _step_view(tree: Tree, entry: TraceEntry) -> dict[str, Any]:
     """Return one entry of a trace with everything that it says, and titles for ids."""
     data = entry.data
     offered, unviable = list(data.get("offered") or ()), dict(data.get("unviable") or {})
@@ -134,15 +133,15 @@ def _told(tree: Tree, entry: TraceEntry) -> dict[str, Any]:
     ]
     order = {"chosen": 0, "open": 1, "out": 2}
     options.sort(key=lambda option: order[str(option["mark"])])
-    said = _SAID.get(entry.event, entry.event.replace("_", " "))
+    label = _SAID.get(entry.event, entry.event.replace("_", " "))
     if entry.event == "mark":
-        said = "ruled out" if data.get("mark") == "unviable" else "done with"
+        label = "ruled out" if data.get("mark") == "unviable" else "done with"
     more = {"tool": data.get("tool"), "by": data.get("by") if data.get("by") != "router" else None}
     answers = [str(one.get("answer", "")) for one in data.get("answers") or () if isinstance(one, dict)]
     return {
         "step": entry.step,
         "frame": entry.frame,
-        "said": said,
+        "said": label,
         "node": entry.node,
         "title": known.get(entry.node or "", entry.node or ""),
         "reason": entry.reason,
@@ -153,7 +152,7 @@ def _told(tree: Tree, entry: TraceEntry) -> dict[str, Any]:
     }
 
 
-def _used(result: SearchResult) -> list[tuple[str, str]]:
+def _usage_lines(result: SearchResult) -> list[tuple[str, str]]:
     """Return what a run used, in the words of people; what was not used is left out."""
     usage = result.usage
     rows: list[tuple[str, Any]] = [
@@ -167,8 +166,8 @@ def _used(result: SearchResult) -> list[tuple[str, str]]:
         ("Answers from a cache", usage.cache_hits),
         ("Failed attempts", usage.failed_attempts),
     ]
-    said = [(name, f"{value:,}") for name, value in rows if value]
+    lines = [(name, f"{value:,}") for name, value in rows if value]
     if usage.cost_usd is not None:
-        said.append(("Cost", f"{usage.cost_usd:.4f} USD"))
-    said.append(("Time at work", f"{usage.seconds:.2f} s"))
-    return said
+        lines.append(("Cost", f"{usage.cost_usd:.4f} USD"))
+    lines.append(("Time at work", f"{usage.seconds:.2f} s"))
+    return lines

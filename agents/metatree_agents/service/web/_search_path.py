@@ -1,7 +1,10 @@
-"""The way of a search as a picture: places in the tree, what was chosen, read and ruled out there, and why.
+"""The path of a search as a picture: places in the tree, what was chosen, read and ruled out there, and why.
 
 Made of the steps that an engine tells (`answering.step_of`), so that a search that goes on and one that has ended look
 alike. Steps of engines that say less are shown with what they say.
+
+The server draws it, and a page asks for it again when an event says that something happened: one drawing for the live
+search, the answer and the trace. Lost: a second one in JavaScript.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ class Out:
 
 
 @dataclass(slots=True)
-class Place:
+class PathNode:
     """One place that a search came to, with what it did there and where it went from there."""
 
     node: str | None
@@ -41,34 +44,34 @@ class Place:
     """Why nothing was chosen here."""
     out: list[Out] = field(default_factory=list)
     out_count: int = 0
-    below: list[Place] = field(default_factory=list)
+    below: list[PathNode] = field(default_factory=list)
     number: int = 0
     """Number of the latest step that changed it."""
-    room: list[Place] = field(default_factory=list)
+    room: list[PathNode] = field(default_factory=list)
     """Where what is reached from here is put: `below`, or, very deep, beside it, so that a page stays readable."""
 
 
-def walk_of(steps: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Place]:
+def search_path(steps: Iterable[tuple[int, Mapping[str, Any]]]) -> list[PathNode]:
     """Return the places of a search, each under the one that it was reached from.
 
     Args:
         steps: (number, step) in order; numbers grow.
     """
-    roots: list[Place] = []
+    roots: list[PathNode] = []
     depths: dict[int, int] = {id(roots): 0}
-    known: dict[tuple[int, str | None], Place] = {}
-    tops: dict[int, list[Place]] = {}
-    asking: list[Place] | None = None
-    last: Place | None = None
+    known: dict[tuple[int, str | None], PathNode] = {}
+    tops: dict[int, list[PathNode]] = {}
+    asking: list[PathNode] | None = None
+    last: PathNode | None = None
 
-    def put(made: Place, into: list[Place]) -> Place:
+    def put(made: PathNode, into: list[PathNode]) -> PathNode:
         into.append(made)
         deeper = depths[id(into)] + 1
         made.room = made.below if deeper < DEEPEST else into
         depths.setdefault(id(made.room), deeper)
         return made
 
-    def top(frame: int) -> list[Place]:
+    def top(frame: int) -> list[PathNode]:
         """Return where the places of a frame begin: at the top, or under what asked for it."""
         nonlocal asking
         if frame not in tops:
@@ -76,9 +79,9 @@ def walk_of(steps: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Place]:
             asking = None
         return tops[frame]
 
-    def place(frame: int, node: str | None, title: str, above: object) -> Place:
-        found = known.get((frame, node))
-        if found is None:
+    def place(frame: int, node: str | None, title: str, above: object) -> PathNode:
+        match = known.get((frame, node))
+        if match is None:
             # A search that goes back up comes to places that it jumped over: each hangs under the nearest known one.
             way = [
                 known[frame, each]
@@ -86,8 +89,8 @@ def walk_of(steps: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Place]:
                 if isinstance(each, str) and (frame, each) in known
             ]
             into = way[-1].room if way else top(frame)
-            found = known[frame, node] = put(Place(node, title or node or ""), into)
-        return found
+            match = known[frame, node] = put(PathNode(node, title or node or ""), into)
+        return match
 
     for number, step in steps:
         event, node = str(step.get("Event", "")), _text(step.get("Node")) or None
@@ -105,7 +108,7 @@ def walk_of(steps: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Place]:
                     last = known[frame, choice]
                     last.number = number
                 elif choice:
-                    came = Place(choice, _text(step.get("Chosen")) or choice)
+                    came = PathNode(choice, _text(step.get("Chosen")) or choice)
                     known[frame, choice] = put(came, here.room)
                     trail = step.get("Trail")
                     came.trail = " › ".join(map(_text, trail)) if isinstance(trail, list) else ""
@@ -120,15 +123,15 @@ def walk_of(steps: Iterable[tuple[int, Mapping[str, Any]]]) -> list[Place]:
                 here.useful = count > 0
                 here.read = f"{count} answer{'s' * (count != 1)}" if count else "nothing of use"
             case "ask":
-                made = Place(None, _text(step.get("Reason")) or _text(step.get("Text")), kind="question")
+                made = PathNode(None, _text(step.get("Reason")) or _text(step.get("Text")), kind="question")
                 here = put(made, last.room if last is not None else roots)
                 asking = here.room
             case _:
-                said = _text(step.get("Text"))
-                if not said:
+                text = _text(step.get("Text"))
+                if not text:
                     continue
                 into = last.room if last is not None and event not in _ANEW else top(frame)
-                here = put(Place(node, said, kind="event"), into)
+                here = put(PathNode(node, text, kind="event"), into)
         here.number = number
     return roots
 
@@ -139,10 +142,10 @@ _ANEW = ("restart", "second_look")
 """Events after which a search begins at the top again."""
 
 
-def _rule_out(place: Place, step: Mapping[str, Any]) -> None:
+def _rule_out(place: PathNode, step: Mapping[str, Any]) -> None:
     seen = {out.node for out in place.out}
-    told = step.get("RuledOut")
-    for one in told if isinstance(told, list) else ():
+    marks = step.get("RuledOut")
+    for one in marks if isinstance(marks, list) else ():
         if isinstance(one, Mapping) and _text(one.get("Node")) not in seen:
             node = _text(one.get("Node"))
             place.out.append(Out(node, _text(one.get("Title")) or node, _text(one.get("Reason"))))

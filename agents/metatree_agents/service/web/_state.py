@@ -13,7 +13,7 @@ from metatree import Tree
 from metatree_agents.service.web._throttle import Throttle
 
 
-class Shown(Protocol):
+class TreeSource(Protocol):
     """What the page shows: a tree that may be another one next time, as a copy that is kept in step is."""
 
     def using(self) -> AbstractAsyncContextManager[Tree]:
@@ -36,12 +36,12 @@ class OneTree:
 class Web:
     """The parts of the web page in one process."""
 
-    memory: Shown | None = None
+    memory: TreeSource | None = None
     """The memory that it shows; None where the process has none."""
     throttle: Throttle = field(default_factory=Throttle)
 
     @staticmethod
     def of(connection: HTTPConnection) -> Web:
         """Return that of the service that a request came to."""
-        found: Web = connection.app.state.web
-        return found
+        web: Web = connection.app.state.web
+        return web

@@ -14,13 +14,13 @@ from starlette.exceptions import HTTPException
 
 from metatree_agents.service.http import bodies, events
 from metatree_agents.service.queue.human_input import Became
-from metatree_agents.service.queue.queue import Query, Refused
+from metatree_agents.service.queue.queue import Query, TopicTaken
 from metatree_agents.service.queue.recommendations import TYPES
 from metatree_agents.service.settings import Service
-from metatree_agents.service.web._guard import entered, posted
+from metatree_agents.service.web._guard import Entered, Form
 from metatree_agents.service.web._listing import TOPICS, topics_of
-from metatree_agents.service.web._questions import question_of, walk_so_far
-from metatree_agents.service.web._replies import HEADERS, PageError, gone_to, page
+from metatree_agents.service.web._questions import question_of, search_path_so_far
+from metatree_agents.service.web._replies import HEADERS, PageError, page, redirect
 from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
@@ -39,9 +39,8 @@ _MODIFIERS: Final = ("Category", "Region")
 
 
 @router.get("/topics")
-async def topics(request: Request) -> Response:
+async def topics(request: Request, session: Entered) -> Response:
     """List the topics of a person, with a box to ask in."""
-    session = await entered(request)
     return await _topics_page(request, session)
 
 
@@ -54,9 +53,9 @@ async def _topics_page(
     status: int = 200,
 ) -> Response:
     service = Service.of(request)
-    wanted = request.query_params
-    of = wanted.get("of", session.name) if session.sees_all else session.name
-    start = number_of(wanted.get("start", "0"))
+    params = request.query_params
+    of = params.get("of", session.name) if session.sees_all else session.name
+    start = number_of(params.get("start", "0"))
     listed, more = await topics_of(service.database, of, start=start)
     return page(
         request,
@@ -68,17 +67,16 @@ async def _topics_page(
         start=start,
         later=start + TOPICS if more else None,
         earlier=max(0, start - TOPICS) if start else None,
-        said=SAID.get(wanted.get("said", ""), ""),
+        said=SAID.get(params.get("said", ""), ""),
         wrong=wrong,
         given=given or {},
     )
 
 
 @router.post("/ask")
-async def ask(request: Request) -> Response:
+async def ask(request: Request, session: Entered, given: Form) -> Response:
     """Put a question, in a topic or in one of its own."""
-    session, service = await entered(request), Service.of(request)
-    given = await posted(request, session)
+    service = Service.of(request)
     topic = given.get("topic", "").strip()
     text = given.get("question", "").strip()
     owner = None
@@ -109,17 +107,16 @@ async def ask(request: Request) -> Response:
     except HTTPException:
         wrong = "Many of your questions are not answered yet: wait for some of the answers first."
         return await _topics_page(request, session, wrong=wrong, given=given, status=429)
-    except Refused:
+    except TopicTaken:
         wrong = "A topic of this name belongs to somebody else: choose another name."
         return await _topics_page(request, session, wrong=wrong, given=given, status=403)
-    service.waiting.engines.ring()
-    return gone_to("/thread", anchor=f"q{seq}" if seq > 1 else "", topic=body.Topic)
+    service.waiting.engines.notify()
+    return redirect("/thread", anchor=f"q{seq}" if seq > 1 else "", topic=body.Topic)
 
 
 @router.get("/thread")
-async def thread(request: Request) -> Response:
+async def thread(request: Request, session: Entered) -> Response:
     """Show the questions of a topic with their answers."""
-    session = await entered(request)
     return await _thread_page(request, session, request.query_params.get("topic", ""))
 
 
@@ -154,9 +151,9 @@ async def _thread_page(
 
 
 @router.get("/thread/question")
-async def one_question(request: Request) -> Response:
+async def one_question(request: Request, session: Entered) -> Response:
     """Give one question with its answer, for a page that is open already."""
-    session, service = await entered(request), Service.of(request)
+    service = Service.of(request)
     query = await _query(request, service, session)
     return await asyncio.to_thread(
         page,
@@ -172,19 +169,19 @@ async def one_question(request: Request) -> Response:
 
 
 @router.get("/thread/walk")
-async def one_walk(request: Request) -> Response:
-    """Give the way of a search so far, for a page that is open already."""
-    session, service = await entered(request), Service.of(request)
+async def one_walk(request: Request, session: Entered) -> Response:
+    """Give the path of a search so far, for a page that is open already."""
+    service = Service.of(request)
     query = await _query(request, service, session)
     after = number_of(request.query_params.get("after", "0"))
-    walk, latest = await walk_so_far(service, query.topic, query.seq)
+    walk, latest = await search_path_so_far(service, query.topic, query.seq)
     return page(request, "walk.html", session=session, walk=walk, latest=latest, after=after)
 
 
 @router.get("/thread/events")
-async def thread_events(request: Request) -> Response:
+async def thread_events(request: Request, session: Entered) -> Response:
     """Stream the steps of a search to a page that is open already, from where it was cut off."""
-    session, service = await entered(request), Service.of(request)
+    service = Service.of(request)
     query = await _query(request, service, session)
     last = request.headers.get("last-event-id") or request.query_params.get("after", "0")
     return StreamingResponse(
@@ -195,19 +192,18 @@ async def thread_events(request: Request) -> Response:
 
 
 @router.post("/answer")
-async def answer(request: Request) -> Response:
+async def answer(request: Request, session: Entered, given: Form) -> Response:
     """Take what a person says to a run that waits for it; the run goes on."""
-    session, service = await entered(request), Service.of(request)
-    given = await posted(request, session)
+    service = Service.of(request)
     topic, seq = given.get("topic", ""), number_of(given.get("seq", ""))
     await owner_of(service, session, topic)
-    said = given.get("said", "")
-    if len(said) > bodies.MAX_TEXT:
+    text = given.get("said", "")
+    if len(text) > bodies.MAX_TEXT:
         raise PageError(422, f"The answer is too long: at most {bodies.MAX_TEXT:,} characters.")
-    became = await service.asking.answer(
+    became = await service.human_input.answer(
         topic,
         seq,
-        said,
+        text,
         number=number_of(given.get("number", "")),
         by=session.name,
         admin=session.role == "admin",
@@ -215,15 +211,14 @@ async def answer(request: Request) -> Response:
     if became in _NOT_TAKEN:
         raise PageError(*_NOT_TAKEN[became])
     service.waiting.answered(topic, seq)
-    service.waiting.engines.ring()
-    return gone_to("/thread", anchor=f"q{seq}", topic=topic)
+    service.waiting.engines.notify()
+    return redirect("/thread", anchor=f"q{seq}", topic=topic)
 
 
 @router.post("/recommend")
-async def recommend(request: Request) -> Response:
+async def recommend(request: Request, session: Entered, given: Form) -> Response:
     """Keep what a person says of an answer."""
-    session, service = await entered(request), Service.of(request)
-    given = await posted(request, session)
+    service = Service.of(request)
     topic, seq = given.get("topic", ""), number_of(given.get("seq", ""))
     owner = await owner_of(service, session, topic)
     query = await service.queue.query(topic, seq)
@@ -251,22 +246,21 @@ async def recommend(request: Request) -> Response:
         comment=body.Comment,
         kind=body.Type,
     )
-    said = "flagged" if body.Type == "Flag as Off Topic" else "recommended"
-    return gone_to("/thread", anchor=f"q{seq}", topic=topic, said=said, of=seq)
+    status = "flagged" if body.Type == "Flag as Off Topic" else "recommended"
+    return redirect("/thread", anchor=f"q{seq}", topic=topic, said=status, of=seq)
 
 
 @router.post("/topic/delete")
-async def delete(request: Request) -> Response:
+async def delete(request: Request, session: Entered, given: Form) -> Response:
     """Delete a topic."""
-    session, service = await entered(request), Service.of(request)
-    given = await posted(request, session)
+    service = Service.of(request)
     topic = given.get("topic", "")
     owner = await owner_of(service, session, topic)
     if owner != session.name and not session.sees_all:
         raise PageError(403, "This topic belongs to somebody else.")
     await service.queue.remove(topic, owner)
     service.waiting.removed(topic)
-    return gone_to("/topics", said="deleted")
+    return redirect("/topics", said="deleted")
 
 
 # what they share
@@ -297,17 +291,17 @@ def topic_for(text: str) -> str:
 
 def modifiers_of(given: dict[str, str]) -> dict[str, Any]:
     """Return the modifiers of a form: several values of one are parted by commas."""
-    found: dict[str, Any] = {}
+    modifiers: dict[str, Any] = {}
     for name in _MODIFIERS:
         values = [value.strip() for value in given.get(name.lower(), "").split(",") if value.strip()]
         if values:
-            found[name] = values[0] if len(values) == 1 else values
-    return found
+            modifiers[name] = values[0] if len(values) == 1 else values
+    return modifiers
 
 
-def number_of(said: str) -> int:
+def number_of(text: str) -> int:
     """Return a number of an address, 0 when it is none."""
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 16 else 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
 
 
 _KINDS: Final = get_args(get_type_hints(bodies.Recommend)["Type"])

@@ -14,7 +14,7 @@ from metatree_agents.service.web import _memory_pages as memory_pages
 from metatree_agents.service.web import _run_pages as run_pages
 from metatree_agents.service.web import _thread_pages as thread_pages
 from metatree_agents.service.web._guard import session_of
-from metatree_agents.service.web._replies import HEADERS, NotLoggedIn, PageError, gone_to, page, static_file
+from metatree_agents.service.web._replies import HEADERS, NotLoggedIn, PageError, page, redirect, static_file
 from metatree_agents.service.web._state import OneTree, Web
 
 YEAR_S = 365 * 24 * 3600
@@ -38,24 +38,24 @@ def mount_web(app: FastAPI, memory: Tree | None = None) -> None:
 
 
 async def _own_file(request: Request, name: str) -> Response:
-    found = static_file(name)
-    if found is None:
+    file = static_file(name)
+    if file is None:
         raise PageError(404, "There is no such file.")
     # Its address changes with what is in it, so it never has to be asked for again.
     headers = {**HEADERS, "Cache-Control": f"public, max-age={YEAR_S}, immutable"}
-    return Response(found[0], media_type=found[1], headers=headers)
+    return Response(file[0], media_type=file[1], headers=headers)
 
 
 def wants_page(request: StarletteRequest) -> bool:
     """Say whether a person's browser asks for something that is no route of the API."""
-    said = request.headers.get("accept", "")
-    return not request.url.path.startswith(("/api/", "/v1/")) and "text/html" in said
+    accept = request.headers.get("accept", "")
+    return not request.url.path.startswith(("/api/", "/v1/")) and "text/html" in accept
 
 
 async def no_page(request: StarletteRequest, error: HTTPException) -> Response:
     """Return the page for an address that is none, or that has no such method."""
-    said = "There is no such page." if error.status_code == 404 else "This cannot be done with that page."
-    return await _error(request, PageError(error.status_code, said, error.headers))
+    message = "There is no such page." if error.status_code == 404 else "This cannot be done with that page."
+    return await _error(request, PageError(error.status_code, message, error.headers))
 
 
 async def _error(request: StarletteRequest, error: Exception) -> Response:
@@ -74,5 +74,5 @@ async def _error(request: StarletteRequest, error: Exception) -> Response:
 async def _log_in(request: StarletteRequest, _: Exception) -> Response:
     if request.headers.get("sec-fetch-mode", "navigate") != "navigate" or request.method != "GET":
         return Response("log in", 401, media_type="text/plain", headers=HEADERS)
-    wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    return gone_to("/login", next=None if wanted == "/" else wanted)
+    target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return redirect("/login", next=None if target == "/" else target)

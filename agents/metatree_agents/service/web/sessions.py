@@ -13,7 +13,7 @@ from typing import Final
 
 from metatree.errors import UserError
 from metatree_agents.service.accounts.users import Caller, Role
-from metatree_agents.service.database.database import Database
+from metatree_agents.service.database.database import ServiceDatabase
 
 TOKEN_BYTES: Final = 32
 SESSION_S: Final = 7 * 24 * 3600.0
@@ -53,7 +53,7 @@ class Sessions:
         clock: seconds since 1970; another one for tests.
     """
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
         self._database = database
         self._clock = clock or database.clock
 
@@ -100,7 +100,7 @@ class Sessions:
         async with self._database.transaction() as do:
             row = await do.row("SELECT role FROM service_user WHERE name = ?", name)
             if row is None:
-                raise UserError(f"no user {name!r}: `metatree users list` lists them")
+                raise UserError(f"no user {name!r}: `metatree service users list` lists them")
             if row[0] not in PEOPLE:
                 raise UserError(f"{name!r} is an {row[0]}, and the web page is for {', '.join(PEOPLE)}")
             await do.execute("DELETE FROM service_login WHERE expires_at <= ?", now)

@@ -1,4 +1,9 @@
-"""A syntax tree as an outline: definitions with signature and comment, what is left, and what is imported."""
+"""A syntax tree as an outline: definitions with signature and comment, what is left, and what is imported.
+
+A syntax tree that is a wreck is read as text before it is queried: queries take the square of its depth and of the
+width of an error. Lost: stopping a query by its callback (the process ends with a segmentation fault in tree-sitter
+0.26), slices of the file and a limit of matches (neither bounds the time).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from metatree.trees.source_types import Outline, Part, SourceFile
+from metatree.trees.source_types import Outline, OutlinePart, SourceFile
 from metatree_memory_tools.code.languages._syntax import (
     ABOVE,
     BODIES,
@@ -46,7 +51,7 @@ _LICENSE = re.compile(
 
 
 @dataclass(slots=True)
-class _Found:
+class _Definition:
     """A definition in the syntax tree."""
 
     node: tree_sitter.Node
@@ -55,7 +60,7 @@ class _Found:
     type: str
     name: str
     scope: str = ""
-    below: list[_Found] = field(default_factory=list)
+    below: list[_Definition] = field(default_factory=list)
     start: int = 0
     """First line, counted from 1, with the comment above it."""
     end: int = 0
@@ -64,7 +69,7 @@ class _Found:
 def outline_of(
     file: SourceFile,
     language: Language,
-    shown: str,
+    language_name: str,
     parsed: tree_sitter.Tree,
     definitions: tree_sitter.Query,
     imports: tree_sitter.Query | None,
@@ -75,24 +80,24 @@ def outline_of(
     Args:
         file: the file.
         language: what is known of its language.
-        shown: what the language is called in attributes.
+        language_name: what the language is called in attributes.
         parsed: its syntax tree.
         definitions: the query for definitions.
         imports: the query for imports.
         comments: the query for comments and attributes.
     """
-    reading = _Reading(file, language, shown)
+    reading = _SyntaxReader(file, language, language_name)
     reading.mark_comments(parsed.root_node, comments)
     return reading.outline(parsed, definitions, imports)
 
 
-class _Reading:
+class _SyntaxReader:
     """One file while it is read."""
 
-    def __init__(self, file: SourceFile, language: Language, shown: str) -> None:
+    def __init__(self, file: SourceFile, language: Language, language_name: str) -> None:
         self.file = file
         self.language = language
-        self.shown = shown
+        self.language_name = language_name
         self.lines = file.lines
         self.owned = bytearray(len(self.lines) + 2)
         self.names = UniqueNames("@")
@@ -106,17 +111,19 @@ class _Reading:
         top = self._nested(self._definitions(root, definitions))
         comment = self._first_comment(root)
         summary = first_sentence(comment)
-        attributes: dict[str, Any] = {"language": self.shown, "lines": len(self.lines)}
+        attributes: dict[str, Any] = {"language": self.language_name, "lines": len(self.lines)}
         if summary:
             attributes["summary"] = summary
         if root.has_error and (line := first_error(root)):
             attributes["syntax_error_line"] = line
         references, declares = self._imports(root, imports)
-        types = [found.name for found in top if found.type in _TYPES and found.type != "impl"]
+        types = [
+            definition.name for definition in top if definition.type in _TYPES and definition.type != "impl"
+        ]
         description = with_names(summary, "Types", list(dict.fromkeys(types)))
-        functions = [_qualified(found) for found in top if found.type not in _TYPES]
+        functions = [_qualified(definition) for definition in top if definition.type not in _TYPES]
         description = with_names(description, "Functions", list(dict.fromkeys(functions)))
-        parts: tuple[Part, ...] = ()
+        parts: tuple[OutlinePart, ...] = ()
         if top:
             parts = self._parts(top, "", 1, len(self.lines))
             parts = (
@@ -139,14 +146,14 @@ class _Reading:
 
     # what the queries find
 
-    def _definitions(self, root: tree_sitter.Node, query: tree_sitter.Query) -> list[_Found]:
+    def _definitions(self, root: tree_sitter.Node, query: tree_sitter.Query) -> list[_Definition]:
         import tree_sitter
 
-        found: dict[int, _Found] = {}
+        definitions: dict[int, _Definition] = {}
         for _, captures in tree_sitter.QueryCursor(query).matches(root):
             kind = next(name for name in captures if name not in ("name", "scope", "declarator"))
             inner = captures[kind][0]
-            if inner.id in found:
+            if inner.id in definitions:
                 continue
             scope = text_of(captures["scope"][0]) if "scope" in captures else ""
             if "declarator" in captures:
@@ -162,14 +169,14 @@ class _Reading:
             node = inner
             while node.parent is not None and node.parent.type in self.language.wrappers:
                 node = node.parent
-            found[inner.id] = _Found(node, inner, kind, shorten(name, 100), plain_scope(scope))
-        return sorted(found.values(), key=lambda item: (item.node.start_byte, -item.node.end_byte))
+            definitions[inner.id] = _Definition(node, inner, kind, shorten(name, 100), plain_scope(scope))
+        return sorted(definitions.values(), key=lambda item: (item.node.start_byte, -item.node.end_byte))
 
-    def _nested(self, found: Iterable[_Found]) -> list[_Found]:
+    def _nested(self, definitions: Iterable[_Definition]) -> list[_Definition]:
         """Put definitions below those that hold them; those in functions, or in the middle of a line, are dropped."""
-        top: list[_Found] = []
-        above: list[_Found] = []
-        for item in found:
+        top: list[_Definition] = []
+        above: list[_Definition] = []
+        for item in definitions:
             while above and above[-1].node.end_byte <= item.node.start_byte:
                 above.pop()
             holder = above[-1] if above else None
@@ -196,24 +203,30 @@ class _Reading:
 
     # nodes
 
-    def _parts(self, found: Sequence[_Found], prefix: str, first: int, last: int) -> tuple[Part, ...]:
+    def _parts(
+        self, definitions: Sequence[_Definition], prefix: str, first: int, last: int
+    ) -> tuple[OutlinePart, ...]:
         made = []
-        for item in found:
+        for item in definitions:
             made.append(self._part(item, prefix))
             self.owned[item.start : item.end + 1] = b"\1" * (item.end + 1 - item.start)
         return tuple(made)
 
-    def _part(self, found: _Found, prefix: str) -> Part:
-        name = found.name if not found.scope or found.type == "impl" else f"{found.scope}.{found.name}"
-        qualified = self.names.take(("impl " if found.type == "impl" else "") + prefix + name)
-        inside = prefix + (found.scope if found.type == "impl" else name)
-        comment = self._comment_above(found)
+    def _part(self, definition: _Definition, prefix: str) -> OutlinePart:
+        name = (
+            definition.name
+            if not definition.scope or definition.type == "impl"
+            else f"{definition.scope}.{definition.name}"
+        )
+        qualified = self.names.take(("impl " if definition.type == "impl" else "") + prefix + name)
+        inside = prefix + (definition.scope if definition.type == "impl" else name)
+        comment = self._comment_above(definition)
         summary = first_sentence(comment)
-        signature = self._signature(found)
-        type_ = "method" if prefix and found.type == "function" else found.type
+        signature = self._signature(definition)
+        type_ = "method" if prefix and definition.type == "function" else definition.type
         attributes: dict[str, Any] = {
-            "language": self.shown,
-            "name": found.name,
+            "language": self.language_name,
+            "name": definition.name,
             "type": type_,
             "signature": signature,
         }
@@ -222,21 +235,24 @@ class _Reading:
         description = shorten(signature, SIGNATURE_CHARS)
         if summary:
             description = f"{description} — {summary}"
-        parts: tuple[Part, ...] = ()
-        if found.below:
-            names = list(dict.fromkeys(item.name for item in found.below))
+        parts: tuple[OutlinePart, ...] = ()
+        if definition.below:
+            names = list(dict.fromkeys(item.name for item in definition.below))
             description = with_names(description, "Members", names)
-            parts = self._parts(found.below, f"{inside}.", found.start, found.end)
-            body = body_of(found.inner)
-            title = f"{qualified} ({found.type} level)"
-            parts = (*self._remainder(qualified, title, body, found.node, comment, summary, found), *parts)
-        return Part(
+            parts = self._parts(definition.below, f"{inside}.", definition.start, definition.end)
+            body = body_of(definition.inner)
+            title = f"{qualified} ({definition.type} level)"
+            parts = (
+                *self._remainder(qualified, title, body, definition.node, comment, summary, definition),
+                *parts,
+            )
+        return OutlinePart(
             id=f"::{qualified}",
             title=qualified,
             description=description,
             kind="definition",
-            start_line=found.start,
-            end_line=found.end,
+            start_line=definition.start,
+            end_line=definition.end,
             parts=parts,
             attributes=attributes,
         )
@@ -249,33 +265,37 @@ class _Reading:
         node: tree_sitter.Node,
         comment: str,
         summary: str,
-        found: _Found | None = None,
-    ) -> Iterator[Part]:
+        definition: _Definition | None = None,
+    ) -> Iterator[OutlinePart]:
         """Yield what no definition has of a file or a class, in pieces when it is long, unless it says nothing."""
-        first, last = (found.start, found.end) if found else (1, len(self.lines))
+        first, last = (definition.start, definition.end) if definition else (1, len(self.lines))
         left = [n for n in range(first, last + 1) if not self.owned[n] and self.lines[n - 1].strip()]
         if not left:
             return
         comments = sum(is_comment(self.lines[n - 1]) for n in left)
-        said = comment and not is_whole(summary, comment)
-        if not said and comments <= _COMMENT_LINES and not (body is not None and self._says(body)):
+        more_comment = comment and not is_whole(summary, comment)
+        if (
+            not more_comment
+            and comments <= _COMMENT_LINES
+            and not (body is not None and self._has_text(body))
+        ):
             return
         for start in range(0, len(left), PIECE_LINES):
             piece = left[start : start + PIECE_LINES]
             name = f"::{qualified}.<rest>" if qualified else "::<file>"
             name += f"{start // PIECE_LINES + 1}" if start else ""
             lines = [self.lines[n - 1] for n in piece]
-            yield Part(
+            yield OutlinePart(
                 id=name,
                 title=title if not start else f"{title}, from line {piece[0]}",
                 description=(first_sentence(comment) if not start else "") or describe(lines),
                 start_line=piece[0],
                 end_line=piece[-1],
                 ranges=tuple(self._ranges(piece)),
-                attributes={"language": self.shown, "type": "remainder"},
+                attributes={"language": self.language_name, "type": "remainder"},
             )
 
-    def _says(self, node: tree_sitter.Node) -> bool:
+    def _has_text(self, node: tree_sitter.Node) -> bool:
         """Whether a node holds statements that no definition has, beside imports and comments."""
         pending = list(node.named_children)
         while pending:
@@ -308,16 +328,16 @@ class _Reading:
 
     # what a node says
 
-    def _signature(self, found: _Found) -> str:
+    def _signature(self, definition: _Definition) -> str:
         """Return the head of a definition in one line, without annotations and body."""
-        data = self.file_bytes(found.node)
-        body = body_of(found.inner)
-        ends = [body.start_byte] if body is not None and found.node.start_byte < body.start_byte else []
-        ends += [child.start_byte for child in found.inner.named_children if "comment" in child.type]
+        data = self.file_bytes(definition.node)
+        body = body_of(definition.inner)
+        ends = [body.start_byte] if body is not None and definition.node.start_byte < body.start_byte else []
+        ends += [child.start_byte for child in definition.inner.named_children if "comment" in child.type]
         if ends:
-            data = data[: max(1, min(ends) - found.node.start_byte)]
+            data = data[: max(1, min(ends) - definition.node.start_byte)]
         text = data[:2_000].decode("utf-8", "replace")
-        if body is None and found.type not in ("macro", "delegate"):
+        if body is None and definition.type not in ("macro", "delegate"):
             text = text.split("\n\n")[0]
         rows = text.strip().split("\n")
         while len(rows) > 1 and re.match(r"\s*(?:@|#\[|\[[A-Z]|//|/?\*)", rows[0]):
@@ -330,9 +350,9 @@ class _Reading:
         """Return the bytes of a node."""
         return node.text or b""
 
-    def _comment_above(self, found: _Found) -> str:
+    def _comment_above(self, definition: _Definition) -> str:
         """Return what the comment right above a definition says, without its signs and tags."""
-        rows = self.lines[found.start - 1 : found.node.start_point[0]]
+        rows = self.lines[definition.start - 1 : definition.node.start_point[0]]
         return prose(row for row in rows if is_comment(row))
 
     def _first_comment(self, root: tree_sitter.Node) -> str:
@@ -399,11 +419,15 @@ class _Reading:
                         else text_of(node)
                     )
                     text = f"mod {text}" if name == "module" else text
-                    references.setdefault((self.shown, text[:1_000]))
+                    references.setdefault((self.language_name, text[:1_000]))
             for node in captures.get("package", ()):
-                declares.setdefault((self.shown, text_of(node)[:300]))
+                declares.setdefault((self.language_name, text_of(node)[:300]))
         return tuple(references), tuple(declares)
 
 
-def _qualified(found: _Found) -> str:
-    return f"{found.scope}.{found.name}" if found.scope and found.type != "impl" else found.name
+def _qualified(definition: _Definition) -> str:
+    return (
+        f"{definition.scope}.{definition.name}"
+        if definition.scope and definition.type != "impl"
+        else definition.name
+    )

@@ -116,23 +116,23 @@ def is_comment(line: str) -> bool:
 
 def prose(rows: Iterable[str]) -> str:
     """Return what comment lines say, up to the first tag."""
-    said: list[str] = []
+    lines: list[str] = []
     for row in islice(rows, _MOST_ROWS):
         row = row[:_MOST_CHARS]  # the patterns take the square of it for signs that nothing closes
         text = _SIGN.sub("", _SIGN.sub("", row)).strip()
-        if said and _TAG.match(text):
+        if lines and _TAG.match(text):
             break
         text = re.sub(r"^[@\\]brief\s+", "", text)
         if text and not any(map(str.isalnum, text)):
             text = ""
         if text.startswith(("@", "\\")) or _TO_TOOLS.match(text):
             continue
-        said.append(unmarked_by(_MARKUP, text))
-    return "\n".join(said).strip()
+        lines.append(unmarked_by(_MARKUP, text))
+    return "\n".join(lines).strip()
 
 
 def is_wreck(root: tree_sitter.Node) -> bool:
-    """Say whether a syntax tree is so deep, or has so wide an error, that nothing can be told from it in good time.
+    """Say whether a syntax tree is so deep, or has so wide an error, that nothing can be read from it in good time.
 
     Queries take time that grows with the square of either. The depth is looked at in a few places: only many deep
     nodes cost much.

@@ -4,6 +4,9 @@ A query names what it finds: the capture of a definition is its type (`@class`, 
 its name, `@scope` what the name is said of (the receiver of a Go method, the type of a Rust `impl`). Definitions in
 functions are passed over. `@import` is what `references` resolves to files, `@package` the name that a file puts
 itself under, `@module` a module that lies in a file of its own.
+
+Ids, descriptions and what is left follow the rules for Python. Lost: the language pack (loads parsers at run time),
+the `tags.scm` of the grammars (some have none, others no methods).
 """
 
 from __future__ import annotations

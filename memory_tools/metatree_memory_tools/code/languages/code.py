@@ -71,10 +71,10 @@ class Code:
         language = language_of(file.path, file.data)
         if language is None:
             return PlainText().outline(file)
-        shown = "typescript" if language.name == "tsx" else language.name
+        language_name = "typescript" if language.name == "tsx" else language.name
         plain = PlainText()
         if len(file.text) > _MOST_LINE_CHARS * max(1, len(file.lines)):
-            return _with_language(plain.outline(file), shown, "")
+            return _with_language(plain.outline(file), language_name, "")
         data = file.text.encode("utf-8", "replace")
         if language.noise:
             data = _noise(language).sub(lambda line: b" " * len(line[0]), data)
@@ -83,12 +83,12 @@ class Code:
             if parsed is not None and is_wreck(parsed.root_node):
                 problem = "read as plain text: it does not parse, or is nested without end"
             elif parsed is not None:
-                return outline_of(file, language, shown, parsed, *_queries(language))
+                return outline_of(file, language, language_name, parsed, *_queries(language))
             else:
                 problem = f"read as plain text: it takes more than {PARSE_S:.0f} seconds to parse"
         except (RecursionError, MemoryError, ValueError) as exc:
             problem = f"read as plain text: {type(exc).__name__} while it was parsed"
-        return _with_language(plain.outline(file), shown, problem)
+        return _with_language(plain.outline(file), language_name, problem)
 
     def content(self, file: SourceFile, source: Source) -> str:
         """Return the lines that a node names."""

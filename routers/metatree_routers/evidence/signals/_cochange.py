@@ -1,8 +1,11 @@
 """Files that were changed together with tests like a report, or with the files that fit it best.
 
 A test uses the public interface as people who report do, and says what it expects; where the fault is in what lies
-below that interface, the commits that touched the test touched it, too. So did those that touched the interface itself,
-and what has to change in several files has often done so before.
+below that interface, the commits that touched the test touched it, too. So did those that touched the interface
+itself, and what has to change in several files has often done so before.
+
+Lost: what tests import, which found too much. Each of the five best files leads on for itself; lost: their sum, the
+first alone (its companions pass it), and the names that they use.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ UNSURE = 0.5
 
 
 def touched_with(
-    store: Store, tests: Mapping[str, float], among: Collection[str]
+    store: Store, tests: Mapping[str, float], candidates: Collection[str]
 ) -> dict[str, dict[str, float]]:
     """Score files by how much of what touched them, and of what touched others, such as tests, was the same commits.
 
@@ -34,27 +37,27 @@ def touched_with(
     Args:
         store: the index store of a tree that was built with its history.
         tests: how well each test, or other file, fits, by its id.
-        among: the files that are scored.
+        candidates: the files that are scored.
 
     Returns:
         What each test says for each file that has a score.
     """
-    names = _file_numbers(store, {*tests, *among})
+    names = _file_numbers(store, {*tests, *candidates})
     wanted = {number: name for name, number in names.items()}
     shares = _shares(store, [names[test] for test in tests if test in names])
     scored: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    said: defaultdict[tuple[str, str], float] = defaultdict(float)
+    weights: defaultdict[tuple[str, str], float] = defaultdict(float)
     for files, share in shares.values():
         inside = [wanted[file] for file in files if file in wanted]
         for test in inside:
             if test in tests:
                 for file in inside:
-                    if file in among and file != test:
-                        said[test, file] += share
+                    if file in candidates and file != test:
+                        weights[test, file] += share
     touched = _touched(
-        store, [names[name] for name in {*tests, *(file for _, file in said)} if name in names]
+        store, [names[name] for name in {*tests, *(file for _, file in weights)} if name in names]
     )
-    for (test, file), share in said.items():
+    for (test, file), share in weights.items():
         often = (touched[names[test]] + UNSURE) * math.sqrt(touched[names[file]] + UNSURE)
         scored[file][test] = tests[test] * share / often
     return dict(scored)
@@ -90,8 +93,8 @@ def _touched(store: Store, files: Collection[int]) -> dict[int, float]:
         " FROM history_touch WHERE file IN (SELECT value FROM json_each(?))",
         (json.dumps(list(files)),),
     )
-    found: defaultdict[int, float] = defaultdict(float)
+    weights: defaultdict[int, float] = defaultdict(float)
     for file, size in rows:
         if size <= MOST_FILES:
-            found[file] += 1.0 / math.sqrt(size)
-    return found
+            weights[file] += 1.0 / math.sqrt(size)
+    return weights

@@ -28,13 +28,13 @@ def phrases_of(parts: Sections) -> dict[tuple[str, str], float]:
         >>> phrases_of(Sections(title="Cookies of the session"))
         {('cooki', 'session'): 3.0}
     """
-    found: dict[tuple[str, str], float] = {}
+    phrases: dict[tuple[str, str], float] = {}
     for section, text in parts.texts().items():
         for line in [text] if section == PROSE else text.split("\n"):
-            said = terms(line)
-            for pair in pairwise(said):
-                found[pair] = max(found.get(pair, 0.0), WEIGHTS[section])
-    return found
+            line_terms = terms(line)
+            for pair in pairwise(line_terms):
+                phrases[pair] = max(phrases.get(pair, 0.0), WEIGHTS[section])
+    return phrases
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class PhraseScores:
 
     scores: npt.NDArray[np.float64]
     """(files,) not normalised."""
-    said: Sequence[Sequence[tuple[str, str]]]
+    pairs: Sequence[Sequence[tuple[str, str]]]
     """The phrases of each file, the heaviest first."""
 
 
@@ -56,21 +56,21 @@ def phrase_scores(phrases: Mapping[tuple[str, str], float], files: Sequence[Iter
     """
     words = Vocabulary()
     keys = [words.number(a) << _SHIFT | words.number(b) for a, b in phrases]
-    asked = {number for pair in phrases for number in map(words.number, pair)}
+    phrase_words = {number for pair in phrases for number in map(words.number, pair)}
     encoded = [[np.fromiter(words.encode(text), dtype=np.int64) for text in texts] for texts in files]
     expand = _Expansions(*words.expand_all())
     wanted = np.zeros(len(words) + 1, dtype=bool)
-    wanted[list(asked)] = True
+    wanted[list(phrase_words)] = True
     order = np.argsort(np.array(keys, dtype=np.int64))
     ordered = np.array(keys, dtype=np.int64)[order]
     has = np.zeros((len(files), len(keys)), dtype=bool)
     for row, texts in enumerate(encoded):
         for chunks in texts:
-            said = expand(chunks)
-            if len(said) < 2 or not len(ordered):
+            word_numbers = expand(chunks)
+            if len(word_numbers) < 2 or not len(ordered):
                 continue
-            both = wanted[said[:-1]] & wanted[said[1:]]
-            pairs = np.unique(said[:-1][both] << _SHIFT | said[1:][both])
+            both = wanted[word_numbers[:-1]] & wanted[word_numbers[1:]]
+            pairs = np.unique(word_numbers[:-1][both] << _SHIFT | word_numbers[1:][both])
             at = np.searchsorted(ordered, pairs)
             at[at == len(ordered)] = 0
             has[row, order[at[ordered[at] == pairs]]] = True
@@ -78,10 +78,10 @@ def phrase_scores(phrases: Mapping[tuple[str, str], float], files: Sequence[Iter
     weights = np.fromiter(phrases.values(), dtype=np.float64, count=len(phrases))
     weights = weights * np.log(1.0 + len(files) / (holders + 0.5))
     names = list(phrases)
-    said_by = [
+    pairs_of_files = [
         [names[i] for i in sorted(np.flatnonzero(row).tolist(), key=lambda i: -weights[i])] for row in has
     ]
-    return PhraseScores(has @ weights, said_by)
+    return PhraseScores(has @ weights, pairs_of_files)
 
 
 class _Expansions:
@@ -97,5 +97,5 @@ class _Expansions:
         counts = self._counts[chunks]
         before = np.cumsum(counts) - counts
         places = np.repeat(self._starts[chunks] - before, counts) + np.arange(int(counts.sum()))
-        taken: Numbers = self._flat[places]
-        return taken
+        numbers: Numbers = self._flat[places]
+        return numbers

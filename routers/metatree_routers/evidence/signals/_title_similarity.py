@@ -23,22 +23,22 @@ MOST_CHARS = 300
 """Of what a definition says of itself."""
 
 
-def said_of_itself(node: Node) -> str:
+def name_and_summary(node: Node) -> str:
     """Return the name of a definition in words, and its summary or else its description.
 
     Example:
-        >>> said_of_itself(Node("a.py::Jar.copy_all", "copy_all", "Copy all cookies.", kind="definition"))
+        >>> name_and_summary(Node("a.py::Jar.copy_all", "copy_all", "Copy all cookies.", kind="definition"))
         'Jar copy all Copy all cookies.'
     """
     name = node.id.partition("::")[2] or node.path or node.id
     name = " ".join(name.replace(".", " ").replace("_", " ").replace("/", " ").split())
     # The description of a function without a docstring is its signature, which says less than its name.
-    said = node.attributes.get("summary") or ("" if "signature" in node.attributes else node.description)
-    return f"{name} {str(said)[:MOST_CHARS]}"
+    summary = node.attributes.get("summary") or ("" if "signature" in node.attributes else node.description)
+    return f"{name} {str(summary)[:MOST_CHARS]}"
 
 
 @dataclass(frozen=True, slots=True)
-class Nearness:
+class TitleSimilarity:
     """How near files are to a title."""
 
     scores: npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ class Nearness:
     """Which part of each file is the nearest."""
 
 
-def nearness(title: str, files: Sequence[Sequence[str]], embedder: Embedder) -> Nearness:
+def title_similarity(title: str, files: Sequence[Sequence[str]], embedder: Embedder) -> TitleSimilarity:
     """Compare files with a title.
 
     Args:
@@ -58,15 +58,15 @@ def nearness(title: str, files: Sequence[Sequence[str]], embedder: Embedder) -> 
     query = embedder.embed([title])[0]
     flat = [text for texts in files for text in texts]
     if not flat or not query.any():
-        return Nearness(means, nearest)
+        return TitleSimilarity(means, nearest)
     cosine = embedder.embed(flat) @ query
     ends = np.cumsum([0, *map(len, files)]).tolist()
     for row, (start, end) in enumerate(pairwise(ends)):
         if end > start:
             means[row] = np.sort(cosine[start:end])[-NEAREST:].mean()
             nearest[row] = int(np.argmax(cosine[start:end]))
-    told = np.array([bool(texts) for texts in files])
-    spread = float(means[told].std())
+    has_text = np.array([bool(texts) for texts in files])
+    spread = float(means[has_text].std())
     if spread < 1e-6:
-        return Nearness(np.zeros(len(files)), nearest)
-    return Nearness(np.where(told, (means - means[told].mean()) / spread, 0.0), nearest)
+        return TitleSimilarity(np.zeros(len(files)), nearest)
+    return TitleSimilarity(np.where(has_text, (means - means[has_text].mean()) / spread, 0.0), nearest)

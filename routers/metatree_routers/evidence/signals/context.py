@@ -6,20 +6,24 @@ independent hints, so a word that is said twice counts little more than once:
 
     covered(word) = 1 - (1 - own) * product over places of (1 - weight * said there)
 
-Source: BM25 (see `bm25`) for each `said`; the joint saturation of fields is that of BM25F (Robertson, Zaragoza,
+Source: BM25 (see `index.bm25`) for each `said`; the joint saturation of fields is that of BM25F (Robertson, Zaragoza,
 Taylor 2004), with a noisy or in place of their sum, since places are not parts of the node.
+
+Lost: the score of the group added to that of the node (counts a word twice that both have; papers lost ten points),
+the better of the two (conversations fell apart), and frequencies inside the searched part alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from metatree_routers.index.ancestry import Levels
+from metatree_routers.evidence.signals.clause_words import Titles, has, title_of, words
+from metatree_routers.index.ancestry import Ancestry
 from metatree_routers.index.bm25 import BM25
-from metatree_routers.index.node_table import Records
+from metatree_routers.index.node_table import NodeTable
 from metatree_routers.index.postings import Postings
 
 Floats = npt.NDArray[np.float32]
@@ -39,54 +43,52 @@ MOST_NODES = 300_000
 
 
 def score_in_context(
-    records: Records, weights: Mapping[str, float], postings: Mapping[str, Postings]
+    table: NodeTable, weights: Mapping[str, float], postings: Mapping[str, Postings]
 ) -> Floats:
     """Score every node for weighted terms: (n,), in the unit of summed weight times inverse document frequency."""
-    scores = np.zeros(len(records), dtype=np.float32)
-    norms = _norms(records)
-    levels = records.levels if len(records) <= MOST_NODES else None
-    group_norms = _group_norms(levels) if levels is not None else None
+    scores = np.zeros(len(table), dtype=np.float32)
+    norms = _norms(table)
+    ancestry = table.ancestry if len(table) <= MOST_NODES else None
+    group_norms = _group_norms(ancestry) if ancestry is not None else None
     for term, weight in weights.items():
-        found = postings.get(term)
-        if found is None:
+        rows = postings.get(term)
+        if rows is None:
             continue
-        tf = np.zeros(len(records), dtype=np.float32)
-        tf[found["node"]] = _frequencies(found)
+        tf = np.zeros(len(table), dtype=np.float32)
+        tf[rows["node"]] = _frequencies(rows)
         own = OWN.saturate(tf, norms)
-        idf = np.float32(weight * OWN.idf(len(found), records.n_texts))
-        if levels is None or group_norms is None:
+        idf = np.float32(weight * OWN.idf(len(rows), table.n_texts))
+        if ancestry is None or group_norms is None:
             scores += idf * own
         else:
-            scores += idf * covered(levels, own, tf, group_norms)
+            scores += idf * covered(ancestry, own, tf, group_norms)
     return scores
 
 
 def term_coverage(
-    records: Records,
+    table: NodeTable,
     weights: Mapping[str, float],
     postings: Mapping[str, Postings],
     nodes: npt.NDArray[np.intp],
 ) -> Iterator[tuple[np.float32, Floats]]:
     """Yield, for each term that some node has, its weight and how far each of these nodes' own text says it: (m,)."""
-    norms = _norms(records)[nodes]
-    tf = np.zeros(len(records), dtype=np.float32)
+    norms = _norms(table)[nodes]
+    tf = np.zeros(len(table), dtype=np.float32)
     for term, weight in weights.items():
-        found = postings.get(term)
-        if found is None:
+        rows = postings.get(term)
+        if rows is None:
             continue
         tf[:] = 0
-        tf[found["node"]] = _frequencies(found)
-        yield np.float32(weight * OWN.idf(len(found), records.n_texts)), OWN.saturate(tf[nodes], norms)
+        tf[rows["node"]] = _frequencies(rows)
+        yield np.float32(weight * OWN.idf(len(rows), table.n_texts)), OWN.saturate(tf[nodes], norms)
 
 
-def _frequencies(found: Postings) -> Floats:
+def _frequencies(rows: Postings) -> Floats:
     title, about, content = (np.float32(weight) for weight in FIELD_WEIGHTS)
-    return np.asarray(
-        title * found["title"] + about * found["about"] + content * found["content"], np.float32
-    )
+    return np.asarray(title * rows["title"] + about * rows["about"] + content * rows["content"], np.float32)
 
 
-def covered(levels: Levels, own: Floats, tf: Floats, group_norms: Floats) -> Floats:
+def covered(ancestry: Ancestry, own: Floats, tf: Floats, group_norms: Floats) -> Floats:
     """Say how far each node covers a term: (n,) in [0, 1).
 
     Args:
@@ -94,36 +96,66 @@ def covered(levels: Levels, own: Floats, tf: Floats, group_norms: Floats) -> Flo
         tf: (n,) how often it does.
     """
     missed = 1 - own
-    if levels.above:
-        below = levels.sums_below(tf)
-        said = np.where(
-            levels.is_inner,
+    if ancestry.above:
+        below = ancestry.sums_below(tf)
+        coverage = np.where(
+            ancestry.is_inner,
             1
             - (1 - np.float32(GROUP_TEXT) * GROUP.saturate(below, group_norms))
             * (1 - np.float32(TITLE_PATH) * own),
             np.float32(0),
         )
-        if said.any():
-            for above in levels.above:
-                missed *= np.where(above >= 0, 1 - said[np.maximum(above, 0)], np.float32(1))
-    for beside in (levels.before, levels.after):
+        if coverage.any():
+            for above in ancestry.above:
+                missed *= np.where(above >= 0, 1 - coverage[np.maximum(above, 0)], np.float32(1))
+    for beside in (ancestry.before, ancestry.after):
         near = np.flatnonzero(beside >= 0)
-        missed[near] *= 1 - np.float32(NEIGHBOUR) * levels.nearness[near] * own[beside[near]]
+        missed[near] *= 1 - np.float32(NEIGHBOUR) * ancestry.nearness[near] * own[beside[near]]
     return 1 - missed
 
 
-def _norms(records: Records) -> Floats:
-    lengths = np.asarray(records.lengths @ np.array(FIELD_WEIGHTS, dtype=np.float32), dtype=np.float32)
-    counted = records.alive & (records.is_leaf | (records.lengths[:, 2] > 0))
+def _norms(table: NodeTable) -> Floats:
+    lengths = np.asarray(table.lengths @ np.array(FIELD_WEIGHTS, dtype=np.float32), dtype=np.float32)
+    counted = table.alive & (table.is_leaf | (table.lengths[:, 2] > 0))
     counted[0] = False
     return OWN.norms(lengths, float(lengths[counted].mean()) if counted.any() else 0.0)
 
 
-def _group_norms(levels: Levels) -> Floats:
+def _group_norms(ancestry: Ancestry) -> Floats:
     """Compare the length of a group with those of the same depth."""
-    norms = np.full(len(levels.lengths), np.float32(GROUP.k1))
-    for nodes in levels.by_depth:
-        inner = nodes[levels.is_inner[nodes]]
+    norms = np.full(len(ancestry.lengths), np.float32(GROUP.k1))
+    for nodes in ancestry.by_depth:
+        inner = nodes[ancestry.is_inner[nodes]]
         if len(inner):
-            norms[inner] = GROUP.norms(levels.lengths[inner], float(levels.lengths[inner].mean()))
+            norms[inner] = GROUP.norms(ancestry.lengths[inner], float(ancestry.lengths[inner].mean()))
     return norms
+
+
+def clauses(
+    table: NodeTable,
+    postings: Mapping[str, Postings],
+    terms: Sequence[str],
+    spelled: Mapping[str, str],
+    node: int,
+    titles: Titles,
+) -> Iterator[str]:
+    """Say which terms that a node has not are in what lies above it, and which in the texts beside it.
+
+    Args:
+        terms: the heaviest first.
+        spelled: how the question spells them.
+    """
+    if len(table) > MOST_NODES:
+        return
+    ancestry = table.ancestry
+    left = list(terms)
+    for above in ancestry.above:
+        group = int(above[node])
+        here = [term for term in left if group >= 0 and has(postings, term, group)]
+        if here:
+            left = [term for term in left if term not in here]
+            yield f"in {title_of(titles, group)}, which says {words(here, spelled)}"
+    beside = [int(places[node]) for places in (ancestry.before, ancestry.after) if places[node] >= 0]
+    near = [term for term in left if any(has(postings, term, text) for text in beside)]
+    if near:
+        yield f"next to a text that says {words(near, spelled)}"

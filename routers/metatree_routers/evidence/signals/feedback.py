@@ -10,7 +10,7 @@ import numpy as np
 from metatree.notes.feedback import Flag, flag_ids, flags, share_left
 from metatree.storage.store import Store
 from metatree_routers.evidence._ranking import Ranking, in_order
-from metatree_routers.index.index import Reader
+from metatree_routers.index.index import IndexSnapshot
 from metatree_routers.query.parse import sections
 from metatree_routers.query.wording import asking_terms
 
@@ -29,7 +29,7 @@ class Flagged:
     flags: tuple[Flag, ...]
 
 
-class Flags:
+class Feedback:
     """The flags of a memory, by the words of their questions; looked at again when there are others."""
 
     def __init__(self, store: Store) -> None:
@@ -49,41 +49,45 @@ class Flags:
         """Return the nodes that were flagged for questions like this one, by id."""
         if not self.token():
             return {}
-        asked = _words(question)
-        found: dict[str, list[tuple[Flag, float]]] = {}
+        question_words = _words(question)
+        by_node: dict[str, list[tuple[Flag, float]]] = {}
         for each, words in self._known:
-            like = len(asked & words) / max(1, len(asked | words))
+            like = len(question_words & words) / max(1, len(question_words | words))
             if like >= ALIKE:
-                found.setdefault(each.node, []).append((each, like))
+                by_node.setdefault(each.node, []).append((each, like))
         return {
             node: Flagged(
-                share_left((each.who, like) for each, like in said), tuple(each for each, _ in said)
+                share_left((each.who, like) for each, like in flags_of), tuple(each for each, _ in flags_of)
             )
-            for node, said in found.items()
+            for node, flags_of in by_node.items()
         }
 
 
-def lowered(reader: Reader, ranking: Ranking, flagged: Mapping[str, Flagged]) -> Ranking:
+def lowered(snapshot: IndexSnapshot, ranking: Ranking, flagged: Mapping[str, Flagged]) -> Ranking:
     """Return a ranking in which flagged nodes, and what lies below them, have a share of their scores."""
-    numbers = reader.numbers(flagged)
+    numbers = snapshot.numbers(flagged)
     if not numbers:
         return ranking
-    records, scores = reader.records, ranking.scores.copy()
+    table, scores = snapshot.table, ranking.scores.copy()
     for node, number in numbers.items():
         below = [number]
-        if not records.is_leaf[number]:
+        if not table.is_leaf[number]:
             below = np.flatnonzero(
-                records.nearest(np.arange(len(records), dtype=np.int32), [number]) >= 0
+                table.nearest(np.arange(len(table), dtype=np.int32), [number]) >= 0
             ).tolist()
         before = ranking.scores[below]
         least = np.minimum(before, np.float32(KEPT))
         scores[below] = np.minimum(scores[below], np.maximum(before * np.float32(flagged[node].left), least))
     return replace(
-        ranking, scores=scores, reached=records.best_below(scores), order=in_order(scores), _speakers=None
+        ranking,
+        scores=scores,
+        best_below=table.best_below(scores),
+        order=in_order(scores),
+        _source_nodes=None,
     )
 
 
-def said_against(flagged: Flagged | None) -> str:
+def flag_clause(flagged: Flagged | None) -> str:
     """Say in a clause what was said against a node; empty when nothing was."""
     if flagged is None:
         return ""
@@ -97,12 +101,12 @@ def _words(question: str) -> frozenset[str]:
     return terms - asking_terms() or terms
 
 
-def flagged_for(known: Flags | None, questions: Sequence[str]) -> dict[str, Flagged]:
+def flagged_for(known: Feedback | None, questions: Sequence[str]) -> dict[str, Flagged]:
     """Return what was flagged for any of these questions; the gentlest share counts, as the best question does."""
-    found: dict[str, Flagged] = {}
+    result: dict[str, Flagged] = {}
     if known is None:
-        return found
+        return result
     each = [known.of(question) for question in questions]
     for node in set.intersection(*map(set, each)) if each else ():
-        found[node] = max((one[node] for one in each), key=lambda one: one.left)
-    return found
+        result[node] = max((one[node] for one in each), key=lambda one: one.left)
+    return result

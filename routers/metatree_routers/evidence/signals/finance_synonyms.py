@@ -1,18 +1,35 @@
 """What figures of a company are called in its financial statements, and in which statement they stand.
 
 General knowledge of reporting: a question about the quick ratio is answered by the balance sheet, which does not say
-"quick ratio". Each entry adds words to a question at part of their weight.
+"quick ratio". Each entry adds words to a question at part of their weight, where some texts of the tree look like
+statements; elsewhere "technical debt" is no debt of a balance sheet.
+
+Fifteen entries of general terms make a filing's tables found by what people call them. Lost: a larger vocabulary,
+which would begin to know the questions.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
+from metatree_routers.evidence.signals.clause_words import MOST_WORDS, has
+from metatree_routers.index.digit_density import RICH
+from metatree_routers.index.index import IndexSnapshot
+from metatree_routers.index.postings import Postings
 from metatree_routers.query.terms import term_counts
 
 WEIGHT = 0.5
 """Of an added word, of the heaviest word of the question."""
+
+LEAST_MARKS = 4
+"""So many marks of statements, and many figures, make a text look like one. Of 4,696 texts of filings 616 do; of code,
+papers, conversations, encyclopedia articles and tools none of 23,800 does."""
+LEAST_STATEMENTS = 3
+"""So many texts that look like statements, as even a short filing has, turn the signal on."""
+_MARKS = "assets liabilities equity income tax earnings dividends revenue net total share cash"
 
 _INCOME = "statement of operations, statement of income, statement of earnings"
 _BALANCE = "balance sheet, statement of financial position"
@@ -55,3 +72,25 @@ def related_terms(question: str) -> Iterator[str]:
     for pattern, words in _ENTRIES:
         if pattern.search(question):
             yield from term_counts(words)
+
+
+def statement_terms(snapshot: IndexSnapshot, question: str) -> list[str]:
+    """Return the related terms of a question, where the tree has financial statements; else none."""
+    related = list(dict.fromkeys(related_terms(question)))
+    return related if related and _has_statements(snapshot) else []
+
+
+def _has_statements(snapshot: IndexSnapshot) -> bool:
+    table = snapshot.table
+    marks = np.zeros(len(table), dtype=np.uint8)
+    for rows in snapshot.postings(term_counts(_MARKS)).values():
+        marks[rows["node"][rows["content"] > 0]] += 1
+    looks = (marks >= LEAST_MARKS) & (table.digit_density >= RICH) & table.alive
+    return int(np.count_nonzero(looks)) >= LEAST_STATEMENTS
+
+
+def clauses(related: Sequence[str], postings: Mapping[str, Postings], node: int) -> Iterator[str]:
+    """Say which of the related terms a node has."""
+    matched = [term for term in related if has(postings, term, node)]
+    if matched:
+        yield f"has what statements call it ({', '.join(matched[:MOST_WORDS])})"

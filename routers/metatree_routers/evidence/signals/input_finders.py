@@ -2,6 +2,9 @@
 
 A request says "Titanic", the tool that answers it takes a `movie_id`, and nothing in the request speaks of searching.
 Where a request names something, what finds such things comes behind the best tools that take their id.
+
+The names of tools and inputs tell it: results of tools have no schema in most interfaces, so what a tool returns is
+not known.
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from metatree_routers.evidence.signals.tool_diversification import TOOL_KINDS
-from metatree_routers.index.index import Reader
-from metatree_routers.index.node_table import Records
+from metatree_routers.evidence.signals.clause_words import Titles, quoted, title_of
+from metatree_routers.index.fields import TOOL_KINDS
+from metatree_routers.index.index import IndexSnapshot
+from metatree_routers.index.node_table import NodeTable
 from metatree_routers.index.postings import Postings
-from metatree_routers.query.key_terms import NAME, words_of
+from metatree_routers.query.key_terms import NAME, key_terms_of
 from metatree_routers.query.terms import expand
 
 Floats = npt.NDArray[np.float32]
@@ -44,22 +48,24 @@ def names_something(question: str) -> bool:
         >>> names_something("Who directed Titanic?"), names_something("Which movies are popular?")
         (True, False)
     """
-    return not _SAYS_ID.search(question) and any(word.weight >= NAME for word in words_of(question))
+    return not _SAYS_ID.search(question) and any(word.weight >= NAME for word in key_terms_of(question))
 
 
-def things_taken(text: str) -> list[tuple[str, str]]:
+def inputs_of(text: str) -> list[tuple[str, str]]:
     """Return what a tool takes the id of, and the input's name, by the names of its inputs.
 
     Example:
-        >>> things_taken("GET /movie/{movie_id}/credits"), things_taken("Parameters: trackId, page")
+        >>> inputs_of("GET /movie/{movie_id}/credits"), inputs_of("Parameters: trackId, page")
         ([('movie', 'movie_id')], [('track', 'trackId')])
     """
-    found = {match.group(0): re.split(r"[_-]", match.group(1).lower())[-1] for match in _INPUT.finditer(text)}
-    return [(thing, name) for name, thing in found.items()]
+    inputs = {
+        match.group(0): re.split(r"[_-]", match.group(1).lower())[-1] for match in _INPUT.finditer(text)
+    }
+    return [(thing, name) for name, thing in inputs.items()]
 
 
 def add_finders(
-    reader: Reader,
+    snapshot: IndexSnapshot,
     scores: Floats,
     question: str,
     texts: Callable[[Sequence[int]], Sequence[str]],
@@ -74,20 +80,20 @@ def add_finders(
     Returns:
         Tool -> (the tool whose input it finds, the name of the input).
     """
-    records = reader.records
-    is_tool = records.of_kind(TOOL_KINDS)
+    table = snapshot.table
+    is_tool = table.of_kind(TOOL_KINDS)
     tools = candidates[is_tool[candidates]]
     if not len(tools) or not names_something(question):
         return {}
     best = tools[np.argsort(-scores[tools], kind="stable")[:TAKING]]
     middle = float(np.median(scores[competing]))
-    finding = _titled(reader.postings({term for verb in _FINDING for term in expand(verb)}), len(records))
+    finding = _titled(snapshot.postings({term for verb in _FINDING for term in expand(verb)}), len(table))
     finding &= is_tool & competing
     raised: dict[int, tuple[float, int, str]] = {}
     for tool, text in zip(best.tolist(), texts(best.tolist()), strict=True):
         gain = WEIGHT * max(0.0, float(scores[tool]) - middle)
-        for thing, name in things_taken(text[:MOST_CHARS]):
-            for other in _finders(reader, tool, thing, name, finding):
+        for thing, name in inputs_of(text[:MOST_CHARS]):
+            for other in _finders(snapshot, tool, thing, name, finding):
                 if gain > raised.get(other, (0.0,))[0]:
                     raised[other] = gain, tool, name
     for other, (gain, _, _) in raised.items():
@@ -96,17 +102,17 @@ def add_finders(
 
 
 def _finders(
-    reader: Reader, tool: int, thing: str, name: str, finding: npt.NDArray[np.bool_]
+    snapshot: IndexSnapshot, tool: int, thing: str, name: str, finding: npt.NDArray[np.bool_]
 ) -> Iterator[int]:
     """Yield the tools nearby that find such a thing and do not take its id themselves."""
-    records = reader.records
+    table = snapshot.table
     stem, whole = expand(thing), expand(name)[-1:]
-    postings = reader.postings({*stem, *whole})
-    found = finding & _titled({term: postings[term] for term in stem if term in postings}, len(records))
+    postings = snapshot.postings({*stem, *whole})
+    tools = finding & _titled({term: postings[term] for term in stem if term in postings}, len(table))
     for term in whole:
         if term in postings:
-            found[postings[term]["node"]] = False
-    near = _nearest(records, tool, np.flatnonzero(found).astype(np.int32))
+            tools[postings[term]["node"]] = False
+    near = _nearest(table, tool, np.flatnonzero(tools).astype(np.int32))
     if len(near) <= MOST_FINDING:
         yield from near.tolist()
 
@@ -114,19 +120,26 @@ def _finders(
 def _titled(postings: Mapping[str, Postings], count: int) -> npt.NDArray[np.bool_]:
     """Say of every node whether its title has any of these terms: (count,)."""
     mask = np.zeros(count, dtype=bool)
-    for found in postings.values():
-        mask[found["node"][found["title"] > 0]] = True
+    for rows in postings.values():
+        mask[rows["node"][rows["title"] > 0]] = True
     return mask
 
 
-def _nearest(records: Records, tool: int, others: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def _nearest(table: NodeTable, tool: int, others: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Keep those below the nearest node above the tool that has any of them below it."""
     above = tool
     for _ in range(LEVELS):
-        above = int(records.parent[above])
+        above = int(table.parent[above])
         if above < 0:
             break
-        near = others[records.nearest(others, [above]) >= 0]
+        near = others[table.nearest(others, [above]) >= 0]
         if len(near):
             return near
     return others[:0]
+
+
+def clauses(inputs: Mapping[int, tuple[int, str]], tool: int, titles: Titles) -> Iterator[str]:
+    """Say which tool takes what this one finds."""
+    if tool in inputs:
+        taking, name = inputs[tool]
+        yield f"finds the {quoted(name)} that {title_of(titles, taking)} takes"

@@ -4,22 +4,26 @@ A question that takes two steps ("who directed the film that …") often shares 
 of the best texts names leads on, in two ways. Where it has the whole title of another node in it, written as a name,
 that node comes behind it; of several nodes with that title, the best. And a text that has one of its names, and words
 of the question that it has not, comes behind it too: it answers the rest of the question about what was named.
+
+The name and the rest of the question are asked for in one text, as a product. Lost: words of the best hits as further
+words of the question (drifts away).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from metatree_routers.evidence.signals.clause_words import Titles, quoted, title_of
 from metatree_routers.evidence.signals.context import OWN, term_coverage
-from metatree_routers.evidence.signals.title_mentions import title_terms_in
-from metatree_routers.index.index import Reader
+from metatree_routers.index.index import IndexSnapshot
 from metatree_routers.index.postings import Postings
+from metatree_routers.index.title_mentions import title_terms_in
 from metatree_routers.query.terms import expand, raw_tokens
 
 Floats = npt.NDArray[np.float32]
@@ -33,7 +37,7 @@ MOST_TITLED = 8
 """A title of more nodes than this names none of them."""
 NAME_WEIGHT = 0.7
 """The same for a node that has a name in its text and all of the rest of the question."""
-MOST_BRIDGED = 3
+MOST_WITH_NAME = 3
 """So many nodes are brought up for each that names them."""
 COMMON = 0.05
 """A name in more than this share of all texts leads nowhere, unless it is in fewer than `LEAST_COMMON` texts."""
@@ -43,7 +47,7 @@ _NAME = re.compile(r"[A-Z][\w'’-]+(?:\s+(?:of|the|and|de|la)?\s*[A-Z][\w'’-]
 _PROSE = frozenset({"document", "article", "entity", "note", "page", "section", "passage", "memory"})
 
 
-class Contents(Protocol):
+class NodeContents(Protocol):
     """Gives the texts of nodes by number."""
 
     def titles(self, numbers: Sequence[int]) -> list[str]: ...
@@ -51,24 +55,24 @@ class Contents(Protocol):
 
 
 @dataclass(slots=True)
-class Hops:
+class MultiHop:
     """Which nodes were brought up by which, and why."""
 
     named: dict[int, int] = field(default_factory=dict)
     """Node -> the node that has its title in its text."""
-    bridged: dict[int, tuple[int, str]] = field(default_factory=dict)
+    by_shared_name: dict[int, tuple[int, str]] = field(default_factory=dict)
     """Node -> (the node that has a name that it has too, the name)."""
 
 
-def add_hops(
-    reader: Reader,
+def add_multi_hop(
+    snapshot: IndexSnapshot,
     scores: Floats,
     weights: Mapping[str, float],
     postings: Mapping[str, Postings],
-    texts: Contents,
+    texts: NodeContents,
     candidates: Nodes,
     competing: npt.NDArray[np.bool_],
-) -> Hops:
+) -> MultiHop:
     """Bring up what the best nodes lead to, behind them, in place.
 
     Args:
@@ -79,45 +83,45 @@ def add_hops(
         competing: (n,) the nodes that may be found.
     """
     if not len(candidates):
-        return Hops()
+        return MultiHop()
     best = candidates[np.argsort(-scores[candidates], kind="stable")[:NAMING]].tolist()
     middle = float(np.median(scores[competing]))
-    is_prose = reader.records.of_kind(_PROSE)
+    is_prose = snapshot.table.of_kind(_PROSE)
     before = scores.copy()
     named: dict[int, tuple[float, int]] = {}
-    bridged: dict[int, tuple[float, int, str]] = {}
+    by_shared_name: dict[int, tuple[float, int, str]] = {}
     for node, title, text in zip(best, texts.titles(best), texts.contents(best), strict=True):
         stands_out = max(0.0, float(before[node]) - middle)
-        for other in titled_in(reader, text, before, node, competing):
+        for other in titled_in(snapshot, text, before, node, competing):
             if TITLE_WEIGHT * stands_out > named.get(other, (0.0, 0))[0]:
                 named[other] = TITLE_WEIGHT * stands_out, node
         if is_prose[node]:
             names = names_in(text[:MOST_CHARS], {*weights, *_terms(title)})
-            for other, share, name in _bridged(reader, node, names, weights, postings, competing):
+            for other, share, name in _with_shared_name(snapshot, node, names, weights, postings, competing):
                 gain = NAME_WEIGHT * stands_out * share
-                if gain > bridged.get(other, (0.0, 0, ""))[0]:
-                    bridged[other] = gain, node, name
-    for other in {*named, *bridged}:
-        gain, node = max(named.get(other, (0.0, other)), bridged.get(other, (0.0, other))[:2])
+                if gain > by_shared_name.get(other, (0.0, 0, ""))[0]:
+                    by_shared_name[other] = gain, node, name
+    for other in {*named, *by_shared_name}:
+        gain, node = max(named.get(other, (0.0, other)), by_shared_name.get(other, (0.0, other))[:2])
         # Behind the text that leads to it, unless it came before that one by itself.
         scores[other] = max(before[other], min(before[other] + gain, np.nextafter(before[node], -np.inf)))
-    return Hops(
+    return MultiHop(
         {other: node for other, (_, node) in named.items()},
-        {other: (node, name) for other, (_, node, name) in bridged.items()},
+        {other: (node, name) for other, (_, node, name) in by_shared_name.items()},
     )
 
 
 def titled_in(
-    reader: Reader, text: str, scores: Floats, node: int, competing: npt.NDArray[np.bool_]
+    snapshot: IndexSnapshot, text: str, scores: Floats, node: int, competing: npt.NDArray[np.bool_]
 ) -> list[int]:
     """Return the nodes whose title a text has in it; of several with the same title, the one with the best score."""
-    found = []
-    for postings in reader.postings(set(title_terms_in(text))).values():
+    titles = []
+    for postings in snapshot.postings(set(title_terms_in(text))).values():
         nodes = postings["node"]
         others = nodes[competing[nodes]]
         if len(nodes) <= MOST_TITLED and len(others) and node not in nodes:
-            found.append(int(others[np.argmax(scores[others])]))
-    return found
+            titles.append(int(others[np.argmax(scores[others])]))
+    return titles
 
 
 def names_in(text: str, known: set[str]) -> dict[str, str]:
@@ -130,17 +134,17 @@ def names_in(text: str, known: set[str]) -> dict[str, str]:
         >>> names_in("The wrestler Kenji is from Hiroshima.", {"kenji"})
         {'hiroshima': 'Hiroshima'}
     """
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for match in _NAME.finditer(text):
         for word in raw_tokens(match.group()):
             for term in expand(word):
                 if term not in known:
-                    found.setdefault(term, word)
-    return found
+                    names.setdefault(term, word)
+    return names
 
 
-def _bridged(
-    reader: Reader,
+def _with_shared_name(
+    snapshot: IndexSnapshot,
     node: int,
     names: Mapping[str, str],
     weights: Mapping[str, float],
@@ -148,30 +152,33 @@ def _bridged(
     competing: npt.NDArray[np.bool_],
 ) -> list[tuple[int, float, str]]:
     """Return the nodes that say most of the rest of the question beside a name, with a share in [0, 1] and the name."""
-    records = reader.records
+    table = snapshot.table
     rest = {
         term: weight
         for term, weight in weights.items()
         if term in postings and node not in postings[term]["node"]
     }
-    most = max(LEAST_COMMON, COMMON * records.n_texts)
-    found = {term: held for term, held in reader.postings(names).items() if 1 < len(held) <= most}
-    if not rest or not found:
+    most = max(LEAST_COMMON, COMMON * table.n_texts)
+    shared = {term: rows for term, rows in snapshot.postings(names).items() if 1 < len(rows) <= most}
+    if not rest or not shared:
         return []
-    nodes = np.unique(np.concatenate([held["node"] for held in found.values()])).astype(np.intp)
+    nodes = np.unique(np.concatenate([rows["node"] for rows in shared.values()])).astype(np.intp)
     nodes = nodes[competing[nodes] & (nodes != node)]
     answered = np.zeros(len(nodes), dtype=np.float32)
     total = 0.0
-    for weight, said in term_coverage(records, rest, postings, nodes):
-        answered += weight * said
+    for weight, covered in term_coverage(table, rest, postings, nodes):
+        answered += weight * covered
         total += float(weight)
-    terms = list(found)
-    heaviest = max(OWN.idf(len(held), records.n_texts) for held in found.values())
+    terms = list(shared)
+    heaviest = max(OWN.idf(len(rows), table.n_texts) for rows in shared.values())
     said_names = np.stack(
-        [weight * said for weight, said in term_coverage(records, dict.fromkeys(terms, 1.0), found, nodes)]
+        [
+            weight * covered
+            for weight, covered in term_coverage(table, dict.fromkeys(terms, 1.0), shared, nodes)
+        ]
     )
     share = np.sqrt(said_names.max(axis=0) / heaviest * answered / total)
-    chosen = [at for at in np.argsort(-share, kind="stable")[:MOST_BRIDGED].tolist() if share[at] > 0]
+    chosen = [at for at in np.argsort(-share, kind="stable")[:MOST_WITH_NAME].tolist() if share[at] > 0]
     return [
         (int(nodes[at]), float(share[at]), names[terms[int(said_names[:, at].argmax())]]) for at in chosen
     ]
@@ -179,3 +186,14 @@ def _bridged(
 
 def _terms(text: str) -> list[str]:
     return [term for word in raw_tokens(text) for term in expand(word)]
+
+
+def clauses(
+    named: Mapping[int, int], by_shared_name: Mapping[int, tuple[int, str]], node: int, titles: Titles
+) -> Iterator[str]:
+    """Say which node led to this one, and by which name; see `MultiHop`."""
+    if node in named:
+        yield f"named in {title_of(titles, named[node])}"
+    if node in by_shared_name:
+        naming, name = by_shared_name[node]
+        yield f"has {quoted(name)}, which is named in {title_of(titles, naming)}"

@@ -3,11 +3,17 @@
 The texts of the best files are read for the phrases of the report, and their definitions compared with its title in
 meaning; where there is a history, the tests that fit the report, and the best of the files, lead to what was changed
 with them.
+
+So the index did not grow. Lost: the whole report in place of its title for meaning (half the gain), and weights
+learned for each kind of evidence (no better than round ones). Definitions are compared by static embeddings, also
+where MiniLM is set, which gained nothing on 169 issues. Lost: the ten best files compared again by it, the five
+definitions of each that the static embeddings find nearest (a second a question); all definitions of sixty files (11
+to 23 s); keeping vectors, since after tens of issues half of a question's texts were still new.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -19,8 +25,8 @@ from metatree.storage.store import Store
 from metatree_routers.embeddings.static import Embedder
 from metatree_routers.evidence.signals._cochange import MOST_BEST, MOST_TESTS, touched_with
 from metatree_routers.evidence.signals._phrases import phrase_scores, phrases_of
-from metatree_routers.evidence.signals._title_similarity import nearness, said_of_itself
-from metatree_routers.index.index import Reader
+from metatree_routers.evidence.signals._title_similarity import name_and_summary, title_similarity
+from metatree_routers.index.index import IndexSnapshot
 from metatree_routers.index.roles import Role
 from metatree_routers.query.parse import Sections
 
@@ -34,6 +40,9 @@ COCHANGE_WEIGHT = 0.3
 BEST_WEIGHT = 0.25
 """Of what was changed together with the best files."""
 
+MOST_PHRASES = 2
+"""Phrases that the reason of a file repeats."""
+
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.intp]
 Join = Callable[[Iterable[float]], float]
@@ -41,7 +50,7 @@ _LEAST = 1e-3
 _DEFINITIONS = ("definition", "class", "function", "method")
 
 
-class Texts(Protocol):
+class FileTexts(Protocol):
     """Gives nodes and their contents by number, where they are not kept in the index."""
 
     def nodes(self, numbers: Sequence[int]) -> dict[int, tuple[Node, str]]:
@@ -50,7 +59,7 @@ class Texts(Protocol):
 
 
 @dataclass(slots=True)
-class Seen:
+class Reranked:
     """What a closer look has found."""
 
     parts: dict[str, Floats] = field(default_factory=dict)
@@ -73,7 +82,7 @@ class Seen:
 
 
 @dataclass(slots=True)
-class CloseLook:
+class Reranker:
     """Looks at the best files of one report.
 
     Args:
@@ -82,11 +91,11 @@ class CloseLook:
         history: the store with the history of the tree; None to look at no commits.
     """
 
-    texts: Texts
+    texts: FileTexts
     embedder: Callable[[], Embedder | None] | None = None
     history: Store | None = None
 
-    def __call__(self, reader: Reader, parts: Sections, sums: Floats, factors: Floats) -> Seen:
+    def __call__(self, snapshot: IndexSnapshot, parts: Sections, sums: Floats, factors: Floats) -> Reranked:
         """Look at the files that most speaks for.
 
         Args:
@@ -94,61 +103,63 @@ class CloseLook:
             sums: (h,) what speaks for each home so far.
             factors: (h,) what that will be multiplied with, for the role of the home; 1 for those that are looked at.
         """
-        is_file = reader.records.of_kind({"file"})[reader.records.homes]
-        seen = Seen()
+        is_file = snapshot.table.of_kind({"file"})[snapshot.table.homes]
+        seen = Reranked()
         rows = _best(np.flatnonzero(is_file & (factors >= 1) & (sums > 0)), sums, MOST_FILES)
         if len(rows):
-            self._read(reader, parts, rows, len(sums), seen)
+            self._read(snapshot, parts, rows, len(sums), seen)
         if self.history is not None:
-            self._follow(self.history, reader, sums, factors, seen)
+            self._follow(self.history, snapshot, sums, factors, seen)
         return seen
 
-    def _read(self, reader: Reader, parts: Sections, rows: Rows, count: int, seen: Seen) -> None:
-        records = reader.records
-        files = records.homes[rows].tolist()
-        numbers = np.flatnonzero(np.isin(records.home, files) & records.alive)
-        is_told = records.of_kind((*_DEFINITIONS, "file"))
+    def _read(self, snapshot: IndexSnapshot, parts: Sections, rows: Rows, count: int, seen: Reranked) -> None:
+        table = snapshot.table
+        files = table.homes[rows].tolist()
+        numbers = np.flatnonzero(np.isin(table.home, files) & table.alive)
+        is_told = table.of_kind((*_DEFINITIONS, "file"))
         row_of = {file: row for row, file in enumerate(files)}
         contents: list[list[str]] = [[] for _ in files]
-        told: list[list[tuple[int, str]]] = [[] for _ in files]
+        texts: list[list[tuple[int, str]]] = [[] for _ in files]
         for number, (node, content) in self.texts.nodes(numbers.tolist()).items():
-            row = row_of[int(records.home[number])]
+            row = row_of[int(table.home[number])]
             contents[row].append(content)
             if is_told[number]:
-                told[row].append((number, said_of_itself(node)))
-        found = phrase_scores(phrases_of(parts), contents)
-        best = float(found.scores.max())
+                texts[row].append((number, name_and_summary(node)))
+        phrases = phrase_scores(phrases_of(parts), contents)
+        best = float(phrases.scores.max())
         if best > 0:
-            seen.parts["phrases"] = _spread(PHRASE_WEIGHT * found.scores / best, rows, count)
-            seen.phrases = dict(zip(files, found.said, strict=True))
+            seen.parts["phrases"] = _spread(PHRASE_WEIGHT * phrases.scores / best, rows, count)
+            seen.phrases = dict(zip(files, phrases.pairs, strict=True))
         embedder = self.embedder() if self.embedder is not None else None
         if embedder is not None:
-            near = nearness(parts.title, [[said for _, said in each] for each in told], embedder)
+            near = title_similarity(parts.title, [[text for _, text in each] for each in texts], embedder)
             seen.parts["nearness"] = _spread(NEARNESS_WEIGHT * near.scores, rows, count)
             for row, file in enumerate(files):
                 if near.scores[row] > 1:
-                    seen.near[file] = told[row][near.nearest[row]][0]
+                    seen.near[file] = texts[row][near.nearest[row]][0]
 
-    def _follow(self, history: Store, reader: Reader, sums: Floats, factors: Floats, seen: Seen) -> None:
-        records = reader.records
-        roles = records.role[records.homes]
-        ids = reader.ids(records.homes)
-        names = [ids[int(home)] for home in records.homes]
+    def _follow(
+        self, history: Store, snapshot: IndexSnapshot, sums: Floats, factors: Floats, seen: Reranked
+    ) -> None:
+        table = snapshot.table
+        roles = table.role[table.homes]
+        ids = snapshot.ids(table.homes)
+        names = [ids[int(home)] for home in table.homes]
         is_source = roles == Role.SOURCE
 
         def follow(part: str, weight: float, rows: Rows, fit: Floats, join: Join, to: Rows) -> dict[int, str]:
             """Score what was changed with the files in these rows; return the one that says most for each file."""
-            among = {names[row]: row for row in to}
-            said = {names[row]: float(fit[row] / fit[rows[0]]) ** 2 for row in rows}
-            found = touched_with(history, said, among)
-            scores = {file: join(by.values()) for file, by in found.items()}
+            candidates = {names[row]: row for row in to}
+            weights = {names[row]: float(fit[row] / fit[rows[0]]) ** 2 for row in rows}
+            cochanged = touched_with(history, weights, candidates)
+            scores = {file: join(by.values()) for file, by in cochanged.items()}
             best = max(scores.values(), default=1.0)
             seen.parts[part] = np.zeros(len(sums), dtype=np.float32)
             for file, score in scores.items():
-                seen.parts[part][among[file]] = weight * score / best
+                seen.parts[part][candidates[file]] = weight * score / best
             return {
-                int(records.homes[among[file]]): max(by, key=lambda other: by[other])
-                for file, by in found.items()
+                int(table.homes[candidates[file]]): max(by, key=lambda other: by[other])
+                for file, by in cochanged.items()
             }
 
         now = (sums + sum(seen.parts.values())) * factors
@@ -169,3 +180,31 @@ def _spread(values: npt.NDArray[np.float64], rows: Rows, count: int) -> Floats:
     scores = np.zeros(count, dtype=np.float32)
     scores[rows] = values
     return scores
+
+
+def look_clauses(
+    seen: Reranked, snapshot: IndexSnapshot, file: int, spellings: Mapping[str, str], key_terms: Set[str]
+) -> Iterator[str]:
+    """Say which phrases a file has, and what in it is near in meaning.
+
+    Args:
+        key_terms: the terms of the report that tell something; a phrase has one of them.
+    """
+    phrases = [
+        f"“{spellings.get(a, a)} {spellings.get(b, b)}”"
+        for a, b in seen.phrases.get(file, ())
+        if min(len(a), len(b)) > 2 and a not in b and b not in a and not key_terms.isdisjoint((a, b))
+    ]
+    if phrases:
+        yield f"has {' and '.join(list(dict.fromkeys(phrases))[:MOST_PHRASES])} in a row"
+    near = seen.near.get(file)
+    if near is not None:
+        name = snapshot.ids([near])[near].partition("::")[2]
+        yield f"{f'`{name}`' if name else 'what it is for'} is near in meaning to the title"
+
+
+def together_clauses(seen: Reranked, file: int) -> Iterator[str]:
+    """Say which test, or which of the best files, a file was changed with."""
+    other = seen.tests.get(file) or seen.companions.get(file)
+    if other:
+        yield f"changed together with {other}"

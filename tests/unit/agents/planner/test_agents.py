@@ -21,12 +21,12 @@ from metatree_agents.planner.domain.model import Action
 from metatree_agents.planner.domain.network import Intent
 
 from metatree import Node, Tree, UserError, tool
-from metatree.durable import Attempt, Effect, Record, fold, postgres_journal
+from metatree.durable import Attempt, Effect, Record, replay
 from metatree.errors import RunExists, UnknownRun
+from metatree.storage import postgres_store
 from metatree.storage.store import Store
 from metatree.testing.parts import ScriptedRouter
-from metatree.tools import postgres_call_log
-from metatree.tools.call_log import CallRecords
+from metatree.tools.call_log import CallLog
 from metatree.tools.tool import Tool
 
 
@@ -271,7 +271,7 @@ def test_events_that_cannot_be_heeded_are_refused() -> None:
     domain.relation("fixed", 0)
     with Agents(":memory:", domain) as agents:
         agent = agents.run(agents.start("visit()", **options)).id
-        for name, value, said in (
+        for name, value, error in (
             ("shout", {}, "no event"),
             ("facts", {"add": [["nix"]]}, "no relation"),
             ("facts", {"add": [["fixed"]]}, "static"),
@@ -279,7 +279,7 @@ def test_events_that_cannot_be_heeded_are_refused() -> None:
             ("assert", {"goal": "nix()"}, "no rule and no task"),
             ("cancel", {"goal": "nix()"}, "has no goal"),
         ):
-            with pytest.raises(UserError, match=said):
+            with pytest.raises(UserError, match=error):
                 agents.event(agent, name, **value)
         with pytest.raises(UnknownRun):
             agents.event("nobody", "facts")
@@ -342,7 +342,7 @@ def test_a_task_has_the_same_key_at_every_attempt_and_in_every_process() -> None
     second = Agents(store, domain)
     second.journal.reopen(agent)
     assert second.run(agent).status == "complete"
-    assert [len(found) for found in keys.values()] == [2, 2]
+    assert [len(attempts) for attempts in keys.values()] == [2, 2]
     assert len(set(keys["left"])) == len(set(keys["right"])) == 1
     assert set(keys["left"]).isdisjoint(keys["right"])
 
@@ -384,8 +384,8 @@ def test_a_question_is_on_the_board_of_the_store_for_other_processes(tmp_path: P
         agents.work(until_idle=True)
         assert agents.show(agent).status == "waiting"
         code = "(q,) = board.open_questions(); board.answer(q.id, 'to ' + q.get_value('question'))"
-        found = f"import sys; from metatree import Blackboard; board = Blackboard(sys.argv[1]); {code}"
-        subprocess.run([sys.executable, "-c", found, tmp_path / "agents.db"], check=True)
+        script = f"import sys; from metatree import Blackboard; board = Blackboard(sys.argv[1]); {code}"
+        subprocess.run([sys.executable, "-c", script, tmp_path / "agents.db"], check=True)
         agents.work(until_idle=True)
         assert agents.show(agent).result == "to May it be sold?"
 
@@ -422,12 +422,12 @@ def _interrupted(store: Store, domain: Domain) -> Agents:
     journal = agents.journal
     token = journal.acquire("a")
     records = journal.read("a")
-    planned = fold(PlannerMachine(), records)
+    planned = replay(PlannerMachine(), records)
     driving = Driving("a", agents.world, planned.state.library)
     (plan,) = planned.pending.values()
     value = asyncio.run(driving._plan(plan, Attempt(1, "")))
     journal.append("a", token, 1, Record("outcome", 1.0, plan.id, {"=": value}))
-    (task,) = fold(PlannerMachine(), journal.read("a")).pending.values()
+    (task,) = replay(PlannerMachine(), journal.read("a")).pending.values()
     journal.append("a", token, 2, Record("start", 2.0, task.id, {"attempt": 1}))
     journal.release("a", token, None)
     return agents
@@ -572,7 +572,7 @@ def test_a_task_is_a_tool_call_that_is_made_once() -> None:
     domain.task("weigh(?x)", does={"tool": "weigh", "arguments": {"thing": "?x"}, "into": "weight"})
     store = Store.open(":memory:")
     agents = Agents(store, domain, tools=[weigh])
-    assert isinstance(agents.world.calls, CallRecords)
+    assert isinstance(agents.world.calls, CallLog)
     for _ in range(2):
         assert agents.run(agents.start("weigh(piano)")).facts == (("weight", "piano", "5 kg"),)
     assert calls == ["piano"]
@@ -627,13 +627,13 @@ def test_a_result_that_is_reused_says_so_in_the_trace_and_on_the_board() -> None
     agents.run(agents.start("mail(ann)", id="one"))
     info = agents.run(agents.start("mail(ann)", id="two"))
     assert sent == ["ann"]
-    said = [str(entry["detail"]) for entry in info.trace if entry["event"] == "complete"]
-    assert said[0].startswith("mail was not called: this call was made before, by run one on 2")
+    details = [str(entry["detail"]) for entry in info.trace if entry["event"] == "complete"]
+    assert details[0].startswith("mail was not called: this call was made before, by run one on 2")
     assert agents.board is not None
-    shown = [
+    lines = [
         item.data["action_representation"] for item in agents.board.items(run="two", sections="trajectories")
     ]
-    assert any(said[0] in line for line in shown)
+    assert any(details[0] in line for line in lines)
 
 
 @pytest.mark.parametrize(("answer", "times"), [("yes", 1), ("no", 2), ("fail", 1)])
@@ -644,7 +644,7 @@ def test_a_change_that_was_cut_off_is_repeated_when_a_person_says_so_alone(answe
     calls = agents.world.calls
     assert calls is not None
     dead = MagicMock(wraps=calls)  # the call has happened, and nothing of it is written any more
-    dead.keep.side_effect = dead.doubt.side_effect = dead.drop.side_effect = Killed
+    dead.keep.side_effect = dead.unconfirmed.side_effect = dead.drop.side_effect = Killed
     agents.world.calls = dead
     agents.start("mail(ann)", id="a")
     with pytest.raises(Killed):
@@ -686,10 +686,10 @@ def test_a_proposed_rule_is_checked_tried_and_kept_with_its_provenance() -> None
     domain.task("cook()", when="(hungry)")
     domain.task("eat()", effect="(not (hungry))")
     domain.task("sleep()", when="(not (hungry))")
-    asked: list[str] = []
+    reasons: list[str] = []
 
     def propose(goal: Any, library: Any, why: str) -> list[Action]:
-        asked.append(why)
+        reasons.append(why)
         made = {"kind": "rule", "goal": goal[0], "terms": (), "provenance": {"by": "a test"}}
         return [
             Action("unknown", subgoals=(("fly",),), **made),
@@ -701,11 +701,11 @@ def test_a_proposed_rule_is_checked_tried_and_kept_with_its_provenance() -> None
     with Agents(":memory:", domain, propose=propose) as agents:
         info = agents.run(agents.start("dine()", facts=[("hungry",)]))
         assert info.status == "complete", info.detail
-        kept = fold(PlannerMachine(), agents.journal.read(info.id)).state.library.actions
-    assert "no rule and no task is declared" in asked[0]
-    assert set(kept) == {"cook", "eat", "sleep", "works"}
-    assert kept["works"].provenance["by"] == "a test"
-    assert kept["works"].provenance["proposed_for"] == ["dine"]
+        actions = replay(PlannerMachine(), agents.journal.read(info.id)).state.library.actions
+    assert "no rule and no task is declared" in reasons[0]
+    assert set(actions) == {"cook", "eat", "sleep", "works"}
+    assert actions["works"].provenance["by"] == "a test"
+    assert actions["works"].provenance["proposed_for"] == ["dine"]
 
 
 def test_a_process_without_the_functions_leaves_an_agent_alone() -> None:
@@ -726,8 +726,8 @@ def test_a_process_without_the_functions_leaves_an_agent_alone() -> None:
 
 def test_a_journal_is_closed_when_the_tool_calls_cannot_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     journal = MagicMock(spec_set=["close"])
-    monkeypatch.setattr(postgres_journal, "PostgresJournal", lambda *_, **__: journal)
-    monkeypatch.setattr(postgres_call_log, "PostgresCalls", MagicMock(side_effect=UserError("cannot use it")))
+    opened = MagicMock(side_effect=[journal, UserError("cannot use it")])
+    monkeypatch.setattr(postgres_store, "PostgresStore", opened)
     with pytest.raises(UserError, match="cannot use it"):
         Agents("postgresql://nobody@localhost:1/none", board=False)
     journal.close.assert_called_once_with()

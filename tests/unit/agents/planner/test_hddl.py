@@ -9,7 +9,7 @@ from metatree_agents.planner.hddl._depth_first import search
 from metatree_agents.planner.hddl._language import Problem
 from metatree_agents.planner.hddl._progression import progress
 from metatree_agents.planner.hddl._pullup import PullUp
-from metatree_agents.planner.hddl.limits import Limits
+from metatree_agents.planner.hddl.limits import SolverLimits
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
 from metatree_agents.planner.hddl.plan import HtnPlan, plan_lines
 from metatree_agents.planner.hddl.solve import Solved, solve
@@ -24,10 +24,10 @@ def _problem(domain: str, problem: str) -> Problem:
 
 def _solved(domain: str, problem: str, *, seed: int = 0, seconds: float = 20.0) -> tuple[Solved, Problem]:
     read = _problem(domain, problem)
-    found = solve(read, Limits(seconds), seed=seed)
-    if found.plan is not None:
-        verify_plan(found.plan, read)
-    return found, read
+    result = solve(read, SolverLimits(seconds), seed=seed)
+    if result.plan is not None:
+        verify_plan(result.plan, read)
+    return result, read
 
 
 def _names(plan: HtnPlan | None) -> list[str]:
@@ -36,10 +36,10 @@ def _names(plan: HtnPlan | None) -> list[str]:
 
 
 def test_delivery_is_solved_and_written_with_the_names_of_the_files() -> None:
-    found, problem = _solved(DELIVERY, TWO_PARCELS)
-    assert found.ended == "solved"
-    assert found.plan is not None
-    text = list(plan_lines(found.plan, problem))
+    result, problem = _solved(DELIVERY, TWO_PARCELS)
+    assert result.ended == "solved"
+    assert result.plan is not None
+    text = list(plan_lines(result.plan, problem))
     assert "drive red Depot Park" in " ".join(text)
     assert text[-1] == "<=="
     assert any(line.startswith("root ") for line in text)
@@ -47,9 +47,9 @@ def test_delivery_is_solved_and_written_with_the_names_of_the_files() -> None:
 
 
 def test_a_changed_plan_is_refused() -> None:
-    found, problem = _solved(DELIVERY, TWO_PARCELS)
-    assert found.plan is not None
-    text = "\n".join(plan_lines(found.plan, problem))
+    result, problem = _solved(DELIVERY, TWO_PARCELS)
+    assert result.plan is not None
+    text = "\n".join(plan_lines(result.plan, problem))
     lines = text.splitlines()
     first = lines.index("==>") + 1
     for wrong in (
@@ -65,14 +65,14 @@ def test_a_changed_plan_is_refused() -> None:
 
 
 def test_unordered_deliveries_that_do_not_meet_may_overlap() -> None:
-    found, _ = _solved(
+    result, _ = _solved(
         DELIVERY,
         TWO_PARCELS.replace("red - truck", "red blue - truck")
         .replace("(at red Depot)", "(at red Depot) (at blue Harbour)")
         .replace("(deliver a Harbour)", "(deliver a Park)")
         .replace("(at a Harbour)", "(at a Park)"),
     )
-    plan = found.plan
+    plan = result.plan
     assert plan is not None
     assert plan.order is not None
     of_b = {step.id for step in plan.steps if "b" in step.arguments}
@@ -134,8 +134,8 @@ def test_unordered_deliveries_that_do_not_meet_may_overlap() -> None:
     ],
 )
 def test_language(body: str, options: dict[str, str], steps: list[str]) -> None:
-    found, _ = _solved(*tiny(body, **options))
-    assert _names(found.plan) == steps
+    result, _ = _solved(*tiny(body, **options))
+    assert _names(result.plan) == steps
 
 
 @pytest.mark.parametrize(
@@ -156,14 +156,14 @@ def test_language(body: str, options: dict[str, str], steps: list[str]) -> None:
     ],
 )
 def test_no_plan(body: str, options: dict[str, str]) -> None:
-    found, _ = _solved(*tiny(body, **options))
-    assert (found.plan, found.ended) == (None, "none")
+    result, _ = _solved(*tiny(body, **options))
+    assert (result.plan, result.ended) == (None, "none")
 
 
-def test_the_limit_is_told_apart_from_no_plan() -> None:
+def test_the_limit_is_distinguished_from_no_plan() -> None:
     grows = "(:task t) (:method m :task (t) :ordered-subtasks (and (t) (noop))) (:action noop :effect (p a))"
-    found, _ = _solved(*tiny(grows, goal="(q)"), seconds=0.2)
-    assert found.ended in ("none", "limit")
+    result, _ = _solved(*tiny(grows, goal="(q)"), seconds=0.2)
+    assert result.ended in ("none", "limit")
     waits = grows + " (:method stop :task (t))"
     assert _solved(*tiny(waits, goal="(q)"), seconds=0.2)[0].ended == "limit"
 
@@ -185,7 +185,7 @@ def test_a_shorter_plan_is_looked_for_on_demand() -> None:
     )
     domain, problem = tiny(body, init="(q) (p b)")
     read = _problem(domain, problem)
-    first, shortest = solve(read), solve(read, shorter_s=0.05)
+    first, shortest = solve(read), solve(read, improve_for_s=0.05)
     assert first.plan is not None
     assert shortest.plan is not None
     verify_plan(shortest.plan, read)
@@ -194,9 +194,9 @@ def test_a_shorter_plan_is_looked_for_on_demand() -> None:
 
 def test_progression_alone_solves_and_is_complete() -> None:
     problem = _problem(DELIVERY, TWO_PARCELS)
-    found = progress(compile_problem(problem), nodes=100_000)
-    assert found.plan is not None
-    verify_plan(found.plan, problem)
+    result = progress(compile_problem(problem), nodes=100_000)
+    assert result.plan is not None
+    verify_plan(result.plan, problem)
 
 
 DOUBLED = """
@@ -214,9 +214,9 @@ def test_what_other_readers_give_up_on_is_read() -> None:
         " (:htn :subtasks (Lift C)))",
     )
     assert problem.objects == {"box": ("box",), "c": ("box", "crate")}
-    found = solve(problem)
-    assert found.plan is not None
-    assert "0 Lift C" in list(plan_lines(found.plan, problem))
+    result = solve(problem)
+    assert result.plan is not None
+    assert "0 Lift C" in list(plan_lines(result.plan, problem))
 
 
 @pytest.mark.parametrize(
@@ -344,8 +344,8 @@ def test_a_name_that_a_domain_assumes_is_missed_where_no_problem_declares_it() -
 
 def test_costs_are_read_and_not_heeded() -> None:
     domain, problem = tiny("(:functions (total-cost) - number) (:action t :effect (increase (total-cost) 2))")
-    wanted = problem.replace("(:init", "(:metric minimize (total-cost)) (:init (= (total-cost) 0)")
-    assert _names(solve(_problem(domain, wanted)).plan) == ["t"]
+    with_costs = problem.replace("(:init", "(:metric minimize (total-cost)) (:init (= (total-cost) 0)")
+    assert _names(solve(_problem(domain, with_costs)).plan) == ["t"]
 
 
 def test_more_parameters_than_python_nests_loops() -> None:
@@ -356,10 +356,10 @@ def test_more_parameters_than_python_nests_loops() -> None:
     )
     domain, problem = tiny(body, init="(q) (p a)")
     read = _problem(domain, problem.replace("a b)", "a)"))
-    found = solve(read)
-    assert _names(found.plan) == ["do"]
-    assert found.plan is not None
-    verify_plan(found.plan, read)
+    result = solve(read)
+    assert _names(result.plan) == ["do"]
+    assert result.plan is not None
+    verify_plan(result.plan, read)
 
 
 PULLED = (
@@ -374,9 +374,18 @@ def test_preconditions_are_pulled_up_unless_an_earlier_subtask_brings_them_about
     problem = _problem(*tiny(PULLED, init="(p b)"))
     (method,) = [one for one in problem.domain.methods if one.name == "m"]
     assert PullUp(problem).method_needs(method) == frozenset({(True, "p", ("?x",))})
-    found = search(compile_problem(problem), dead_ends=0)
-    assert found.plan is not None, "?x = a is never looked at"
-    assert [step.arguments for step in found.plan.steps] == [(), ("b",), ()]
+    result = search(compile_problem(problem), dead_ends=0)
+    assert result.plan is not None, "?x = a is never looked at"
+    assert [step.arguments for step in result.plan.steps] == [(), ("b",), ()]
+
+
+def test_a_task_for_a_thing_of_another_type_is_not_done() -> None:
+    declared = "(:task deliver :parameters (?x - parcel ?to - place))"
+    assert declared in DELIVERY
+    domain = DELIVERY.replace(declared, "(:task deliver :parameters (?x ?to - parcel))")
+    result, read = _solved(domain, TWO_PARCELS)
+    assert result.ended == "none"
+    assert progress(compile_problem(read), nodes=1_000).exhausted
 
 
 def test_effects_on_things_of_another_type_bring_nothing_about() -> None:

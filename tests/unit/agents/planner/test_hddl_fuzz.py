@@ -9,17 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metatree_agents.planner.domain.syntax import PlannerSyntaxError, words_of
 from metatree_agents.planner.hddl.as_agent import as_agent
-from metatree_agents.planner.hddl.limits import LimitReached, Limits
+from metatree_agents.planner.hddl.limits import LimitReached, SolverLimits
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
 from metatree_agents.planner.hddl.solve import solve
 from metatree_agents.planner.hddl.verify import verify_plan
 
 from benchmarks.planning import transport
+from tests.profiles import examples
 from tests.unit.agents.planner.hddl_texts import DELIVERY, TWO_PARCELS, tiny
 
 
-class Steps(Limits):
-    """Limits that end after a number of steps, on any machine the same."""
+class Steps(SolverLimits):
+    """SolverLimits that end after a number of steps, on any machine the same."""
 
     def __init__(self, left: int) -> None:
         super().__init__()
@@ -45,6 +46,9 @@ RICH = tiny(
 SEEDS = [RICH, (DELIVERY, TWO_PARCELS), (transport.DOMAIN, transport.problem(3, ordered=False))]
 
 
+ENDS = {"error", "none", "solved", "limit"}
+
+
 def _tried(domain: str, problem: str) -> str:
     """Read, plan, check and make an agent; return how that ended."""
     try:
@@ -52,14 +56,14 @@ def _tried(domain: str, problem: str) -> str:
     except PlannerSyntaxError as exc:
         assert re.match(r"[dp]\.hddl:\d+:\d+: .", str(exc)), str(exc)
         return "error"
-    found = solve(read, Steps(20_000))
-    if found.plan is not None:
+    result = solve(read, Steps(20_000))
+    if result.plan is not None:
         try:
-            verify_plan(found.plan, read, Steps(100_000))
+            verify_plan(result.plan, read, Steps(100_000))
         except LimitReached:
             return "limit"
-        as_agent(found.plan, read)
-    return found.ended
+        as_agent(result.plan, read)
+    return result.ended
 
 
 def _tokens(text: str) -> list[str]:
@@ -132,10 +136,10 @@ def _end(tokens: list[str], place: int) -> int:
     return len(tokens)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(texts=_mutated())
 def test_texts_with_a_few_words_changed(texts: tuple[str, str]) -> None:
-    _tried(*texts)
+    assert _tried(*texts) in ENDS
 
 
 _NAME = st.sampled_from(["a", "b", "p", "q", "r", "t", "u", "and", "not", "object", "x"])
@@ -213,13 +217,13 @@ def _written(draw: st.DrawFn) -> tuple[str, str]:
     return domain, problem
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(texts=_written())
 def test_texts_by_the_grammar(texts: tuple[str, str]) -> None:
-    _tried(*texts)
+    assert _tried(*texts) in ENDS
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(text=st.text(alphabet="()?-:; \n\tandefiort<=é\x00", max_size=60))
 def test_any_text(text: str) -> None:
     assert _tried(text, TWO_PARCELS) == "error"

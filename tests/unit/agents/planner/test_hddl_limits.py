@@ -14,17 +14,18 @@ from metatree_agents.planner.domain.conditions import Condition, flat, free_vari
 from metatree_agents.planner.hddl._compiled import compile_problem
 from metatree_agents.planner.hddl._depth_first import search
 from metatree_agents.planner.hddl._language import Problem, Variable, closure, is_total, linear
-from metatree_agents.planner.hddl.limits import LimitReached, Limits, resident_bytes
+from metatree_agents.planner.hddl.limits import LimitReached, SolverLimits, resident_bytes
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
 from metatree_agents.planner.hddl.solve import solve
 from metatree_agents.planner.hddl.verify import InvalidPlan, _Verifier, verify_plan
 
 from benchmarks.planning import transport
+from tests.profiles import examples
 from tests.unit.agents.planner.hddl_texts import tiny
 
 
-class Counted(Limits):
-    """Limits that count steps, and end after a million."""
+class Counted(SolverLimits):
+    """SolverLimits that count steps, and end after a million."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,9 +49,9 @@ def _transport(packages: int, *, ordered: bool = True) -> Problem:
 def test_more_packages_take_more_steps_and_no_second_run(ordered: bool) -> None:
     """As many dead ends as a run has at first are fewer than those of a large problem in all."""
     for packages in (60, 240, 300):
-        found = solve(_transport(packages, ordered=ordered), Counted())
-        assert (found.ended, found.runs) == ("solved", 1), packages
-        assert found.nodes < 2 * packages**2, packages
+        result = solve(_transport(packages, ordered=ordered), Counted())
+        assert (result.ended, result.runs) == ("solved", 1), packages
+        assert result.nodes < 2 * packages**2, packages
 
 
 def test_dead_ends_are_counted_anew_when_it_comes_nearer_to_the_end() -> None:
@@ -67,10 +68,10 @@ def test_an_order_that_is_written_backwards_is_closed_in_one_go() -> None:
     assert linear(2, frozenset({(0, 1), (1, 0)})) == []
 
 
-def _ticking(seconds: float) -> Limits:
+def _ticking(seconds: float) -> SolverLimits:
     """Return limits whose clock goes on by a second whenever it is looked at."""
     ticks = count()
-    return Limits(seconds, clock=lambda: float(next(ticks)))
+    return SolverLimits(seconds, clock=lambda: float(next(ticks)))
 
 
 BOTTOMLESS = (
@@ -86,23 +87,25 @@ def test_a_method_that_has_no_instance_among_millions_is_given_up_in_time() -> N
         " (p ?c) (p ?d) (p ?e))) :subtasks (do)) (:action do)"
     )
     domain, problem = tiny(body, init="(q)")
-    found = solve(_read(domain, problem.replace("a b)", f"a b {objects})")), _ticking(20))
-    assert (found.ended, found.reached) == ("limit", "time")
+    result = solve(_read(domain, problem.replace("a b)", f"a b {objects})")), _ticking(20))
+    assert (result.ended, result.reached) == ("limit", "time")
 
 
 def test_memory_that_does_not_come_back_ends_the_search() -> None:
     sizes = iter([0] * 2 + [2_000] * 100)
-    found = solve(_read(*tiny(BOTTOMLESS, goal="(q)")), Limits(memory=1_000, resident=lambda: next(sizes)))
-    assert (found.ended, found.reached) == ("limit", "memory")
+    result = solve(
+        _read(*tiny(BOTTOMLESS, goal="(q)")), SolverLimits(memory=1_000, resident=lambda: next(sizes))
+    )
+    assert (result.ended, result.reached) == ("limit", "memory")
 
 
 def test_memory_that_comes_back_lets_it_go_on() -> None:
     sizes = iter([0] * 2 + [2_000, 0] * 3)
-    limits = Limits(memory=1_000, resident=lambda: next(sizes, 0))
+    limits = SolverLimits(memory=1_000, resident=lambda: next(sizes, 0))
     limits.clock = iter(range(30)).__next__
     limits.deadline = 6
-    found = solve(_read(*tiny(BOTTOMLESS, goal="(q)")), limits)
-    assert (found.ended, found.reached) == ("limit", "time")
+    result = solve(_read(*tiny(BOTTOMLESS, goal="(q)")), limits)
+    assert (result.ended, result.reached) == ("limit", "time")
 
 
 def test_the_memory_of_this_process_is_known() -> None:
@@ -200,7 +203,7 @@ def _naive(condition: Condition, values: dict[str, str], facts: frozenset[tuple[
             return all(ways) if condition[0] == "forall" else any(ways)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(
     condition=_conditions(),
     facts=st.frozensets(
@@ -217,7 +220,7 @@ def test_joins_find_what_all_values_find(
     domain, text = tiny("(:action t)", predicates="(p ?x) (r ?x ?y)")
     problem = _read(domain, text.replace("a b)", "a b c)"))
     problem.init = set(facts)
-    verifier = _Verifier(problem, [], [], {}, Limits())
+    verifier = _Verifier(problem, [], [], {}, SolverLimits())
     open_ = {name: Variable(name) for name in _VARIABLES if name not in known}
     parts = [(free_variables(part) & open_.keys(), part) for part in flat(condition)]
     ways: Callable[[], bool] = lambda: any(  # noqa: E731
@@ -242,20 +245,20 @@ WINDOW = (
         (":subtasks (and (x (u)) (y (spoil)) (z (t))) :ordering (< x y)", True),
     ],
 )
-def test_a_method_without_steps_is_met_between_its_neighbours(network: str, fits: bool) -> None:
+def test_a_method_without_steps_is_met_between_its_siblings(network: str, fits: bool) -> None:
     domain, text = tiny(WINDOW)
     problem = _read(domain, text.replace(":subtasks (t)", network))
-    found = solve(problem)
-    assert (found.ended == "solved") == fits
+    result = solve(problem)
+    assert (result.ended == "solved") == fits
     if fits:
-        assert found.plan is not None
-        verify_plan(found.plan, problem)
+        assert result.plan is not None
+        verify_plan(result.plan, problem)
         other = _read(domain, text.replace(":subtasks (t)", ":ordered-subtasks (and (u) (spoil) (t))"))
-        moved = {step.name: step.id for step in found.plan.steps}
+        moved = {step.name: step.id for step in result.plan.steps}
         if moved["make"] < moved["spoil"]:
-            roots = {one.task: one.id for one in found.plan.decompositions} | {"spoil": moved["spoil"]}
-            plan = type(found.plan)(
-                found.plan.steps, (roots["u"], roots["spoil"], roots["t"]), found.plan.decompositions
+            roots = {one.task: one.id for one in result.plan.decompositions} | {"spoil": moved["spoil"]}
+            plan = type(result.plan)(
+                result.plan.steps, (roots["u"], roots["spoil"], roots["t"]), result.plan.decompositions
             )
             with pytest.raises(InvalidPlan):
                 verify_plan(plan, other)

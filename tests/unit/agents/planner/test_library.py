@@ -86,7 +86,7 @@ def test_a_router_that_fails_leaves_the_drawn_order() -> None:
         assert agents.run(agents.start("travel()")).status == "complete"
 
 
-def test_a_model_proposes_a_rule_and_is_told_what_was_wrong() -> None:
+def test_a_model_proposes_a_rule_and_gets_the_errors() -> None:
     good = {
         "possible": True,
         "when": "",
@@ -115,10 +115,10 @@ def test_a_model_that_sees_no_way_proposes_nothing() -> None:
 def test_a_person_proposes_a_rule_for_a_sub_goal() -> None:
     domain = _home()
     domain.rule("evening()", subgoals=["go(shop)", "dine(soup)"])
-    asked: list[str] = []
+    questions: list[str] = []
 
     def ask(question: str) -> str:
-        asked.append(question)
+        questions.append(question)
         return "buy(?arg1) ; go(home)"
 
     with warnings.catch_warnings():
@@ -128,4 +128,4 @@ def test_a_person_proposes_a_rule_for_a_sub_goal() -> None:
         info = agents.run(agents.start("evening()", facts=[("at", "home")]))
         assert info.status == "complete", info.detail
         assert [one.goal for one in info.intents if one.kind == "task"][-1] == ("go", "home")
-    assert "Nothing reaches dine(soup)" in asked[0]
+    assert "Nothing reaches dine(soup)" in questions[0]

@@ -118,8 +118,8 @@ def test_planning_grows_hardly_faster_than_the_goals(made: Callable[[int], tuple
 
         def do() -> None:
             world = Facts(domain.library, facts)
-            found = plan(domain.library, {TOP: Intent(TOP, ("all",))}, world, seed=1)
-            assert found.ended == "planned"
+            result = plan(domain.library, {TOP: Intent(TOP, ("all",))}, world, seed=1)
+            assert result.ended == "planned"
 
         return _calls(do)
 

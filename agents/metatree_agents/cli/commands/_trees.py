@@ -1,0 +1,291 @@
+"""Which tree a command works on: found beside its source, built when missing, refreshed when stale."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from errno import EACCES, EDQUOT, ENOSPC, EROFS
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from metatree._util.private import private_folder
+from metatree.errors import UntrustedStore, UserError
+from metatree.storage.errors import file_error, is_mounted_read_only, unwritable
+from metatree.storage.store import writable
+from metatree.trees.sources import public_location
+from metatree_agents.cli._errors import Cancelled, denied
+from metatree_agents.cli._output import counted, note, visible
+from metatree_agents.cli.printing.progress import build_bar
+
+if TYPE_CHECKING:
+    from metatree import Tree
+    from metatree.trees.source_types import SourceRef
+
+_LISTED = 5
+FOLDER = ".metatree"
+"""Name of the folder that a tree lives in, beside its source."""
+
+
+def ready_tree(sources: Sequence[str] | None, tree: Path | None, *, refresh: bool = True) -> Tree:
+    """Open the tree of some sources, built first when it is missing and refreshed when it is stale.
+
+    Args:
+        sources: folders, files and other locations; None for the current folder, or for whatever `tree` was built
+            from.
+        tree: where the tree lives; None for `.metatree` beside the source, or in the current folder when there are
+            several or it is no folder.
+        refresh: whether a stale tree is brought up to date.
+
+    Raises:
+        UserError: there is no such folder, or what is at `tree` is not a tree, or the tree of another folder.
+    """
+    place = place_of(sources, tree)
+    if not has_tree(place):
+        if tree is not None and not sources:
+            raise UserError(f"no tree at {str(tree)!r}: build one with `metatree build SOURCE --tree {tree}`")
+        sources = sources or ["."]
+        for source in sources:
+            _refuse_whole_disk(Path(source))
+        return build(sources, tree)
+    try:
+        opened = _open(place, sources)
+    except UntrustedStore:
+        if tree is not None or not writable(place / "index.db"):
+            raise
+        return build(sources or ["."], tree)  # says so, and takes nothing from it
+    if sources and _others(opened, sources):
+        opened.close()
+        return build(sources, tree)  # a folder was renamed, or the list is another one
+    if refresh and opened.stale():
+        if opened.index.read_only:
+            note("warning: the source has changed since the tree was built, and the tree can only be read")
+            return opened
+        began = time.monotonic()
+        with _resumable("cancelled; what was read is kept: the same command again goes on"):
+            with build_bar("refreshing the tree") as progress:
+                opened.refresh(progress=progress)
+            _index(opened)
+        note(f"refreshed the tree, {_seconds(began)}")
+    return opened
+
+
+def existing_tree(sources: Sequence[str] | None, tree: Path | None) -> Tree:
+    """Open a tree that was built before, as it is.
+
+    Raises:
+        UserError: there is none, with the command that builds it; or it is the tree of another folder.
+    """
+    place = place_of(sources, tree)
+    if not has_tree(place):
+        what = f"--tree {tree}" if tree is not None else ""
+        command = f"metatree build {' '.join(sources or ['.'])} {what}".rstrip()
+        raise UserError(f"no tree at {str(place)!r}: build one with `{command}`")
+    return _open(place, sources)
+
+
+def node_named(tree: Tree, text: str) -> str:
+    """Return the id of the node that a person names: by what `Tree.resolve` takes, or by the end of one id alone.
+
+    An end begins behind a `/`, `::`, `#` or `.`; one behind a `.` counts only when there is no other.
+
+    Raises:
+        UserError: several ids end so; the message lists up to five.
+        UnknownNode: none does.
+    """
+    from metatree.errors import UnknownNode
+
+    try:
+        return tree.resolve(text)
+    except UnknownNode:
+        end = text.strip()
+        ids = [known for known in tree.ids(tree.info()["kinds"]) if end and known.endswith(end)]
+        for behind in (("/", "::", "#"), (".",)):
+            matches = sorted(known for known in ids if known.removesuffix(end).endswith(behind))
+            if len(matches) == 1:
+                return matches[0]
+            if matches:
+                listed = ", ".join(map(repr, matches[:_LISTED])) + (", …" if len(matches) > _LISTED else "")
+                raise UserError(f"{len(matches):,} nodes end in {text!r}: name one, of {listed}") from None
+        raise
+
+
+def build(
+    sources: Sequence[str], tree: Path | None, *, history: bool | None = None, add: bool = False
+) -> Tree:
+    """Build the tree of some sources, with a bar on a terminal and one line on standard error at the end.
+
+    Args:
+        sources: what it is built from.
+        tree: where the tree is kept; None for the default place.
+        history: whether its git history is read too; None leaves it as it was.
+        add: whether the sources join those of the tree that is there, in the current folder unless `tree` says where.
+
+    Raises:
+        UserError: there is no such source, or no tree to add it to.
+    """
+    from metatree_memory_tools import build_tree
+    from metatree_memory_tools.build.history import missing_history
+
+    known: list[SourceRef] = []
+    if add:
+        tree = tree or Path(FOLDER)
+        with existing_tree(None, tree) as before:
+            known = before.sources()
+    place = place_of(sources, tree)
+    for source in sources:
+        if _is_whole_disk(Path(source).expanduser().resolve()):
+            note(
+                f"warning: {visible(source)} is a whole home folder or disk: Ctrl-C, and name a folder, to stop"
+            )
+    _make_place(place)
+    began = time.monotonic()
+    named = ", ".join(visible(public_location(source)) for source in sources)
+    command = f"metatree build {'--add ' * add}{' '.join(map(public_location, sources))}" + (
+        f" --tree {tree}" if tree is not None else ""
+    )
+    with _resumable(f"cancelled; what was read is kept: go on with `{command}`"):
+        with build_bar(f"building {named}") as progress:
+            built = build_tree(*known, *sources, out=tree, history=history, progress=progress)
+        _index(built)
+    note(f"built the tree of {named}: {counted(len(built), 'node')}, {_seconds(began)}")
+    if tree is None and not _is_folder(sources):
+        note(f"it is in {visible(str(place))}: ask it from this folder, or from elsewhere with --tree")
+    for mount, text in noted(built).items():
+        note(f"warning: {visible(mount)} {visible(text)}")
+    for mount, why in missing_history(built.omissions()) if history else ():
+        note(f"warning: {f'{visible(mount)}: ' if mount else ''}{visible(why)}")
+    return built
+
+
+def noted(tree: Tree) -> dict[str, str]:
+    """Return what the top nodes of a tree's sources say of their state, by id: those that could not be read."""
+    tops = (tree.find(source.mount) for source in tree.sources() if source.mount)
+    return {
+        top.id: str(top.attributes["note"]) for top in tops if top is not None and "note" in top.attributes
+    }
+
+
+@contextmanager
+def _resumable(message: str) -> Iterator[None]:
+    """Turn Ctrl-C while a tree is built into an error that says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        raise Cancelled(message) from interrupt
+
+
+def path_inside(file: str, tree: Tree) -> str | None:
+    """Return the place of a file among those to edit, as `FileToEdit.place` has it; None when it is in no source."""
+    path = Path(file).expanduser().resolve()
+    for source in tree.sources():
+        root = Path(source.location).resolve()
+        if source.type == "folder" and path.is_relative_to(root):
+            inner = path.relative_to(root).as_posix()
+            return f"{source.location}/{inner}" if source.mount else inner
+    return None
+
+
+def _make_place(place: Path) -> None:
+    """Make the folder of a tree, so that a folder that cannot be made is explained in the words of the options."""
+    try:
+        private_folder(place)
+    except OSError as error:
+        if error.errno in (ENOSPC, EDQUOT, EROFS):
+            raise file_error(error, "cannot make the folder", place) from error
+        raise UserError(
+            f"cannot make the folder {str(place)!r}: {error.strerror}; say with --tree where else the tree may live"
+        ) from error
+    if not os.access(place, os.R_OK | os.W_OK | os.X_OK):
+        if is_mounted_read_only(place):
+            raise unwritable(place)
+        raise UserError(denied(PermissionError(EACCES, os.strerror(EACCES), str(place))))
+
+
+def _open(place: Path, sources: Sequence[str] | None) -> Tree:
+    """Open a tree; with sources, it must have been built from one of them at least."""
+    from metatree_memory_tools.build.source_spec import located
+
+    from metatree import Tree
+    from metatree.trees.sources import check_source
+
+    opened = Tree.open(place)
+    try:
+        if sources:
+            known = opened.sources()
+            locations = {source.location for source in known}
+            if not locations.intersection(sources):
+                check_source(known, located(sources, {}))
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _others(tree: Tree, sources: Sequence[str]) -> bool:
+    """Whether a tree must be built of other sources than it was: one was renamed, or one of several is new."""
+    if _is_folder(sources) and tree.source_root is not None:
+        return not tree.source_root.is_dir()
+    from metatree_memory_tools.build.source_spec import located
+
+    known = {(source.type, source.location) for source in tree.sources()}
+    return not {(source.type, source.location) for source in located(sources, {})} <= known
+
+
+def _index(tree: Tree) -> None:
+    """Bring the text index up to date under a bar of its own, so that no question has to wait for it."""
+    from metatree_routers import TextEvidence
+
+    with build_bar("indexing its words") as progress:
+        report = None if progress is None else lambda done, total: progress(done, total, "")
+        TextEvidence(tree, progress=report).refresh()
+
+
+def has_tree(place: Path) -> bool:
+    """Say whether a built tree, or a tree in one file, is at this place."""
+    return (place / "index.db").exists() if place.is_dir() else place.exists()
+
+
+def place_of(sources: Sequence[str] | None, tree: Path | None) -> Path:
+    """Return where the tree of some sources lives, whether it is there or not.
+
+    Raises:
+        UserError: there is no such source.
+    """
+    if tree is not None:
+        return tree.expanduser()
+    if _is_folder(sources or ["."]):
+        return Path(sources[0] if sources else ".").expanduser() / FOLDER
+    from metatree_memory_tools.build.source_spec import located
+
+    for source in sources or ():
+        located([source], {})
+    return Path(FOLDER)
+
+
+def _is_folder(sources: Sequence[str]) -> bool:
+    """Whether these are one folder, whose tree lives in it and has its paths as ids."""
+    return len(sources) == 1 and Path(sources[0]).expanduser().is_dir()
+
+
+def _refuse_whole_disk(source: Path) -> None:
+    """A forgotten `cd` must not start to read a whole home folder or disk."""
+    folder = source.expanduser().resolve()
+    if _is_whole_disk(folder):
+        raise UserError(
+            f"{str(folder)!r} is a whole {'disk' if folder == Path(folder.anchor) else 'home folder'}: "
+            f"name a folder with --source, or build its tree first with `metatree build {source}`"
+        )
+
+
+def _is_whole_disk(folder: Path) -> bool:
+    """Whether a folder is a disk, or the home of this user, who may have none."""
+    with suppress(RuntimeError):
+        if folder == Path.home():
+            return True
+    return folder == Path(folder.anchor)
+
+
+def _seconds(began: float) -> str:
+    return f"{time.monotonic() - began:.1f} s"

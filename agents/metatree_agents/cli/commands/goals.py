@@ -1,0 +1,362 @@
+"""`metatree goals`: list, show, start, run, signal, answer, cancel, explain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from metatree._util.private import private_folder
+from metatree.errors import UserError
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._errors import FAILED, FOUND, LIMIT, NOTHING, WAITING
+from metatree_agents.cli._options import Debug, Json, given, path
+from metatree_agents.cli.printing.agents import agent_lines, live_tree
+
+if TYPE_CHECKING:
+    from metatree_agents.planner import AgentInfo, Agents, Domain
+
+goals_app = typer.Typer(
+    help="Goals that agents carry out durably.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Store = Annotated[
+    Path | None,
+    typer.Option(
+        "--store", parser=path, metavar="FILE", help="Where agents are kept; .metatree/agents.db by default."
+    ),
+]
+AgentId = Annotated[
+    str, typer.Argument(parser=given, metavar="AGENT", help="Id of the agent, or its beginning.")
+]
+DomainOption = Annotated[
+    str | None,
+    typer.Option(
+        "--domain",
+        parser=given,
+        metavar="DOMAIN",
+        help="Where functions of its tasks are: MODULE:NAME. Domains in files have none, and need no option.",
+    ),
+]
+
+
+def agents_in(store: Path | None, domain: Domain | None = None) -> Agents:
+    """Open the agents of a store, made when it is not there."""
+    from metatree_agents.planner import Agents
+
+    if store is None:
+        store = Path(".metatree") / "agents.db"
+        private_folder(store.parent)
+    return Agents(store, domain)
+
+
+def _existing(store: Path | None, domain: str | None = None) -> Agents:
+    place = store or Path(".metatree") / "agents.db"
+    if not place.exists():
+        raise UserError(
+            f"there are no agents at {str(place)!r}: `metatree goals start` makes one, or give --store"
+        )
+    return agents_in(store, None if domain is None else _imported(domain))
+
+
+def _imported(name: str) -> Domain:
+    """Import a domain by `module:name`; from the current folder only what is installed nowhere."""
+    import importlib.util
+    import sys
+
+    from metatree_agents.planner import Domain
+
+    module, _, attribute = name.partition(":")
+    if not attribute:
+        raise UserError(f"--domain {name!r}: give MODULE:NAME, such as shop.agents:domain")
+    try:
+        if "" not in sys.path and importlib.util.find_spec(module.partition(".")[0]) is None:
+            sys.path.append("")  # last, so that a folder puts nothing in the place of what is installed
+        value = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as exc:
+        raise UserError(f"--domain {name!r} cannot be imported: {exc}") from exc
+    if not isinstance(value, Domain):
+        raise UserError(f"--domain {name!r} is no Domain, but {type(value).__name__}")
+    return value
+
+
+def _agent_id(agents: Agents, prefix: str) -> str:
+    """Return the id of the agent that begins so."""
+    ids = [one[0] for one in agents.all()]
+    if prefix in ids:
+        return prefix
+    matches = [one for one in ids if one.startswith(prefix)]
+    if len(matches) != 1:
+        what = "no agent" if not matches else f"{len(matches)} agents"
+        raise UserError(f"{what} called {prefix!r}: `metatree goals list` lists them")
+    return matches[0]
+
+
+def driven(agents: Agents, agent: str) -> AgentInfo:
+    """Drive an agent, shown live on a terminal."""
+    with live_tree() as show:
+        return agents.run(agent, on_step=show)
+
+
+def exit_of(info: AgentInfo) -> int:
+    """Return the exit code for what an agent has come to."""
+    return {"complete": FOUND, "limit": LIMIT, "waiting": WAITING, "failed": FAILED, "cancelled": FAILED}.get(
+        info.status, FOUND
+    )
+
+
+def _print(info: AgentInfo, json: bool) -> int:
+    if json:
+        from metatree_agents.cli.schemas.planner import AgentOutput
+
+        output.write_json(AgentOutput.model_validate(info))
+    else:
+        output.write(agent_lines(info))
+    return exit_of(info)
+
+
+@goals_app.command("list")
+def list_(store: Store = None, json: Json = False, debug: Debug = False) -> int:
+    """List the agents of a store, the last changed first.
+
+    \b
+    Example: metatree goals list
+    """
+    from metatree_agents.planner.domain.conditions import atom_text
+
+    with _existing(store) as agents:
+        listed = list(agents.all())
+    if json:
+        from metatree_agents.cli.schemas.planner import AgentsOutput
+
+        rows = [dict(zip(("agent", "goal", "status", "changed_at"), one, strict=True)) for one in listed]
+        output.write_json(AgentsOutput.model_validate({"agents": rows}))
+    elif listed:
+        output.write(
+            f"{agent}  {status:<9}  {output.visible(atom_text(goal))}" for agent, goal, status, _ in listed
+        )
+    else:
+        output.note("there are no agents")
+    return FOUND if listed else NOTHING
+
+
+@goals_app.command()
+def show(agent: AgentId, store: Store = None, json: Json = False, debug: Debug = False) -> int:
+    """Show an agent: its goals and intents as a tree, its facts as JSON, and what it waits for.
+
+    \b
+    Example: metatree goals show 3f2a
+    """
+    with _existing(store) as agents:
+        info = agents.show(_agent_id(agents, agent))
+    _print(info, json)
+    return FOUND
+
+
+@goals_app.command()
+def start(
+    domain: Annotated[
+        str,
+        typer.Argument(
+            parser=given, metavar="DOMAIN", help="A .toml or .yaml file, or MODULE:NAME of a Domain."
+        ),
+    ],
+    goal: Annotated[
+        str, typer.Argument(parser=given, metavar="GOAL", help="The top-level goal, `name(value, …)`.")
+    ],
+    fact: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fact", metavar="FACT", help="A fact that holds at first, `name(value, …)`; may be repeated."
+        ),
+    ] = None,
+    id: Annotated[  # noqa: A002  # the name of the option
+        str | None, typer.Option("--id", parser=given, metavar="AGENT", help="Its id; made up by default.")
+    ] = None,
+    replan: Annotated[
+        bool,
+        typer.Option(
+            "--replan", help="When something fails, plan again from the nearest goal with another way."
+        ),
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="When it is stuck, wait for an event instead of failing.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of choices among equal costs.")] = 0,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Create it only; `run` drives it.")] = False,
+    store: Store = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Start an agent for a goal and drive it until it ends or waits.
+
+    \b
+    Example: metatree goals start delivery.toml "deliver(parcel, harbour)"
+    """
+    from metatree_agents.planner import Domain
+    from metatree_agents.planner.domain.files import facts_of, read_file
+
+    facts: list[tuple[Any, ...]] = []
+    if domain.lower().endswith((".toml", ".yaml", ".yml")):
+        data = read_file(domain)
+        opened = Domain.from_data({"name": Path(domain).stem, **data}, source=domain)
+        facts = facts_of(data.get("facts", ()), domain)
+    else:
+        opened = _imported(domain)
+    facts += facts_of(fact or ())
+    with agents_in(store, opened) as agents:
+        made = agents.start(goal, facts, id=id, replan=replan, on_stuck="wait" if wait else "fail", seed=seed)
+        info = agents.show(made) if no_run else driven(agents, made)
+    return _print(info, json)
+
+
+@goals_app.command("run")
+def run_(
+    agent: Annotated[
+        str | None,
+        typer.Argument(parser=given, metavar="[AGENT]", help="Id of the agent; all that can go on."),
+    ] = None,
+    domain: DomainOption = None,
+    store: Store = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Drive an agent until it ends or waits; without an id, all that nobody drives.
+
+    \b
+    Example: metatree goals run 3f2a
+    """
+    with _existing(store, domain) as agents:
+        if agent is not None:
+            return _print(driven(agents, _agent_id(agents, agent)), json)
+        agents.work(until_idle=True)
+    return list_(store=store, json=json)
+
+
+@goals_app.command()
+def signal(
+    agent: AgentId,
+    event: Annotated[
+        str, typer.Argument(parser=given, metavar="EVENT", help="`facts`, `assert`, `cancel` or `fail`.")
+    ],
+    goal: Annotated[
+        str | None, typer.Option("--goal", parser=given, metavar="GOAL", help="The goal that is meant.")
+    ] = None,
+    add: Annotated[
+        list[str] | None, typer.Option("--add", metavar="FACT", help="A fact that holds now.")
+    ] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option("--remove", metavar="FACT", help="A fact that holds no longer.")
+    ] = None,
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Why a goal fails.")] = "",
+    no_run: Annotated[bool, typer.Option("--no-run", help="Leave it to others to drive the agent.")] = False,
+    domain: DomainOption = None,
+    store: Store = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Tell an agent of an event: facts of dynamic relations, or a goal to assert, cancel or fail.
+
+    \b
+    Example: metatree goals signal 3f2a facts --add "open(door)"
+    """
+    from metatree_agents.planner.domain.files import facts_of
+
+    value: dict[str, Any] = {}
+    if event == "facts":
+        value = {
+            "add": [list(one) for one in facts_of(add or ())],
+            "remove": [list(one) for one in facts_of(remove or ())],
+        }
+    elif goal is not None:
+        value = {"goal": goal, **({"why": why} if why else {})}
+    elif event in ("assert", "fail"):
+        raise UserError(f"which goal? `metatree goals signal {agent} {event} --goal NAME(VALUE)`")
+    with _existing(store, domain) as agents:
+        agent_id = _agent_id(agents, agent)
+        agents.event(agent_id, event, **value)
+        info = agents.show(agent_id) if no_run else driven(agents, agent_id)
+    return _print(info, json)
+
+
+@goals_app.command("answer")
+def answer_(
+    agent: AgentId,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The answer; - or @FILE too.")],
+    domain: DomainOption = None,
+    store: Store = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Answer the question that an agent waits for, the oldest when there are several; the agent goes on.
+
+    \b
+    Example: metatree goals answer 3f2a yes
+    """
+    from metatree_agents.cli._inputs import text_of
+
+    reply = text_of(text, what="answer")
+    with _existing(store, domain) as agents:
+        agent_id = _agent_id(agents, agent)
+        questions = [] if agents.board is None else agents.board.open_questions(run=agent_id)
+        if not questions:
+            raise UserError(f"agent {agent_id!r} asks nothing")
+        agents.answer(questions[0].id, reply)
+        info = driven(agents, agent_id)
+    return _print(info, json)
+
+
+@goals_app.command()
+def cancel(agent: AgentId, store: Store = None, json: Json = False, debug: Debug = False) -> int:
+    """Cancel an agent: nothing more is begun, what is at work comes to its end.
+
+    \b
+    Example: metatree goals cancel 3f2a
+    """
+    from metatree.errors import LeaseLost
+
+    with _existing(store) as agents:
+        agent_id = _agent_id(agents, agent)
+        agents.cancel(agent_id)
+        try:
+            info = agents.run(agent_id)
+        except (LeaseLost, UserError):  # whoever drives it hears of it
+            info = agents.show(agent_id)
+    _print(info, json)
+    return FOUND
+
+
+@goals_app.command()
+def explain(
+    agent: AgentId,
+    goal: Annotated[
+        str | None, typer.Option("--goal", parser=given, metavar="NAME", help="Only goals of this name.")
+    ] = None,
+    store: Store = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Say for every goal of an agent which candidates were chosen, eligible, potential, struck or out, and why.
+
+    \b
+    Example: metatree goals explain 3f2a
+    """
+    from metatree_agents.planner.domain.conditions import atom_text
+
+    with _existing(store) as agents:
+        agent_id = _agent_id(agents, agent)
+        considered = [one for one in agents.explain(agent_id) if goal is None or one["goal"][0] == goal]
+    if json:
+        from metatree_agents.cli.schemas.planner import ExplainOutput
+
+        output.write_json(ExplainOutput.model_validate({"agent": agent_id, "considered": considered}))
+        return FOUND if considered else NOTHING
+    last = ""
+    for one in considered:
+        text = atom_text(one["goal"])
+        if text != last:
+            output.write([output.styled(output.visible(text), "bold")])
+            last = text
+        output.write([output.visible(f"  {one['verdict']:<9} {one['candidate']}: {one['why']}".rstrip(": "))])
+    return FOUND if considered else NOTHING

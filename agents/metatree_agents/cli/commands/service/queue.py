@@ -1,0 +1,136 @@
+"""`metatree service queue`: what is queued, who holds what, what failed, and what can be done about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from metatree_agents.cli import _options as options
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._errors import FOUND, NOTHING
+from metatree_agents.cli.commands.service._database import (
+    DatabasePath,
+    ServiceSource,
+    ServiceTree,
+    with_database,
+)
+
+if TYPE_CHECKING:
+    from metatree_agents.cli.schemas.service import ServiceOutput
+    from metatree_agents.service.accounts.admin import Administration
+    from metatree_agents.service.database.database import ServiceDatabase
+
+_LISTED = 20
+_WIDE = 60
+
+queue_app = typer.Typer(help="What is queued, held and failed.", no_args_is_help=True, rich_markup_mode=None)
+
+Topic = Annotated[str, typer.Argument(parser=options.given, metavar="TOPIC")]
+
+
+def _administration(database: ServiceDatabase) -> Administration:
+    from metatree_agents.service.accounts.admin import Administration
+    from metatree_agents.service.accounts.users import Users
+    from metatree_agents.service.queue.queue import Queue
+
+    return Administration(database, Queue(database), Users(database))
+
+
+@queue_app.command("status")
+def status(
+    database: DatabasePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Print what is queued, which engine holds what since when, what failed, and who was here (times in UTC).
+
+    \b
+    Example: metatree service queue status --source ~/src/requests
+    """
+    from metatree_agents.cli.schemas.service import ServiceOutput
+
+    overview = with_database(database, source, tree, lambda opened: _administration(opened).overview())
+    model = ServiceOutput.model_validate(overview)
+    if json:
+        output.write_json(model)
+    else:
+        output.write(_lines(model))
+    return FOUND
+
+
+@queue_app.command("requeue")
+def requeue(
+    topic: Topic,
+    seq: Annotated[
+        int | None,
+        typer.Option("--seq", min=1, metavar="N", help="This query alone; all of the topic by default."),
+    ] = None,
+    database: DatabasePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
+    debug: options.Debug = False,
+) -> int:
+    """Open failed queries of a topic again, as if no engine had tried them.
+
+    \b
+    Example: metatree service queue requeue "DGQIn+5troxI" --seq 2
+    """
+    count = with_database(database, source, tree, lambda opened: _administration(opened).requeue(topic, seq))
+    output.note(
+        f"opened {count:,} {'query' if count == 1 else 'queries'} again"
+        if count
+        else "there is no such failed query: `metatree service queue status` lists them"
+    )
+    return FOUND if count else NOTHING
+
+
+@queue_app.command("release")
+def release(
+    topic: Topic,
+    database: DatabasePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
+    debug: options.Debug = False,
+) -> int:
+    """Take a topic from the engine that has it, for others to claim; the attempt counts.
+
+    \b
+    Example: metatree service queue release "DGQIn+5troxI"
+    """
+    done = with_database(database, source, tree, lambda opened: _administration(opened).release(topic))
+    output.note(
+        "released it" if done else "no engine has this topic: `metatree service queue status` lists them"
+    )
+    return FOUND if done else NOTHING
+
+
+def _lines(model: ServiceOutput) -> list[str]:
+    waited = f", the oldest for {model.oldest_open_s:,.0f} s" if model.open else ""
+    lines = [
+        f"{model.open:,} open{waited}; {model.pending:,} being answered;"
+        f" {model.waiting:,} waiting for a person; {model.failed:,} failed"
+    ]
+    for query in model.queries[:_LISTED]:
+        engine = f" by {query.engine}" if query.status == "Pending" and query.engine else ""
+        tries = f", {output.counted(query.attempts, 'attempt')}" if query.attempts else ""
+        lines.append(
+            f"  {query.status.lower()}{engine}{tries}: {query.topic} {query.seq} of {query.owner},"
+            f" asked {query.asked}: {output.one_line(query.query, _WIDE)}"
+        )
+    more = len(model.queries) - _LISTED
+    lines += [f"  and {more:,} more; --json lists them"] if more > 0 else []
+    lines += [
+        f"  {lease.engine} has {lease.topic} since {lease.since or '?'} until {lease.until}"
+        + (" (ended)" if lease.ended else "")
+        for lease in model.leases[:_LISTED]
+    ]
+    lines += [
+        f"  {user.name} ({user.role}): "
+        + (f"last seen {user.last_seen}" if user.last_seen else "never seen")
+        + (f", {output.counted(user.keys, 'API key')}" if user.keys else "")
+        for user in model.users
+    ]
+    return [output.visible(line) for line in lines]

@@ -1,0 +1,201 @@
+"""`metatree serve`: the query service, with an engine inside."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from metatree.errors import MissingExtra
+from metatree_agents.cli import _options as options
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._errors import FOUND
+from metatree_agents.cli.commands._signals import run_until_stopped
+from metatree_agents.cli.commands.service._database import DatabasePath, open_database, same_database
+from metatree_agents.cli.commands.service._serve_options import (
+    Concurrency,
+    Human,
+    Limit,
+    Log,
+    MetricsAddress,
+    ModelAlias,
+    Proxy,
+    address_of_metrics,
+    form_of,
+    log_line,
+    proxies_of,
+    rates_of,
+)
+
+if TYPE_CHECKING:
+    from metatree import Tree
+
+
+def serve(
+    host: Annotated[
+        str, typer.Option("--host", parser=options.given, help="Address to listen on.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 for any free one.")] = 8080,
+    database: DatabasePath = None,
+    no_engine: Annotated[
+        bool,
+        typer.Option("--no-engine", help="Run no engine inside: others come with `metatree service worker`."),
+    ] = False,
+    concurrency: Concurrency = 2,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Let users ask and read in the topics of others.")
+    ] = False,
+    lease: Annotated[
+        float,
+        typer.Option(
+            "--lease",
+            min=1,
+            metavar="S",
+            help="Seconds after which a topic is open again whose engine has gone; engines at work renew them.",
+        ),
+    ] = 60.0,
+    attempts: Annotated[
+        int, typer.Option("--attempts", min=1, metavar="N", help="A query fails after N engines had it.")
+    ] = 5,
+    claim_timeout: Annotated[
+        float,
+        typer.Option(
+            "--claim-timeout", min=0, max=100, metavar="S", help="Seconds that an engine waits for a query."
+        ),
+    ] = 55.0,
+    answer_timeout: Annotated[
+        float,
+        typer.Option(
+            "--answer-timeout",
+            min=0,
+            max=60,
+            metavar="S",
+            help="Seconds that `check-query` waits for an answer.",
+        ),
+    ] = 55.0,
+    no_sha1: Annotated[bool, typer.Option("--no-sha1", help="Accept proofs by SHA-256 alone.")] = False,
+    newline_hash: Annotated[
+        bool,
+        typer.Option(
+            "--newline-hash",
+            help="Accept hashes of the text with an end of line too, as `echo | sha1sum` makes them.",
+        ),
+    ] = False,
+    publish: Annotated[
+        bool | None,
+        typer.Option(
+            "--publish/--no-publish",
+            help="Publish the tree for engines on other machines; the default with a PostgreSQL database. With one and"
+            " --no-publish, the engine inside searches a copy of what another server publishes.",
+        ),
+    ] = None,
+    refresh: Annotated[
+        float,
+        typer.Option(
+            "--refresh",
+            min=0,
+            metavar="S",
+            help="Bring a published tree up to date every S seconds; 0 for never.",
+        ),
+    ] = 0.0,
+    human: Human = False,
+    allow: options.Allow = None,
+    web: options.Web = None,
+    limit: Limit = None,
+    model_alias: ModelAlias = None,
+    proxy: Proxy = None,
+    metrics_address: MetricsAddress = None,
+    log: Log = "text",
+    router: options.Router = None,
+    max_calls: options.MaxCalls = None,
+    max_seconds: options.MaxSeconds = None,
+    source: options.Source = None,
+    tree: options.TreePath = None,
+    debug: options.Debug = False,
+) -> int:
+    """Serve the memory to many users: they ask on a web page or over HTTP, and engines answer.
+
+    The first start makes an administrator, a frontend and an engine, prints the first two's secrets once, and a link
+    that logs the administrator in; the engine runs inside. docs/service.md has the routes, docs/web-page.md the page.
+
+    A tool that changes something is called when --allow names it, when it was permitted for good, or when the person
+    says yes in the thread.
+
+    \b
+    Example: metatree serve --source ~/src/requests
+    """
+    _require_service()
+    from metatree.storage.postgres_address import is_postgres
+    from metatree_agents.cli.commands._search import limits_of, suite_parts
+    from metatree_agents.cli.commands._trees import ready_tree
+    from metatree_agents.cli.commands.service._engine_parts import engine_parts
+    from metatree_agents.service.accounts.users import Proofs
+    from metatree_agents.service.http.logs import logging_to
+    from metatree_agents.service.replication.sharing import Publication, require_service_rights, shared_at
+    from metatree_agents.service.serving import serve_all
+    from metatree_agents.service.settings import ServiceSettings
+
+    form, rates, metrics_at = form_of(log), rates_of(limit), address_of_metrics(metrics_address)
+    proxies = proxies_of(proxy)
+    parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
+    settings = ServiceSettings(
+        lease_s=lease,
+        attempts=attempts,
+        claim_timeout_s=claim_timeout,
+        answer_timeout_s=answer_timeout,
+        shared=shared,
+        proofs=Proofs(sha1=not no_sha1, newline=newline_hash),
+        rates=rates,
+        models=tuple(model_alias or ()),
+    )
+    several_machines = database is not None and is_postgres(database)
+    copied = several_machines and publish is False and source is None and tree is None
+    published = several_machines if publish is None else publish
+
+    def parts_of(searched: Tree) -> dict[str, Any]:
+        return engine_parts(parts, searched, web=web, human=human, allow=allow)
+
+    with (
+        logging_to(form, debug=debug),
+        output.notes_to(log_line if form == "json" else None),
+        ExitStack() as opened,
+    ):
+        if several_machines:
+            require_service_rights(str(database))
+        memory = None if copied else opened.enter_context(ready_tree(source, tree))
+        if memory is not None:
+            parts_of(memory)  # what is wrong with the options is said now
+        service_database = open_database(database, source, tree)
+        sharing = None
+        if copied or published:
+            shared_runs = opened.enter_context(shared_at(str(database))) if several_machines else None
+            sharing = Publication(memory, not no_engine, shared_runs, refresh_s=refresh)
+        run_until_stopped(
+            lambda stop: serve_all(
+                service_database,
+                settings,
+                memory=None if no_engine else memory,
+                shown=memory,
+                parts=parts_of,
+                limits=limits,
+                concurrency=concurrency,
+                host=host,
+                port=port,
+                stop=stop,
+                say=output.note,
+                show=(lambda line: output.write([line])) if form == "json" else output.note,
+                options=same_database(database, source, tree),
+                sharing=sharing,
+                proxies=proxies,
+                metrics_at=metrics_at,
+            )
+        )
+    return FOUND
+
+
+def _require_service() -> None:
+    from importlib.util import find_spec
+
+    if any(find_spec(name) is None for name in ("fastapi", "jinja2", "uvicorn")):
+        raise MissingExtra("service", what="`metatree serve`")

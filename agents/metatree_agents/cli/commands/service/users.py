@@ -1,0 +1,220 @@
+"""`metatree service users`: who may call the service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from metatree.errors import UserError
+from metatree_agents.cli import _options as options
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._errors import FOUND
+from metatree_agents.cli.commands.service._database import (
+    DatabasePath,
+    ServiceSource,
+    ServiceTree,
+    same_database,
+    with_database,
+)
+
+if TYPE_CHECKING:
+    from metatree_agents.service.accounts.users import Users
+    from metatree_agents.service.database.database import ServiceDatabase
+
+users_app = typer.Typer(help="Who may call the service.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@users_app.command("add")
+def add(
+    name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
+    role: Annotated[
+        str | None,
+        typer.Option(
+            "--role",
+            parser=options.given,
+            help="`frontend`, `engine`, `user` or `admin`; by default the one that they have, `user` for a new one.",
+        ),
+    ] = None,
+    database: DatabasePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Add a user, or give one a new secret; the secret is printed this once.
+
+    \b
+    Example: metatree service users add Inference_2 --role engine
+    """
+    _not_inside(name)
+
+    async def added(users: Users) -> tuple[str, str, bool, bool]:
+        roles = {known: has for known, has, _ in await users.list()}
+        assigned = role or roles.get(name, "user")
+        return assigned, await users.add(name, assigned), not roles, name in roles
+
+    role, secret, first, again = _with_users(database, source, tree, added, create=True)
+    if json:
+        from metatree_agents.cli.schemas.service import UserAddedOutput
+
+        output.write_json(UserAddedOutput(name=name, role=role, secret=secret))
+    else:
+        output.write([secret])
+        output.note(f"this is the secret of {name}, for the service of this database; it is not shown again")
+        if again:
+            output.note("the one before is accepted no more, and sessions of the web page have ended")
+    if first and role != "admin":
+        output.note(
+            f"{name} is the first user of this database, so `metatree serve` will make no administrator there;"
+            f" `metatree service users add admin --role admin{same_database(database, source, tree)}` makes one"
+        )
+    return FOUND
+
+
+@users_app.command("login")
+def login(
+    name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            parser=options.given,
+            metavar="URL",
+            help="Where people reach the service; by default where a server of this database is at work.",
+        ),
+    ] = None,
+    database: DatabasePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """Print a link that logs a user in to the web page, once, within 15 minutes.
+
+    \b
+    Example: metatree service users login admin --server https://memory.example.org
+    """
+    from metatree_agents.service.serving import login_link
+    from metatree_agents.service.web.sessions import CODE_S, Sessions
+
+    if server is not None and not server.startswith(("http://", "https://")):
+        raise UserError(f"{server!r} is no address of a service: give one such as http://127.0.0.1:8080")
+
+    async def made(opened: ServiceDatabase) -> tuple[str, str, list[str]]:
+        code = await Sessions(opened).make_code(name)
+        address, others = (server, []) if server is not None else await _at_work(opened)
+        return address, code, others
+
+    address, code, others = with_database(database, source, tree, made)
+    link = login_link(address, code)
+    if json:
+        from metatree_agents.cli.schemas.service import UserLoginOutput
+
+        output.write_json(UserLoginOutput(name=name, link=link, code=code, seconds=int(CODE_S)))
+    else:
+        output.write([link])
+        output.note(f"this logs {output.visible(name)} in, once, within {int(CODE_S // 60)} minutes")
+    for other in others:
+        output.note(f"it works at {output.visible(other)}, too")
+    return FOUND
+
+
+async def _at_work(database: ServiceDatabase) -> tuple[str, list[str]]:
+    """Return where a server of a database is at work, and where others are.
+
+    Raises:
+        UserError: none is.
+    """
+    from metatree_agents.service.database.servers import machine_name, servers_of
+
+    servers = await servers_of(database)
+    if not servers:
+        raise UserError(
+            "no server is at work on this database: start `metatree serve`, or say with --server URL where people reach"
+            " it, such as https://memory.example.org"
+        )
+    here = machine_name()
+    named = [address if where == here else f"{address} on {where}" for address, where in servers]
+    return servers[0][0], named[1:]
+
+
+@users_app.command("list")
+def list_(
+    database: DatabasePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
+    json: options.Json = False,
+    debug: options.Debug = False,
+) -> int:
+    """List the users with their roles.
+
+    \b
+    Example: metatree service users list
+    """
+    entries = _with_users(database, source, tree, lambda users: users.list())
+    if json:
+        from metatree_agents.cli.schemas.service import UsersOutput
+
+        rows = [{"name": name, "role": role} for name, role, _ in entries]
+        output.write_json(UsersOutput.model_validate({"users": rows}))
+    else:
+        output.write(f"{name}  {role}" for name, role, _ in entries)
+    return FOUND
+
+
+@users_app.command("remove")
+def remove(
+    name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
+    database: DatabasePath = None,
+    source: ServiceSource = None,
+    tree: ServiceTree = None,
+    debug: options.Debug = False,
+) -> int:
+    """Take a user out; what was asked and answered stays.
+
+    \b
+    Example: metatree service users remove Inference_2
+    """
+    _not_inside(name)
+
+    async def removed(users: Users) -> None:
+        left = [(known, has) for known, has, _ in await users.list() if known != name]
+        if (name, "admin") in [(known, has) for known, has, _ in await users.list()] and not any(
+            has == "admin" for _, has in left
+        ):
+            raise UserError(f"{name} is the last administrator: add another one first")
+        await users.remove(name)
+
+    _with_users(database, source, tree, removed)
+    output.note(f"removed {name}")
+    return FOUND
+
+
+def _not_inside(name: str) -> None:
+    """Refuse to change the user that is a server itself.
+
+    Raises:
+        UserError: the name is its own.
+    """
+    from metatree_agents.service.accounts.users import INSIDE
+
+    if name == INSIDE:
+        raise UserError(
+            f"{name} is the engine inside `metatree serve`, which knows its secret: add one of another name"
+        )
+
+
+def _with_users(
+    database: str | None,
+    source: list[str] | None,
+    tree: Path | None,
+    what: Callable[[Users], Coroutine[Any, Any, Any]],
+    *,
+    create: bool = False,
+) -> Any:
+    from metatree_agents.service.accounts.users import Users
+
+    return with_database(database, source, tree, lambda opened: what(Users(opened)), create=create)

@@ -1,0 +1,149 @@
+"""What a folder's own rules, and good sense, leave out of a tree."""
+
+from __future__ import annotations
+
+import re
+import stat
+from pathlib import Path
+
+from metatree_memory_tools.build._gitignore import Patterns
+from metatree_memory_tools.git.index import tracked_below
+
+MOST_RULES_BYTES = 1 << 20
+"""Of a longer file of rules, the rest is not followed."""
+
+_TOOL_FOLDERS = frozenset(
+    [
+        "__pycache__",
+        "node_modules",
+        ".venv",
+        ".tox",
+        ".nox",
+        ".eggs",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        ".hypothesis",
+        ".hg",
+        ".svn",
+        ".idea",
+        ".gradle",
+        ".terraform",
+    ]
+)
+
+
+def is_tool_folder(name: str) -> bool:
+    """Whether tools make a folder of this name again at any time."""
+    return name in _TOOL_FOLDERS or name.endswith(".egg-info")
+
+
+class IgnoreRules:
+    """The `.gitignore` files that are in force in one folder.
+
+    A rule of a deeper folder goes before one of a higher folder, and a later line before an earlier one.
+    """
+
+    def __init__(self, base: str = "", text: str = "", above: IgnoreRules | None = None) -> None:
+        """Add the rules of one file to those of the folders above.
+
+        Args:
+            base: path of the folder of the file, with a `/` at its end unless it is empty.
+            text: what the file says.
+            above: the rules of the folder above.
+        """
+        self._base = base
+        self._above = above
+        self._patterns = Patterns(text.encode("utf-8", "surrogateescape"))
+
+    def ignores(self, path: str, *, folder: bool) -> bool:
+        """Whether a file or folder is left out, by its path as `base` has it."""
+        rules: IgnoreRules | None = self
+        while rules is not None:
+            verdict = rules._patterns.verdict(path[len(rules._base) :], folder=folder)
+            if verdict is not None:
+                return verdict
+            rules = rules._above
+        return False
+
+
+def tracked(root: Path, base: str) -> tuple[frozenset[bytes], frozenset[bytes]]:
+    """Return the files below a folder that git tracks, whatever its rules ignore, and the folders that these lie in.
+
+    Args:
+        root: the folder.
+        base: its path in the repository around it, as `rules_above` gives it.
+    """
+    top = root.parents[base.count("/") - 1] if base else root
+    if not (top / ".git").exists():
+        return frozenset(), frozenset()
+    files = tracked_below(_git_folder(top, own=True), base)
+    folders: set[bytes] = set()
+    for path in files:
+        while (path := path.rpartition(b"/")[0]) and path not in folders:
+            folders.add(path)
+    return files, frozenset(folders)
+
+
+def rules_above(root: Path) -> tuple[IgnoreRules | None, str]:
+    """Return the rules that a git repository around a folder has for it, and the folder's path there.
+
+    Returns:
+        The rules of the repository's root down to the folder above `root`, with those of `.git/info/exclude`,
+        or None outside of a repository; and the path of `root` in it, with a `/` at its end unless it is empty.
+    """
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
+    if top is None:
+        return None, ""
+    rules: IgnoreRules | None = None
+    exclude = _read(_git_folder(top) / "info" / "exclude")
+    if exclude:
+        rules = IgnoreRules("", exclude)
+    inside = root.relative_to(top).parts
+    for depth in range(len(inside)):
+        text = _read(top.joinpath(*inside[:depth]) / ".gitignore")
+        if text:
+            rules = IgnoreRules("".join(part + "/" for part in inside[:depth]), text, rules)
+    base = "".join(part + "/" for part in inside)
+    above = ("/".join(inside[: depth + 1]) for depth in range(len(inside)))
+    if rules is not None and any(rules.ignores(path, folder=True) for path in above):
+        return None, ""  # asked for by name, although the repository around it leaves it out
+    return rules, base
+
+
+def _git_folder(top: Path, *, own: bool = False) -> Path:
+    """Return the folder with a repository's `info`: for a work tree, that of the repository it belongs to.
+
+    Args:
+        top: the folder that holds `.git`.
+        own: whether a work tree's own folder is wanted, which has its index.
+    """
+    git = top / ".git"
+    if git.is_dir():
+        return git
+    match = re.match(r"gitdir:\s*(.+)", _read(git))
+    if match is None:
+        return git
+    inner = top / match[1].strip()
+    return inner if own else inner / (_read(inner / "commondir").strip() or ".")
+
+
+def _read(path: Path) -> str:
+    try:
+        return rules_text(path)[0]
+    except OSError:
+        return ""
+
+
+def rules_text(path: Path) -> tuple[str, bool]:
+    """Return the whole lines that a file of rules begins with, and whether there are more; none of what is no file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):  # to open a pipe is to wait for a writer
+        return "", False
+    with path.open("rb") as stream:
+        data = stream.read(MOST_RULES_BYTES + 1)
+    more = len(data) > MOST_RULES_BYTES
+    return (data[: data.rfind(b"\n") + 1] if more else data).decode("utf-8", "surrogateescape"), more

@@ -1,0 +1,282 @@
+"""One file, read and outlined: the part of a build that is worth doing on several cores."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from metatree._util.secret_text import SHAPES_VERSION
+from metatree.errors import UserError
+from metatree.node import Node, Source
+from metatree.trees.masking import masked_file
+from metatree.trees.source_files import digest_bytes, read_inside
+from metatree.trees.source_types import MemoryType, Outline, OutlinePart, SourceFile
+from metatree.trees.text import encodable, is_binary
+from metatree_memory_tools.build._outline_check import NoOutline, checked
+from metatree_memory_tools.build._scan import ScannedFile
+from metatree_memory_tools.code.generated import is_generated
+from metatree_memory_tools.memory_types import FileType
+
+_log = logging.getLogger("metatree")
+
+LEFT_OUT = "-"
+"""Name of the reader of a file that has no node."""
+
+_HEAD = 8192
+_PROBLEM_CHARS = 300
+_RACE_NS = 50_000_000
+_COARSE_RACE_NS = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileNodes:
+    """What a build keeps of one file."""
+
+    path: str
+    """In the tree: with the mount first, when it has several sources."""
+    size: int
+    mtime_ns: int
+    """-1 when the file was so fresh that another change might leave the time as it is."""
+    ctime_ns: int
+    digest: str
+    encoding: str = ""
+    reader: str = LEFT_OUT
+    nodes: tuple[tuple[Node, str], ...] = ()
+    """Each with the id of its parent, parents first; the first is the file's own. None: it is left out."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    problem: str = ""
+    """Why it is left out, or not read in full."""
+    same: bool = False
+    """Whether its bytes are as they were, so that nothing else was looked at."""
+
+
+def reader_names(types: Sequence[FileType], *, secrets: bool) -> list[str]:
+    """Return what memory types are called as readers of a file, with or without the secrets in it."""
+    return [_reader(each.kind, secrets) for each in types]
+
+
+def _reader(kind: MemoryType, secrets: bool) -> str:
+    return f"{kind.name} {kind.version}{'+' if secrets else '-'}{SHAPES_VERSION}"
+
+
+def read_file(
+    root: Path,
+    scanned: ScannedFile,
+    max_file_bytes: int,
+    known: tuple[str, str] | None,
+    types: Sequence[FileType],
+    *,
+    secrets: bool = False,
+) -> FileNodes:
+    """Read one file and return its nodes; never raises for what a file holds or how it can be reached.
+
+    Args:
+        root: the source.
+        scanned: the file.
+        max_file_bytes: a larger file becomes a node without content.
+        known: digest and reader of the file as it was built before.
+        types: the memory types, in the order in which they are asked; the last takes everything.
+        secrets: whether what looks like keys and passwords stays as it is.
+    """
+    now = time.time_ns()
+    raw = scanned.path if scanned.raw is None else scanned.raw
+    try:
+        limit = max_file_bytes
+        if scanned.size > limit:
+            head = read_inside(root, raw, limit=_HEAD)[0]
+            large = _type_of(types, scanned.path, head, is_binary(head))
+            limit = max(limit, large.traits.max_file_bytes if large is not None else 0)
+            if scanned.size > limit:
+                return _huge(scanned, large is not None, limit, max_file_bytes)
+        data, state = read_inside(root, raw, limit=limit + 1)
+    except UserError as exc:
+        return FileNodes(scanned.id, scanned.size, scanned.mtime_ns, scanned.ctime_ns, "", problem=str(exc))
+    except OSError as exc:
+        return FileNodes(
+            scanned.id, scanned.size, -1, scanned.ctime_ns, "", problem=f"cannot be read: {exc.strerror}"
+        )
+    age = now - state.st_mtime_ns
+    fresh = age < (_COARSE_RACE_NS if state.st_mtime_ns % 1_000_000_000 == 0 else _RACE_NS)
+    mtime_ns = -1 if fresh else state.st_mtime_ns
+    digest = digest_bytes(data)
+    binary = is_binary(data)
+    file_type = _type_of(types, scanned.path, data[:_HEAD], binary)
+    if file_type is None:
+        return FileNodes(
+            scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem="a binary file"
+        )
+    kind = file_type.kind
+    if scanned.path.lower().endswith((".svg", ".svgz")) and kind.name == "text":
+        return FileNodes(scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem="a picture")
+    reader = _reader(kind, secrets)
+    if known == (digest, reader):
+        return FileNodes(
+            scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, reader=reader, same=True
+        )
+    hidden = 0
+    if not secrets and not binary:
+        data, hidden, what = masked_file(scanned.path, data)
+        if what and not scanned.alone:
+            problem = f"may hold secrets: {what}"
+            return FileNodes(scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem=problem)
+    file = SourceFile(scanned.path, data, secrets)
+    source_type = kind.source_type
+    try:
+        outline = checked(kind.outline(file))
+    except (Exception, SystemExit) as exc:  # a type of another package that does not keep to its word
+        what = str(exc) if isinstance(exc, NoOutline) else f"{type(exc).__name__}: {exc}"
+        failed = encodable(f"the type {kind.name!r} failed: {what}"[:_PROBLEM_CHARS])
+        _log.warning("%s: %s", scanned.path, failed)
+        if binary:
+            return FileNodes(scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem=failed)
+        outline, source_type = Outline(problem=failed, attributes={"note": failed}), "text"
+    facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
+    for name, declared in (("references", outline.references), ("declares", outline.declares)):
+        if declared:
+            facts[name] = declared
+    if hidden:
+        facts["masked"] = hidden
+        note = (
+            f"{hidden} key{'' if hidden == 1 else 's'} or password{'' if hidden == 1 else 's'} in it masked"
+        )
+        attributes = {**outline.attributes, "masked": note}
+        outline = replace(outline, attributes=attributes)
+    if scanned.raw is not None:
+        facts["raw"] = scanned.raw.hex()
+    return FileNodes(
+        scanned.id,
+        state.st_size,
+        mtime_ns,
+        state.st_ctime_ns,
+        digest,
+        "" if binary or file_type.traits.binary else file.encoding,
+        reader,
+        tuple(_nodes(scanned.id, file, digest, outline, source_type)),
+        facts,
+        outline.problem,
+    )
+
+
+def _type_of(types: Sequence[FileType], path: str, head: bytes, binary: bool) -> FileType | None:
+    """Return the type of a file; None for one that is no text and that no type of such files knows."""
+    return next((each for each in types if _knows(each, path, head, binary)), None)
+
+
+def _knows(file_type: FileType, path: str, head: bytes, binary: bool) -> bool:
+    """Ask a type whether it knows a file; one that raises does not."""
+    try:
+        return file_type.knows(path, head, binary=binary)
+    except (Exception, SystemExit) as exc:
+        _log.warning("%s: the type %r failed: %s: %s", path, file_type.kind.name, type(exc).__name__, exc)
+        return False
+
+
+def _huge(scanned: ScannedFile, is_known: bool, limit: int, max_file_bytes: int) -> FileNodes:
+    """Return the node of a file that is too large for its type; a binary file that no type knows has none."""
+    if not is_known:
+        return FileNodes(
+            scanned.id, scanned.size, scanned.mtime_ns, scanned.ctime_ns, "", problem="a binary file"
+        )
+    note = f"too large to be read ({scanned.size / 1e6:.1f} MB, the limit is {limit / 1e6:.1f} MB)"
+    attributes = {"path": scanned.id, "size_bytes": scanned.size, "note": note}
+    name = scanned.path.rpartition("/")[2]
+    description = f"A file of {scanned.size / 1e6:.1f} MB: {note}."
+    node = Node(scanned.id, _title(name), description, kind="file", attributes=attributes)
+    node = _digested(node, f"{scanned.size} {scanned.mtime_ns}")
+    reader = f"huge {max_file_bytes}"
+    return FileNodes(
+        scanned.id,
+        scanned.size,
+        scanned.mtime_ns,
+        scanned.ctime_ns,
+        "",
+        "",
+        reader,
+        ((node, _folder(scanned.id)),),
+        {},
+        note,
+    )
+
+
+def _nodes(
+    path: str, file: SourceFile, digest: str, outline: Outline, source_type: str
+) -> list[tuple[Node, str]]:
+    attributes = dict(outline.attributes)
+    attributes["size_bytes"] = len(file.data)
+    generated = source_type == "text" and is_generated(file.text)
+    if generated:
+        attributes["generated"] = True
+    source = None
+    has_content = bool(file.data) if source_type != "text" else bool(file.text.strip())
+    if not outline.parts and has_content and not outline.empty:
+        source = Source(type=source_type, path=path)
+    else:
+        attributes["path"] = path
+    node = Node(
+        path, _title(file.name), outline.description, kind="file", source=source, attributes=attributes
+    )
+    held_here = digest if source else ""
+    nodes = [(_digested(node, f"{held_here} generated" if generated else held_here), _folder(path))]
+    _add_parts(nodes, path, file, outline.parts, path, source_type)
+    return nodes
+
+
+def _add_parts(
+    nodes: list[tuple[Node, str]],
+    path: str,
+    file: SourceFile,
+    parts: tuple[OutlinePart, ...],
+    parent: str,
+    source_type: str,
+) -> None:
+    for part in parts:
+        attributes = {**part.attributes, "start_line": part.start_line, "end_line": part.end_line}
+        source, content = None, ""
+        if part.parts or not part.start_line:
+            attributes["path"] = path
+        else:
+            ranges = part.ranges if len(part.ranges) > 1 else ()
+            source = Source(
+                type=source_type,
+                path=path,
+                start_line=part.start_line,
+                end_line=part.end_line,
+                parts=ranges,
+            )
+            content = part.digest or _text_of(file, part)
+        node_id = path + part.id
+        node = Node(
+            node_id,
+            _title(part.title),
+            part.description,
+            kind=part.kind,
+            source=source,
+            attributes=attributes,
+        )
+        nodes.append((_digested(node, content), parent))
+        _add_parts(nodes, path, file, part.parts, node_id, source_type)
+
+
+def _text_of(file: SourceFile, part: OutlinePart) -> str:
+    ranges = part.ranges if len(part.ranges) > 1 else ((part.start_line, part.end_line),)
+    return "\n".join("\n".join(file.lines[first - 1 : last]) for first, last in ranges)
+
+
+def _digested(node: Node, content: str) -> Node:
+    """Return a node with a digest of what it says and holds, but not of where in the file it is."""
+    text = f"{node.kind}\0{node.title}\0{node.description}\0{content}"
+    object.__setattr__(node, "digest", blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest())
+    return node
+
+
+def _title(name: str) -> str:
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name)
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0] or "."

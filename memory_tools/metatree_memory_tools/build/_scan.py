@@ -1,0 +1,304 @@
+"""One walk over a folder: which files and folders a tree is made of, and what is left out and why.
+
+A folder of more than 100,000 entries is cut, with a note, through a heap, so that an endless listing needs no memory.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+
+from metatree.errors import UserError
+from metatree.trees.source_types import Progress
+from metatree_memory_tools.build._ignore import (
+    IgnoreRules,
+    is_tool_folder,
+    rules_above,
+    rules_text,
+    tracked,
+)
+from metatree_memory_tools.file_names import is_secret, path_text
+
+MAX_DEPTH = 100
+"""Folders deeper than this are left out."""
+
+MAX_ENTRIES = 100_000
+"""Of a folder that holds more files and folders, so many come into the tree, the first by name."""
+
+_REPORT_EACH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedFile:
+    """A regular file."""
+
+    path: str
+    """Relative to the source, with `/`; bytes that are not UTF-8 are shown as `\\xe9`."""
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    raw: bytes | None = None
+    """The path as the file system has it, when that is not UTF-8."""
+    mount: str = ""
+    """Id of the source's top node in a tree of several sources."""
+    alone: bool = False
+    """Whether the file is a source by itself, so that its node is that top node."""
+
+    @property
+    def id(self) -> str:
+        """Id of its node, which is its path in the tree."""
+        return self.path if not self.mount else self.mount if self.alone else f"{self.mount}/{self.path}"
+
+
+@dataclass(slots=True)
+class Scan:
+    """What a walk found."""
+
+    files: dict[str, ScannedFile] = field(default_factory=dict)
+    """By path in the tree, in its order."""
+    folders: dict[str, None] = field(default_factory=dict)
+    """Paths of folders with something in them, each after the one above it; the source itself is left out."""
+    omissions: dict[str, str] = field(default_factory=dict)
+    """Path -> reason."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """What the node of a folder says besides: path -> note; the source itself is `.`."""
+
+    def below(self, mount: str) -> Scan:
+        """Return the same with every path below the top node of a source."""
+        files = (replace(file, mount=mount) for file in self.files.values())
+        return Scan(
+            {file.id: file for file in files},
+            {f"{mount}/{path}": None for path in self.folders},
+            {f"{mount}/{path}": reason for path, reason in self.omissions.items()},
+            {mount if path == "." else f"{mount}/{path}": note for path, note in self.notes.items()},
+        )
+
+
+def scan(
+    root: Path, *, include_secrets: bool = False, exclude: str = "", progress: Progress | None = None
+) -> Scan:
+    """Walk over a folder.
+
+    Args:
+        root: the folder.
+        include_secrets: whether files that are likely to hold keys or passwords belong to the tree.
+        exclude: path of one folder inside that is passed over in silence, where the tree itself is kept.
+        progress: called every thousand entries, with a total of 0, since nobody knows how many there will be.
+
+    Symbolic links are not followed: what they lead to inside the folder is found in its own place.
+
+    Raises:
+        OSError: the folder itself cannot be read.
+    """
+    rules, base = rules_above(root)
+    walk = _Walk(os.fsencode(root), include_secrets, exclude, base, progress)
+    walk.folder("", b"", rules, base, 0)
+    return walk.result
+
+
+def scan_file(file: Path, mount: str) -> Scan:
+    """Look at one file that is a source by itself; it may be a link, a secret, or ignored, since it was asked for.
+
+    Raises:
+        OSError: it is not there.
+        UserError: it is no regular file.
+    """
+    state = file.stat()
+    if not stat.S_ISREG(state.st_mode):
+        raise UserError(f"{str(file)!r} is neither a file nor a folder")
+    name = os.fsencode(file.name)
+    path = path_text(name)
+    raw = None if path.encode() == name else name
+    return Scan(
+        {
+            mount: ScannedFile(
+                path, state.st_size, state.st_mtime_ns, state.st_ctime_ns, raw, mount, alone=True
+            )
+        }
+    )
+
+
+class _Walk:
+    def __init__(
+        self, root: bytes, include_secrets: bool, exclude: str, base: str, progress: Progress | None
+    ) -> None:
+        self.root = root
+        self.progress = progress
+        self.seen = 0
+        self.base = base
+        self.tracked: tuple[frozenset[bytes], frozenset[bytes]] | None = None
+        self.top = path_text(os.path.basename(root)) + "/"
+        self.include_secrets = include_secrets
+        self.exclude = exclude
+        self.result = Scan()
+
+    def folder(
+        self,
+        path: str,
+        raw: bytes,
+        rules: IgnoreRules | None,
+        base: str,
+        depth: int,
+        *,
+        shut: bool = False,
+    ) -> bool:
+        """Walk over one folder and return whether anything in it belongs to the tree.
+
+        With `shut` it is ignored itself, and of what lies in it that alone is not which git tracks.
+        """
+        try:
+            with os.scandir(os.path.join(self.root, raw) if raw else self.root) as entries:
+                listed = self.first(entries, path)
+        except OSError as exc:
+            if not path:
+                raise
+            self.leave(path, f"cannot be read: {exc.strerror}")
+            return False
+        if not listed and path:
+            self.leave(path, "an empty folder")
+            return False
+        names = {entry.name for entry in listed}
+        if b"pyvenv.cfg" in names and path:
+            self.leave(path, "a virtual environment")
+            return False
+        prefix = f"{path}/" if path else ""
+        inside = base + prefix
+        if b".gitignore" in names:
+            text, more = self.rules_text(raw)
+            if more:
+                note = "has a .gitignore of more than a megabyte, whose rest is not followed"
+                self.result.notes[path or "."] = note
+            if text:
+                rules = IgnoreRules(inside, text, rules)
+        anything = False
+        files = []
+        taken: set[str] = set()
+        for entry in listed:
+            name = path_text(entry.name)
+            if name in (".git", ".metatree"):
+                continue
+            inner = prefix + name
+            if inner == self.exclude:
+                continue
+            if name in taken:
+                self.leave(inner + " (2)", "another name here is written in the same way")
+                continue
+            taken.add(name)
+            try:
+                state = entry.stat(follow_symlinks=False)
+            except OSError as exc:
+                self.leave(inner, f"cannot be read: {exc.strerror}")
+                continue
+            is_folder = stat.S_ISDIR(state.st_mode)
+            ignored = shut or (rules is not None and rules.ignores(inside + name, folder=is_folder))
+            if ignored and not self.is_tracked(_join(raw, entry.name), folder=is_folder):
+                self.leave(inner, "ignored by .gitignore")
+            elif is_folder:
+                if is_tool_folder(name):
+                    self.leave(inner, "made by tools")
+                elif depth >= MAX_DEPTH:
+                    self.leave(inner, f"more than {MAX_DEPTH} folders deep")
+                else:
+                    self.result.folders[inner] = None
+                    if self.folder(inner, _join(raw, entry.name), rules, base, depth + 1, shut=ignored):
+                        anything = True
+                    else:
+                        del self.result.folders[inner]
+            elif self.wanted(inner, name, path, state, _join(raw, entry.name)):
+                encoded = (
+                    entry.name
+                    if name.encode() != entry.name or prefix.encode() != raw + b"/" * bool(raw)
+                    else None
+                )
+                files.append(
+                    ScannedFile(
+                        inner,
+                        state.st_size,
+                        state.st_mtime_ns,
+                        state.st_ctime_ns,
+                        _join(raw, entry.name) if encoded else None,
+                    )
+                )
+        for file in files:
+            self.result.files[file.path] = file
+        if path and not anything and not files:
+            self.result.omissions.setdefault(path, "nothing in it can be read")
+        return anything or bool(files)
+
+    def first(self, entries: Iterable[os.DirEntry[bytes]], path: str) -> list[os.DirEntry[bytes]]:
+        """Return the entries of a folder by name, at most `MAX_ENTRIES`, and say so where there are more."""
+        count = 0
+
+        def counted() -> Iterator[os.DirEntry[bytes]]:
+            nonlocal count
+            for entry in entries:
+                count += 1
+                self.seen += 1
+                if self.progress is not None and self.seen % _REPORT_EACH == 0:
+                    self.progress(self.seen, 0, path)
+                yield entry
+
+        listed = list(islice(counting := counted(), MAX_ENTRIES))
+        rest = next(counting, None)
+        if rest is not None:  # a heap keeps the memory flat, whatever is to come
+            listed = heapq.nsmallest(MAX_ENTRIES, chain(listed, [rest], counting), key=_name)
+            note = f"holds {count:,} files and folders: the first {MAX_ENTRIES:,} by name are in the tree"
+            self.result.notes[path or "."] = note
+            self.leave(f"{path}/…" if path else "…", note)
+            return listed
+        return sorted(listed, key=_name)
+
+    def is_tracked(self, raw: bytes, *, folder: bool) -> bool:
+        """Whether git tracks a file, or anything in a folder; its index is read when this is first asked."""
+        if self.tracked is None:
+            self.tracked = tracked(Path(os.fsdecode(self.root)), self.base)
+        return raw in self.tracked[folder]
+
+    def rules_text(self, raw: bytes) -> tuple[str, bool]:
+        where = Path(os.fsdecode(os.path.join(self.root, raw, b".gitignore")))
+        try:
+            return ("", False) if where.is_symlink() else rules_text(where)
+        except OSError:
+            return "", False
+
+    def wanted(self, path: str, name: str, folder: str, state: os.stat_result, raw: bytes) -> bool:
+        """Whether what is no folder is a file that the tree can have."""
+        mode = state.st_mode
+        if stat.S_ISLNK(mode):
+            self.leave(path, self.link_reason(raw))
+        elif not stat.S_ISREG(mode):
+            kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+            self.leave(path, f"{kind}, not a file")
+        elif not self.include_secrets and is_secret(name, (self.top + folder).rstrip("/")):
+            self.leave(path, "may hold secrets")
+        else:
+            return True
+        return False
+
+    def link_reason(self, raw: bytes) -> str:
+        try:
+            target = os.path.realpath(os.path.join(self.root, raw))
+        except OSError:
+            return "a symbolic link"
+        base = os.path.realpath(self.root)
+        if target != base and not target.startswith(base + os.sep.encode()):
+            return "a symbolic link that leads out of the source"
+        if not os.path.exists(target):
+            return "a symbolic link that leads nowhere"
+        return f"a symbolic link to {path_text(os.path.relpath(target, base))}"
+
+    def leave(self, path: str, reason: str) -> None:
+        self.result.omissions[path] = reason
+
+
+def _name(entry: os.DirEntry[bytes]) -> bytes:
+    return entry.name
+
+
+def _join(raw: bytes, name: bytes) -> bytes:
+    return raw + b"/" + name if raw else name

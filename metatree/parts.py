@@ -1,0 +1,254 @@
+"""The parts that a search thinks with: those it was given, those that come with its router, or the embedded ones.
+
+This is the one place that looks what a given part has: what it lacks of its protocol has the protocol's defaults from
+here on. A part that declares nothing, or a function, gets them all.
+"""
+
+from __future__ import annotations
+
+import inspect
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from metatree import plugins
+from metatree.errors import UserError
+from metatree.protocols import (
+    AnyComposer,
+    AnyDescriber,
+    AnyEvidence,
+    AnyReader,
+    AnyRouter,
+    AnyToolCaller,
+    Composer,
+    ComposeRequest,
+    Describer,
+    DescribeRequest,
+    Description,
+    Evidence,
+    Reader,
+    Reading,
+    ReadRequest,
+    RouteDecision,
+    Router,
+    RouteRequest,
+    Scored,
+    Suite,
+    ToolCaller,
+    ToolRequest,
+    Traits,
+)
+from metatree.trees.tree import Tree
+
+PART_OF = {
+    "route": "router",
+    "read": "reader",
+    "fill": "tool_caller",
+    "compose": "composer",
+    "describe": "describer",
+    "describe_many": "describer",
+}
+"""The part of a suite that has a method."""
+
+
+class Delegate(Router, Reader, ToolCaller, Composer, Describer):
+    """Any of the five parts, whose every request passes through one method: `delegated`."""
+
+    traits: Traits = Traits()
+
+    @abstractmethod
+    async def delegated(self, method: str, request: Any) -> Any:
+        """Return what somebody else answers to a request."""
+
+    async def route(self, request: RouteRequest) -> RouteDecision:
+        decision: RouteDecision = await self.delegated("route", request)
+        return decision
+
+    async def read(self, request: ReadRequest) -> Reading:
+        reading: Reading = await self.delegated("read", request)
+        return reading
+
+    async def fill(self, request: ToolRequest) -> dict[str, Any]:
+        arguments: dict[str, Any] = await self.delegated("fill", request)
+        return arguments
+
+    async def compose(self, request: ComposeRequest) -> str:
+        text: str = await self.delegated("compose", request)
+        return text
+
+    async def describe(self, request: DescribeRequest) -> Description:
+        description: Description = await self.delegated("describe", request)
+        return description
+
+    async def describe_many(self, requests: Sequence[DescribeRequest]) -> list[Description | None]:
+        if not self.traits.describes_many:  # so that each request passes through by itself
+            return [await self.describe(request) for request in requests]
+        described: list[Description | None] = await self.delegated("describe_many", tuple(requests))
+        return described
+
+
+def _take(door: Router | Evidence, part: Any, name: str, method: str, *optional: str) -> Callable[..., Any]:
+    """Return the method of a part, or the function that was given for it; what else the part has goes to its door.
+
+    Args:
+        door: what stands for the part from here on, with the defaults of its protocol.
+        name: what a caller gives the part as.
+        optional: what else of its protocol it may have.
+    """
+    if isinstance(part, type):
+        raise UserError(f"{name} is the class {part.__name__}: give an object of it, {part.__name__}(…)")
+    call: Callable[..., Any] = getattr(part, method, part)
+    if not callable(call):
+        raise UserError(f"{name} must have a method {method!r}, and {part!r} has none")
+    whose = part if inspect.isroutine(part) else type(part)
+    has = {each: getattr(part, each) for each in ("traits", *optional) if hasattr(part, each)}
+    vars(door).update({"traits": Traits(cache_key=f"{whose.__module__}.{whose.__qualname__}")} | has)
+    return call
+
+
+class _GivenPart(Delegate):
+    """A part as it was given, with the defaults of its protocol for what it lacks."""
+
+    def __init__(self, part: Any, name: str, method: str, *optional: str) -> None:
+        self._call = _take(self, part, name, method, *optional)
+
+    async def delegated(self, method: str, request: Any) -> Any:
+        answer = self._call(request)
+        return await answer if inspect.isawaitable(answer) else answer
+
+
+class _GivenEvidence(Evidence):
+    traits: Traits = Traits()
+
+    def __init__(self, part: Any) -> None:
+        self._call = _take(self, part, "evidence", "score", "rank", "why", "is_common")
+
+    def score(self, questions: Sequence[str], **where: Any) -> list[Scored]:
+        scored: list[Scored] = self._call(questions, **where)
+        return scored
+
+    def rank(self, questions: Sequence[str], **where: Any) -> list[Scored]:
+        return self.score(questions, **where)
+
+
+def as_router(part: AnyRouter) -> Router:
+    """Return a router with all of its protocol; raises `UserError` for what is none, as the functions below do."""
+    return (
+        part
+        if isinstance(part, Router) and not isinstance(part, type)
+        else _GivenPart(part, "router", "route", "suite")
+    )
+
+
+def as_reader(part: AnyReader) -> Reader:
+    """Return a reader with all of its protocol."""
+    return (
+        part
+        if isinstance(part, Reader) and not isinstance(part, type)
+        else _GivenPart(part, "reader", "read")
+    )
+
+
+def as_tool_caller(part: AnyToolCaller) -> ToolCaller:
+    """Return a tool caller with all of its protocol."""
+    return (
+        part
+        if isinstance(part, ToolCaller) and not isinstance(part, type)
+        else _GivenPart(part, "tool_caller", "fill")
+    )
+
+
+def as_composer(part: AnyComposer) -> Composer:
+    """Return a composer with all of its protocol."""
+    return (
+        part
+        if isinstance(part, Composer) and not isinstance(part, type)
+        else _GivenPart(part, "composer", "compose")
+    )
+
+
+def as_describer(part: AnyDescriber) -> Describer:
+    """Return a describer with all of its protocol."""
+    return (
+        part
+        if isinstance(part, Describer) and not isinstance(part, type)
+        else _GivenPart(part, "describer", "describe", "describe_many")
+    )
+
+
+def as_evidence(part: AnyEvidence) -> Evidence:
+    """Return evidence with all of its protocol."""
+    return part if isinstance(part, Evidence) and not isinstance(part, type) else _GivenEvidence(part)
+
+
+def scope_of(permit: object) -> str:
+    """Return what distinguishes calls, where the function that permits them has a `scope`."""
+    return str(getattr(permit, "scope", ""))
+
+
+class Embedded(Delegate):
+    """The embedded suite, loaded when one of its parts is first asked.
+
+    Args:
+        evidence: that of the tree, which knows what its words are worth there; None for none.
+    """
+
+    traits = Traits(any_loop=True, cache_key="Embedded", follows_evidence=True, by_rules=True)
+
+    def __init__(self, evidence: Evidence | None = None) -> None:
+        self._evidence = evidence
+        if evidence is not None:  # what it answers then depends on the tree, which no request names
+            self.traits = replace(self.traits, cache_key=f"embedded {uuid.uuid4().hex}")
+
+    @cached_property
+    def _parts(self) -> Suite:
+        make = plugins.load(plugins.ROUTERS, "embedded")
+        suite: Suite = make("embedded", evidence=self._evidence)
+        return suite
+
+    async def delegated(self, method: str, request: Any) -> Any:
+        return await getattr(getattr(self._parts, PART_OF[method]), method)(request)
+
+
+def embedded_parts(evidence: Evidence | None = None) -> Suite:
+    """Return the embedded parts, which are loaded when one of them is first asked."""
+    part = Embedded(evidence)
+    return Suite(part, part, part, part, part)
+
+
+def whole_suite(
+    router: AnyRouter | None,
+    reader: AnyReader | None = None,
+    tool_caller: AnyToolCaller | None = None,
+    composer: AnyComposer | None = None,
+    describer: AnyDescriber | None = None,
+    evidence: Evidence | None = None,
+) -> Suite:
+    """Return five parts with all of their protocols: those given, else the router's own, else the embedded ones.
+
+    Args:
+        evidence: what the parts that are filled in may ask about the tree's words.
+
+    Raises:
+        UserError: something given is not what its protocol asks for.
+    """
+    given = None if router is None else as_router(router)
+    others = (None if given is None else given.suite(evidence)) or embedded_parts(evidence)
+    return Suite(
+        given or as_router(others.router),
+        as_reader(reader or others.reader),
+        as_tool_caller(tool_caller or others.tool_caller),
+        as_composer(composer or others.composer),
+        as_describer(describer or others.describer),
+    )
+
+
+def find_evidence(tree: Tree, *, required: bool) -> Evidence | None:
+    """Return the text index of a tree; None when it is not installed, or neither built nor required."""
+    if "text" not in plugins.available(plugins.EVIDENCE):
+        return None
+    evidence: AnyEvidence | None = plugins.load(plugins.EVIDENCE, "text")(tree, required=required)
+    return None if evidence is None else as_evidence(evidence)

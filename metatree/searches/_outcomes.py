@@ -1,0 +1,177 @@
+"""What comes of the effects of a search: JSON, journaled as it is, and read from there by a replay.
+
+These are TypedDicts, so that there is no second form of an outcome and no codec. Lost: dataclasses, which each step
+would have to decode once more, and each replay.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict, final
+
+
+class Listing(TypedDict, total=False):
+    """Comes of `ListNode`."""
+
+    gone: bool
+    """The node is no longer in the tree; then nothing else is there."""
+    id: str
+    title: str
+    version: str
+    content: bool
+    """Whether it has content to read."""
+    tools: bool
+    """Whether any tool works on it."""
+    accept: bool
+    """Whether it could be collected."""
+    children: list[str]
+    collectable: bool
+    """Whether its first child could be."""
+
+
+class Chosen(TypedDict):
+    """An option that was chosen, or none."""
+
+    choice: str | None
+    title: str
+    score: float
+    hint: str
+    accept: bool
+
+
+class Ranked(Chosen):
+    """Comes of `RankMenu`."""
+
+    why: str
+    """What the evidence says of why it was found."""
+
+
+@final
+class Routed(Chosen):
+    """Comes of `RouteMenu`."""
+
+    why: NotRequired[str]
+    by_model: NotRequired[bool]
+    """Whether the router thought, and did not just take the best by evidence."""
+    unviable: dict[str, str]
+    """Id -> why it was ruled out."""
+    reason: str
+    offered: list[str]
+
+
+@final
+class MenuSplit(TypedDict):
+    """Comes of `RouteMenu` when the menu is too long for one prompt."""
+
+    split: list[list[str]]
+    """Groups of ids, to be routed one after the other."""
+    gone: dict[str, str]
+
+
+class FoundAnswer(TypedDict):
+    """An answer to a question, or a part of one."""
+
+    question: str
+    answer: str
+    quote: str
+    complete: bool
+    node: NotRequired[str]
+    title: NotRequired[str]
+
+
+class ReadResult(TypedDict):
+    """Comes of `ReadText`."""
+
+    answers: list[FoundAnswer]
+    new_questions: list[str]
+    notes: str
+    useful: bool
+    unread: NotRequired[bool]
+    """There was nothing to show: the source has changed, or is gone; `notes` says which."""
+
+
+class ToolListing(TypedDict):
+    """Comes of `ListTools`."""
+
+    options: list[str]
+    callable: list[str]
+
+
+class FilledArguments(TypedDict):
+    """Comes of `FillArguments`."""
+
+    arguments: dict[str, Any]
+
+
+class NodeMade(TypedDict):
+    """A node that a tool has made, as JSON."""
+
+    id: str
+    title: str
+    description: str
+    content: str | None
+    kind: str
+    attributes: dict[str, Any]
+    provenance: dict[str, Any]
+    there: NotRequired[str]
+    """The digest of the same node, where it is in the tree already."""
+    kept: NotRequired[bool]
+    """Whether it is in the tree already."""
+
+
+class ToolOutput(TypedDict, total=False):
+    """Comes of `CallTool`: a text, a node, or a permission that a person has to give."""
+
+    text: str
+    node: NodeMade
+    call: str
+    """Names the call: the same for the same arguments."""
+    reused: bool
+    at: str
+    """Of a reused call: on which node it was made."""
+    from_run: str
+    """Of a reused call: by which run."""
+    own: bool
+    """Of a reused call: whether this run made it."""
+    asks: str
+    """The question to a person; then there is `fingerprint` besides, and nothing else."""
+    fingerprint: str
+
+
+class NodeDescription(TypedDict):
+    """Comes of `DescribeNode`."""
+
+    title: str
+    description: str
+
+
+class NodeInserted(TypedDict, total=False):
+    """Comes of `InsertNode`."""
+
+    gone: bool
+    """Its parent is no longer in the tree; then nothing else is there."""
+    id: str
+    title: str
+
+
+class NodeAdded(TypedDict):
+    """A node that a fallback has found, and that is in the tree now."""
+
+    id: str
+    title: str
+    accept: bool
+    trail: list[str]
+    """The ids above it."""
+
+
+class FallbackOutput(TypedDict):
+    """Comes of `RunFallback`."""
+
+    answers: list[FoundAnswer]
+    nodes: list[NodeAdded]
+    left_out: int
+
+
+class Composed(TypedDict):
+    """Comes of `ComposeAnswers`."""
+
+    text: str

@@ -1,0 +1,245 @@
+"""The walk through the tree: list a node, choose among its children, enter, collect or leave it.
+
+descend ─ list the children ─┬─ something to read ── read (`_reading_steps`)
+   ▲                         ├─ one option ──────── enter it
+   │                         ├─ several options ─── route ── enter the choice, mark the rest
+   │                         └─ none ── tools (`_tool_steps`)
+   └──────────── up ── the node is visited
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from metatree.durable import Effect, Outcome
+from metatree.searches._context import context_of
+from metatree.searches._effects import ListNode, RankMenu, RouteMenu
+from metatree.searches._outcomes import Listing, MenuSplit, Ranked, Routed
+from metatree.searches._state import UNVIABLE, VISITED, Collected, Frame, Knockout, Mark, SearchState
+from metatree.searches._steps import Moves, collecting, effect_of, note
+
+
+class TreeWalk(Moves):
+    """The part of the search machine that goes from node to node."""
+
+    def _list(self, state: SearchState, frame: Frame) -> list[Effect]:
+        return effect_of(state, frame, ListNode(frame.trail[-1], frame.marks))
+
+    def _on_list(self, state: SearchState, frame: Frame, event: Outcome) -> list[Effect]:
+        node = frame.trail[-1]
+        value: Listing = event.value
+        if event.error is not None or value.get("gone"):
+            return self._leave(state, frame, event.error or "it is no longer in the tree")
+        frame.options = value["children"]
+        frame.has_tools = value["tools"]
+        if collecting(state):
+            if value["accept"] and node not in frame.read and frame.trail == state.given["trail"]:
+                frame.read[node] = state.steps  # the start node itself may be what is looked for
+                return self._route(state, frame, [node])
+            if len(frame.options) == 1 and value["collectable"]:
+                return self._route(state, frame, frame.options)
+        elif value["content"] and node not in frame.read:
+            frame.read[node] = state.steps
+            return self._read(state, frame, node, value["title"], value["version"])
+        return self._descend(state, frame)
+
+    def _descend(self, state: SearchState, frame: Frame) -> list[Effect]:
+        options = [o for o in frame.options if o not in frame.marks]
+        if not options:
+            return self._use_tools(state, frame)
+        if len(options) == 1:
+            return self._enter(state, frame, options[0], "the only option")
+        return self._route(state, frame, options)
+
+    def _enter(self, state: SearchState, frame: Frame, node: str, reason: str) -> list[Effect]:
+        if node in frame.trail:  # an option above: moved during the run
+            frame.marks[node] = Mark(VISITED, "it lies above", state.steps, frame.trail[-1])
+            return self._list(state, frame)
+        frame.trail.append(node)
+        note(state, frame, "enter", node, reason)
+        return self._list(state, frame)
+
+    def _leave(self, state: SearchState, frame: Frame, reason: str) -> list[Effect]:
+        """Mark the node at the end of the trail visited and go up."""
+        node = frame.trail.pop()
+        self._mark(state, frame, node, VISITED, reason, frame.trail[-1] if frame.trail else None)
+        if not frame.trail:
+            return self._exhausted(state, frame)
+        return self._list(state, frame)
+
+    def _mark(
+        self, state: SearchState, frame: Frame, node: str, kind: str, reason: str, menu: str | None
+    ) -> None:
+        frame.marks[node] = Mark(kind, reason, state.steps, menu)
+        note(state, frame, "mark", node, reason, mark=kind)
+
+    def _route(
+        self,
+        state: SearchState,
+        frame: Frame,
+        options: Sequence[str],
+        *,
+        tools: bool = False,
+        callable_: Sequence[str] = (),
+        jumps: bool = True,
+    ) -> list[Effect]:
+        questions, context = tuple(frame.open), context_of(state, frame)
+        payload = RouteMenu(
+            frame.trail[-1], options, tools, callable_, jumps, frame.marks, questions, context
+        )
+        return effect_of(state, frame, payload)
+
+    def _on_route(self, state: SearchState, frame: Frame, payload: RouteMenu, event: Outcome) -> list[Effect]:
+        if event.error is not None:
+            note(state, frame, "route", frame.trail[-1], f"the router failed: {event.error}", by="nobody")
+            return effect_of(state, frame, RankMenu(replace(payload, jumps=False)))
+        value: Routed | MenuSplit = event.value
+        if "split" in value:
+            if frame.knockout is None:
+                frame.knockout = Knockout([])
+            frame.knockout.groups[:0] = value["split"]
+            frame.knockout.unviable.update(value["gone"])
+            return self._next_group(state, frame)
+        if frame.knockout is not None:
+            return self._apply_group_decision(state, frame, frame.knockout, value, by="router")
+        return self._apply_decision(state, frame, payload, value, by="router")
+
+    def _next_group(self, state: SearchState, frame: Frame) -> list[Effect]:
+        """Route the next group of a menu that is too long for one prompt; at last, the winners among themselves."""
+        knockout = frame.knockout
+        assert knockout is not None
+        if knockout.groups:
+            group = knockout.groups.pop(0)
+            if len(group) > 1:
+                return self._route(state, frame, group, jumps=False)
+            knockout.winners += group
+            return self._next_group(state, frame)
+        frame.knockout = None
+        for node, why in knockout.unviable.items():
+            self._mark(state, frame, node, UNVIABLE, why, frame.trail[-1])
+        if len(knockout.winners) == 1:
+            return self._enter_or_collect(state, frame, knockout)
+        if not knockout.winners:
+            return self._list(state, frame)
+        return self._route(state, frame, knockout.winners, jumps=False)
+
+    def _apply_group_decision(
+        self, state: SearchState, frame: Frame, knockout: Knockout, value: Routed, *, by: str
+    ) -> list[Effect]:
+        choice = value["choice"]
+        offered = set(value["offered"])
+        ruled_out = {i: r for i, r in value["unviable"].items() if i in offered and i != choice}
+        if choice is None and not ruled_out:
+            ruled_out = dict.fromkeys(value["offered"], value["reason"] or "nothing was chosen")
+        if choice is not None:
+            knockout.winners.append(choice)
+            knockout.last = value
+            if frame.looked_twice:
+                ruled_out = {}  # as for a whole menu
+        knockout.unviable.update(ruled_out)
+        note(
+            state,
+            frame,
+            "route",
+            frame.trail[-1],
+            value["reason"],
+            offered=value["offered"],
+            choice=choice,
+            unviable=ruled_out,
+            by=by,
+            group=True,
+        )
+        return self._next_group(state, frame)
+
+    def _enter_or_collect(self, state: SearchState, frame: Frame, knockout: Knockout) -> list[Effect]:
+        """Go on with the only winner of all groups."""
+        winner, value = knockout.winners[0], knockout.last
+        if collecting(state) and value is not None and value["choice"] == winner and value["accept"]:
+            return self._collect(state, frame, winner, value)
+        if collecting(state) and value is None:
+            return self._route(state, frame, [winner], jumps=False)
+        return self._enter(state, frame, winner, "the only one left of its groups")
+
+    def _on_rank(self, state: SearchState, frame: Frame, payload: RouteMenu, event: Outcome) -> list[Effect]:
+        options = list(payload.options)
+        ranked: Ranked = event.value
+        if event.error is not None:
+            ranked = {
+                "choice": options[0],
+                "title": "",
+                "score": 0.0,
+                "hint": "",
+                "accept": False,
+                "why": "",
+            }
+        removed = options if ranked["choice"] is None else ()
+        value: Routed = {
+            **ranked,
+            "unviable": dict.fromkeys(removed, "it is no longer in the tree"),
+            "by_model": False,
+            "reason": "order by evidence",
+            "offered": options,
+        }
+        if frame.knockout is not None:
+            return self._apply_group_decision(state, frame, frame.knockout, value, by="evidence")
+        return self._apply_decision(state, frame, payload, value, by="evidence")
+
+    def _apply_decision(
+        self, state: SearchState, frame: Frame, payload: RouteMenu, value: Routed, *, by: str
+    ) -> list[Effect]:
+        """Apply a decision: only ids that were offered count, and a choice that is also ruled out is a choice."""
+        offered = set(value["offered"])
+        choice = value["choice"] if value["choice"] in offered else None
+        unviable = {i: r for i, r in value["unviable"].items() if i in offered and i != choice}
+        reason = value["reason"]
+        if choice is None and not unviable:
+            unviable = dict.fromkeys(value["offered"], reason or "nothing was chosen")
+        if choice is not None and frame.looked_twice and not payload.tools:
+            # A second look is for routers that are wrong: beside a choice, nothing is ruled out. Lost: two looks (more
+            # calls, 97 % found), and votes (more state).
+            unviable = {}
+        here = frame.trail[-1]
+        note(
+            state,
+            frame,
+            "route",
+            here,
+            reason,
+            offered=value["offered"],
+            choice=choice,
+            unviable=unviable,
+            by=by,
+        )
+        visit = frame.tools
+        if payload.tools and visit is not None:
+            return self._apply_tool_decision(state, frame, visit, payload, choice, unviable)
+        for node, why in unviable.items():
+            self._mark(state, frame, node, UNVIABLE, why or reason, here)
+        if choice is None:
+            return self._list(state, frame)
+        if collecting(state) and value["accept"]:
+            return self._collect(state, frame, choice, value)
+        return self._enter(state, frame, choice, reason)
+
+    def _collect(self, state: SearchState, frame: Frame, node: str, value: Routed) -> list[Effect]:
+        reason = _why_collected(value)
+        if all(node != other.id for other in state.collected):
+            state.collected.append(Collected(node, value["title"], value["score"], reason))
+            note(state, frame, "collect", node, reason, score=value["score"])
+        if len(state.collected) >= state.given["k"]:
+            return self._finish(state, frame, "answered")
+        if node == frame.trail[-1]:
+            return self._leave(state, frame, "collected")
+        self._mark(state, frame, node, VISITED, "collected", frame.trail[-1])
+        return self._list(state, frame)
+
+
+def _why_collected(value: Routed) -> str:
+    """Return why a node was collected: what the evidence says, with its line or with what the router said."""
+    reason, hint, why = value["reason"], value["hint"], value.get("why", "")
+    if not why:
+        return reason or hint
+    if value.get("by_model") and reason:
+        return f"{reason} ({why})"
+    return f"{why}: {hint!r}" if hint else why

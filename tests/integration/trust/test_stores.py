@@ -1,0 +1,417 @@
+"""A store, a log or a journal that somebody else put there is not used, and costs neither time nor memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from metatree_agents.cli._main import run
+from metatree_memory_tools import build_tree
+
+from metatree import Tree
+from metatree.errors import UserError
+from metatree.notes.notes import remember
+from metatree.notes.permissions import Permissions
+from metatree.storage.acceptance import survey
+from metatree.storage.store import APPLICATION_ID, Store
+from tests.integration.trust.prepared import Clone, as_user, journal_of, send_mail_tool
+
+pytestmark = pytest.mark.integration
+
+
+def test_one_log_that_git_tracks_changes_no_memory_of_ours(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    with Tree.open(clone.folder) as tree:
+        remember(tree, "Mine", who="victim")
+    log = clone.metatree / "memory.db-wal"
+    with as_user(clone.attacker):
+        made = clone.folder.parent / "made.db"
+        with Store.open(made) as store:
+            store.execute("INSERT INTO meta VALUES ('permission:x', '{}')")
+            shutil.copy(made.with_name("made.db-wal"), log)
+    for command in (["init", "-q"], ["add", "-f", str(log)]):
+        subprocess.run(["git", *command], cwd=clone.folder, check=True)
+    with pytest.raises(UserError, match="git tracks"):
+        Tree.open(clone.folder)
+    log.unlink()
+    with Tree.open(clone.folder) as tree:
+        assert Permissions(tree.memory).all() == []
+
+
+def test_a_log_of_ours_gives_no_mark_to_another_store(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What git does to a store while a program uses it: the log has our mark, the other pages are of somebody else."""
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    memory = clone.metatree / "memory.db"
+    kept = clone.folder.parent / "kept"
+    kept.mkdir()
+    with Tree.open(clone.folder) as tree:
+        remember(tree, "Mine", who="victim")
+    with Tree.open(clone.folder) as tree:
+        Permissions(tree.memory).grant(send_mail_tool(), who="victim")  # a page alone, with our mark
+        Tree.open(clone.folder).close()  # where nothing was replaced, others see it
+        shutil.copy(memory.with_name("memory.db-wal"), kept)
+    with as_user(clone.attacker):
+        shutil.copytree(clone.folder, clone.folder.parent / "other", ignore=lambda *_: [".metatree"])
+        build_tree(clone.folder.parent / "other").close()
+        with Tree.open(clone.folder.parent / "other") as tree:
+            remember(tree, "The harbour is at PASSPHRASE", who="victim")
+    memory.unlink()
+    shutil.copy(clone.folder.parent / "other" / ".metatree" / "memory.db", memory)
+    shutil.copy(kept / "memory.db-wal", clone.metatree)
+    for _ in range(2):  # the first one does not write the log into the file
+        assert run(["memories"]) == 1
+        output = capfd.readouterr()
+        assert "PASSPHRASE" not in output.out + output.err
+        assert "was not made by you" in output.err
+
+
+def test_one_log_that_git_tracks_by_another_name_of_the_disk_changes_no_memory_of_ours(clone: Clone) -> None:
+    """Where the disk tells no case of letters apart; links stand for its other names here."""
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    log, other = clone.metatree / "memory.db-wal", clone.folder / ".METATREE"
+    log.write_bytes(b"\0" * 100)
+    other.mkdir()
+    (other / "Memory.DB-WAL").write_bytes(b"\0" * 100)
+    for command in (["init", "-q"], ["add", "-f", str(other)]):
+        subprocess.run(["git", *command], cwd=clone.folder, check=True)
+    Tree.open(clone.folder).close()  # the disk tells them apart
+    shutil.rmtree(other)
+    other.symlink_to(clone.metatree)
+    log.write_bytes(b"\0" * 100)
+    os.link(log, clone.metatree / "Memory.DB-WAL")
+    with pytest.raises(UserError, match="git tracks"):
+        Tree.open(clone.folder)
+
+
+def test_nothing_is_lost_beside_a_program_whose_shared_memory_git_replaced(
+    clone: Clone, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What others wrote was said to be kept, and was gone."""
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    shared = clone.metatree / "memory.db-shm"
+    with Tree.open(clone.folder) as tree:
+        remember(tree, "One, of the program that runs", who="victim")
+        shared.unlink()
+        shared.write_bytes(b"\0" * 32768)
+        for command in (["init", "-q"], ["add", "-f", str(shared)]):
+            subprocess.run(["git", *command], cwd=clone.folder, check=True)
+        assert run(["remember", "Two, of another"]) == 2
+        assert "git tracks" in capfd.readouterr().err
+        remember(tree, "Three, of the program that runs", who="victim")
+    shared.unlink(missing_ok=True)
+    assert run(["memories"]) == 0
+    output = capfd.readouterr().out
+    assert "One" in output and "Three" in output
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs two users")
+@pytest.mark.parametrize("end", ["-wal", "-shm", "-journal"])
+def test_a_log_of_another_user_changes_no_memory_of_ours(clone: Clone, end: str) -> None:
+    """Who may write the folder and not the store can lay one beside it: pages of one schema are at known places."""
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    memory, log = clone.metatree / "memory.db", clone.metatree / f"memory.db{end}"
+    log.write_bytes(b"\0" * 100)
+    os.chown(log, 65534, 65534)
+    os.chown(memory, 65533, 65533)
+    with pytest.raises(UserError, match="belongs to another user"):
+        Tree.open(clone.folder)
+    with pytest.raises(UserError, match="belongs to another user"):
+        survey(memory)
+    os.chown(memory, 65534, 65534)
+    survey(memory)
+    os.chown(memory, 65533, 65533)
+    memory.chmod(0o660)  # as its owner wants it
+    survey(memory)
+
+
+def test_another_name_of_ones_own_store_is_not_used(clone: Clone, capfd: pytest.CaptureFixture[str]) -> None:
+    """A hard link, as some programs take it from an archive."""
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    build_tree(clone.secret.parent).close()
+    own = clone.secret.parent / ".metatree" / "memory.db"
+    with Tree.open(clone.secret.parent) as tree:
+        remember(tree, "The harbour is at PASSPHRASE", who="victim")
+    (clone.metatree / "memory.db").unlink()
+    os.link(own, clone.metatree / "memory.db")
+    before = own.read_bytes()
+    assert run(["memories"]) == 1
+    for command in (
+        ["export", "shop.metatree"],
+        ["remember", "The harbour lies in the north"],
+        ["trust", "--yes"],
+    ):
+        assert run(command) == 2
+    output = capfd.readouterr()
+    assert "a hard link" in output.err
+    assert "PASSPHRASE" not in output.out + output.err
+    assert own.read_bytes() == before
+    with Tree.open(clone.secret.parent) as tree:
+        assert not tree.memory.read_only
+
+
+@pytest.mark.parametrize("end", ["-wal", "-journal"])
+def test_a_log_without_its_store_puts_nothing_into_a_new_one(clone: Clone, end: str) -> None:
+    """What an archive brings; git tracks nothing of it."""
+    shutil.rmtree(clone.metatree)
+    clone.metatree.mkdir()
+    made, log = clone.folder.parent / "made.db", clone.metatree / f"memory.db{end}"
+    with as_user(clone.attacker):
+        Store.open(made).close()
+        with Store.open(made) as store:
+            store.execute("INSERT INTO run(id, machine, token, expires_at) VALUES ('r1', 'search', 1, 0)")
+            shutil.copy(made.with_name("made.db-wal"), log)
+    for _ in range(2):
+        with pytest.raises(UserError, match="belongs to no file"):
+            build_tree(clone.folder)
+    log.unlink()
+    with build_tree(clone.folder) as tree:
+        assert tree.memory.rows("SELECT id FROM run") == []
+
+
+def test_a_journal_that_names_another_file_does_not_delete_it(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    for file in ("index.db", "memory.db", "build.lock"):
+        (clone.metatree / f"{file}-journal").write_bytes(journal_of(clone.secret))
+    with pytest.raises(UserError, match="names other files"):
+        Tree.open(clone.folder)
+    with pytest.raises(UserError, match="names other files"):
+        build_tree(clone.folder)
+    assert clone.secret.exists()
+
+
+def _repository_that_runs(command: Path, folder: Path) -> None:
+    """Make a repository whose index lacks a folder that is fetched by a program which its settings name."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *arguments],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout.strip()
+
+    (folder / ".metatree" / "far").mkdir(parents=True, exist_ok=True)
+    (folder / ".metatree" / "far" / "b").write_text("b")
+    (folder / ".metatree" / "a").write_text("a")
+    git("init", "-q")
+    git("add", "-f", ".metatree/far/b", ".metatree/a")
+    git("commit", "-q", "-m", "first")
+    git("sparse-checkout", "init", "--cone", "--sparse-index")
+    git("sparse-checkout", "set", ".metatree/near")
+    missing = git("rev-parse", "HEAD:.metatree/far")
+    (folder / ".git" / "objects" / missing[:2] / missing[2:]).unlink()
+    for name, value in {
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": str(folder),
+        "remote.origin.uploadpack": f"touch {command}; false",
+    }.items():
+        git("config", name, value)
+
+
+def test_no_repository_runs_anything_when_it_is_asked_for_a_log(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    _repository_that_runs(clone.started, clone.folder)
+    build_tree(clone.folder).close()
+    (clone.metatree / "memory.db-wal").write_bytes(b"\0" * 100)
+    with suppress(UserError):
+        Tree.open(clone.folder).close()
+    assert not clone.started.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[core]\n\tcompression = PRIVATE-LINE\n", "bad numeric config"),
+        ("[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\tPRIVATE-LINE = a\n", "unknown repository"),
+    ],
+)
+def test_no_line_of_a_file_is_repeated_that_git_quotes(clone: Clone, text: str, said: str) -> None:
+    """The settings of a repository may be a link to another file of the machine."""
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    (clone.metatree / "memory.db-wal").write_bytes(b"\0" * 100)
+    clone.secret.write_text(text)
+    subprocess.run(["git", "init", "-q"], cwd=clone.folder, check=True)
+    (clone.folder / ".git" / "config").unlink()
+    (clone.folder / ".git" / "config").symlink_to(clone.secret)
+    result = subprocess.run(
+        ["git", "ls-files"], cwd=clone.folder, capture_output=True, text=True, check=False
+    )
+    assert "private-line" in result.stderr.lower()
+    with pytest.raises(UserError, match="git cannot say") as refused:
+        Tree.open(clone.folder)
+    assert said in str(refused.value)
+    assert "private-line" not in str(refused.value).lower()
+
+
+def test_a_tree_that_looks_like_a_repository_hides_no_log_that_git_tracks(clone: Clone) -> None:
+    shutil.rmtree(clone.metatree)
+    build_tree(clone.folder).close()
+    log = clone.metatree / "memory.db-wal"
+    log.write_bytes(b"\0" * 100)
+    subprocess.run(["git", "init", "-q", "--bare", str(clone.metatree)], check=True)
+    for name, value in {"core.bare": "false", "core.worktree": "/", "core.fsmonitor": clone.command}.items():
+        subprocess.run(["git", "config", "-f", str(clone.metatree / "config"), name, value], check=True)
+    for command in (["init", "-q"], ["add", "-f", str(log)]):
+        subprocess.run(["git", *command], cwd=clone.folder, check=True)
+    with pytest.raises(UserError, match="git cannot say"):
+        Tree.open(clone.folder)
+    assert not clone.started.exists()
+
+
+def names_sources_that_are_no_text(clone: Clone) -> str:
+    return "INSERT OR REPLACE INTO meta VALUES ('sources', x'fffe')"
+
+
+def names_an_id_of_many_bytes(clone: Clone) -> str:
+    return "INSERT OR REPLACE INTO meta VALUES ('trust:id', hex(zeroblob(6000000)))"
+
+
+def names_a_text_of_no_encoding(clone: Clone) -> str:
+    return "INSERT OR REPLACE INTO meta VALUES ('sources', CAST(x'ff41' AS TEXT))"
+
+
+def changes_the_sources_when_it_is_signed(clone: Clone) -> str:
+    record = {"type": "mcp", "location": clone.command, "options": {}, "mount": "tools"}
+    text = json.dumps([record]).replace("'", "''")
+    return (
+        "DELETE FROM meta WHERE key LIKE 'trust:%'; CREATE TRIGGER t AFTER INSERT ON meta WHEN new.key = 'trust:id'"
+        f" BEGIN UPDATE meta SET value = '{text}' WHERE key = 'sources'; END"
+    )
+
+
+def computes_a_column(clone: Clone) -> str:
+    return "DROP TABLE run; CREATE TABLE run(id, slow AS (hex(zeroblob(4000000))))"
+
+
+def defines_more_than_memory_holds(clone: Clone) -> str:
+    inner = ",".join("1" * 1_000_000)
+    return f"CREATE VIEW many AS SELECT 1 IN ({inner})"
+
+
+def defines_a_trigger_that_says_it_is_a_table(clone: Clone) -> str:
+    return (
+        "CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM meta; END; PRAGMA writable_schema = ON;"
+        "UPDATE sqlite_master SET type = 'table' WHERE name = 't'"
+    )
+
+
+DAMAGES = (
+    names_sources_that_are_no_text,
+    names_an_id_of_many_bytes,
+    names_a_text_of_no_encoding,
+    changes_the_sources_when_it_is_signed,
+    computes_a_column,
+    defines_more_than_memory_holds,
+    defines_a_trigger_that_says_it_is_a_table,
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_no_store_that_is_none_of_ours_can_be_accepted(
+    clone: Clone, damage: Callable[[Clone], str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(clone.metatree / "index.db")) as made:
+        made.executescript(damage(clone) + ";")
+    before = (clone.metatree / "index.db").read_bytes()
+    for command in (["trust", "--show"], ["trust", "--yes"], ["trust", "--revoke"], ["show"]):
+        code = run(command)
+        output = capfd.readouterr()
+        assert code in ((0, 1) if "--show" in command or "--revoke" in command else (2,)), output.err
+        assert "Error" not in output.err
+        if "--show" in command:
+            assert "cannot be accepted" in output.out
+    assert (clone.metatree / "index.db").read_bytes() == before
+    damaged = damage in (names_a_text_of_no_encoding, defines_a_trigger_that_says_it_is_a_table)
+    assert run(["ask", "Where is the harbour?"]) == (2 if damaged else 0)
+    assert run(["build", "."]) == 0
+    assert run(["ask", "Where is the harbour?"]) == 0
+    assert not clone.started.exists()
+
+
+@pytest.mark.parametrize("application", [0, APPLICATION_ID])
+def test_a_list_of_tables_without_an_end_is_given_up(
+    clone: Clone, application: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("index.db", "memory.db", "service.db", "agents.db"):
+        (clone.metatree / name).write_bytes(_endless(clone.metatree / "made.db", application))
+    for command in (
+        ["show"],
+        ["service", "users", "list"],
+        ["goals", "list"],
+        ["trust", "--show"],
+        ["remember", "x"],
+    ):
+        assert run(command) == (0 if application and command[0] == "trust" else 2), command
+    assert "Error" not in capfd.readouterr().err
+
+
+def _endless(scratch: Path, application: int) -> bytes:
+    """Return a SQLite file whose list of tables has the same page below itself again and again."""
+    with closing(sqlite3.connect(scratch)) as made:
+        made.executescript(f"PRAGMA application_id = {application}; CREATE TABLE t(a UNIQUE);")
+    data = scratch.read_bytes()
+    scratch.unlink()
+    size = 4096
+    pages = [bytearray(data[at : at + size]) for at in range(0, len(data), size)]
+
+    def inner(children: list[int], head: bytes = b"") -> bytearray:
+        page = bytearray(size)
+        page[: len(head)] = head
+        at, end = len(head), size
+        page[at], page[at + 3 : at + 5] = 5, (len(children) - 1).to_bytes(2, "big")
+        page[at + 8 : at + 12] = children[-1].to_bytes(4, "big")
+        for number, child in enumerate(children[:-1]):
+            end -= 5
+            page[end : end + 5] = child.to_bytes(4, "big") + b"\2"
+            page[at + 12 + 2 * number : at + 14 + 2 * number] = end.to_bytes(2, "big")
+        page[at + 5 : at + 7] = end.to_bytes(2, "big")
+        return page
+
+    first, where = pages[0], int.from_bytes(pages[0][110:112], "big")
+    row = first[where : where + first[where] + 2]
+    assert b"sqlite_autoindex" in row
+    leaf = bytearray(size)
+    leaf[0], leaf[3:5], leaf[5:7] = 13, (1).to_bytes(2, "big"), (size - len(row)).to_bytes(2, "big")
+    leaf[8:10], leaf[size - len(row) :] = (size - len(row)).to_bytes(2, "big"), row
+    real = bytearray(first)
+    real[:12] = first[100:112]  # what is behind the head of the file in the first page
+    pages += [real, leaf]
+    for _ in range(9):
+        pages.append(inner([len(pages)] * 300))
+    pages[0] = inner([len(data) // size + 1, *[len(pages)] * 100], bytes(first[:100]))
+    pages[0][28:32] = len(pages).to_bytes(4, "big")
+    return b"".join(pages)
+
+
+def test_pages_that_a_new_store_would_give_out_twice_are_not_used(clone: Clone) -> None:
+    memory = clone.metatree / "memory.db"
+    memory.unlink()
+    with closing(sqlite3.connect(memory)) as made:
+        made.executescript(
+            f"PRAGMA application_id = {APPLICATION_ID}; CREATE TABLE t(a); INSERT INTO t VALUES (hex(zeroblob(9000)));"
+            "DROP TABLE t;"
+        )
+    build_tree(clone.folder).close()
+    with Tree.open(clone.folder) as tree, pytest.raises(UserError, match="metatree trust"):
+        remember(tree, "Mine", who="victim")

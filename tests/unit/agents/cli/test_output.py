@@ -1,0 +1,346 @@
+"""What the commands print: for people, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+import jsonschema
+import pytest
+import typer
+from metatree_agents.cli import _output as output
+from metatree_agents.cli._errors import exit_code
+from metatree_agents.cli._main import app
+from metatree_agents.cli.commands._search import ended
+from metatree_agents.cli.printing.answers import (
+    answer_lines,
+    file_lines,
+    node_lines,
+    summary,
+    usage_text,
+)
+from metatree_agents.cli.printing.traces import path_lines, trace_lines
+from metatree_agents.cli.schemas import search
+from metatree_agents.cli.schemas.registry import OUTPUTS
+from metatree_agents.code import Definition, FileToEdit
+from metatree_agents.tools.locations import source_place
+
+from metatree import Node, Tree
+from metatree.errors import StaleSource
+from metatree.node import Source
+from metatree.result import (
+    Ended,
+    NodeRef,
+    QuestionAnswer,
+    Quote,
+    SearchResult,
+    TraceEntry,
+    TraceEvent,
+    Usage,
+)
+
+QUOTE = Quote("auth", "auth.py", "TIMEOUT = 30")
+
+
+@pytest.fixture
+def tree() -> Tree:
+    made = Tree.create(":memory:")
+    made.add(Node(id="auth", title="auth.py", content="import time\n\nTIMEOUT = 30\n"))
+    return made
+
+
+def _answered(**changes: object) -> SearchResult:
+    fields: dict[str, object] = {
+        "answer": "30 seconds",
+        "answers": (QuestionAnswer("How long?", "30 seconds", (QUOTE,)),),
+        "usage": Usage(router_calls=2, reads=1, seconds=0.25),
+        "ended": "answered",
+        "run_id": "r1",
+    }
+    return SearchResult(**{**fields, **changes})  # type: ignore[arg-type]  # any field may be replaced
+
+
+def test_answer_is_followed_by_its_sources_and_their_quotes(tree: Tree) -> None:
+    assert list(answer_lines(_answered(), tree)) == [
+        "30 seconds",
+        "",
+        "Sources",
+        "  auth  auth.py",
+        "  | TIMEOUT = 30",
+    ]
+
+
+def test_quote_that_is_the_answer_is_not_printed_twice(tree: Tree) -> None:
+    lines = list(answer_lines(_answered(answer="It is set here:\nTIMEOUT = 30"), tree))
+    assert lines == ["It is set here:", "TIMEOUT = 30", "", "Sources", "  auth  auth.py"]
+
+
+def test_source_shared_by_two_answers_is_listed_once(tree: Tree) -> None:
+    twice = (QuestionAnswer("How long?", "30", (QUOTE,)), QuestionAnswer("Which unit?", "seconds", (QUOTE,)))
+    assert list(answer_lines(_answered(answers=twice), tree)).count("  auth  auth.py") == 1
+
+
+def test_long_quote_is_cut_and_says_so(tree: Tree) -> None:
+    long = Quote("auth", "auth.py", "\n".join(f"line {n}" for n in range(20)))
+    lines = list(answer_lines(_answered(answers=(QuestionAnswer("q", "a", (long,)),)), tree))
+    assert lines[-1] == "  | … 8 more lines"
+
+
+def test_open_questions_are_listed(tree: Tree) -> None:
+    lines = list(answer_lines(_answered(open_questions=("And who?\nReally?",)), tree))
+    assert lines[-2:] == ["Still open", "  And who? …"]
+
+
+def test_nothing_found_says_what_to_try(tree: Tree) -> None:
+    (line,) = answer_lines(SearchResult(answer="", ended="exhausted"), tree)
+    assert line.startswith("no answer was found: try other words")
+
+
+def test_control_characters_of_a_source_do_not_reach_the_terminal(tree: Tree) -> None:
+    lines = list(answer_lines(_answered(answer="\x1b]0;title\x07 done"), tree))
+    assert lines[0] == r"\x1b]0;title\x07 done"
+
+
+def test_place_of_a_quote_is_its_line_in_the_file(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.add(Node(id="f", title="f", source=Source(path="src/f.py", start_line=10, end_line=14)))
+    monkeypatch.setattr(tree, "content", lambda node: "def f():\n    a = 1\n\n    return a\n")
+    assert source_place(tree, Quote("f", "f", "return a")) == "src/f.py:13"
+    assert source_place(tree, Quote("f", "f", "\n    return a")) == "src/f.py:13"
+    assert source_place(tree, Quote("f", "f", "not there")) == "src/f.py:10"
+    assert source_place(tree, Quote("f", "f", "")) == "src/f.py:10"
+
+
+def test_place_is_still_known_when_the_file_has_gone(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.add(Node(id="f", title="f", source=Source(path="src/f.py", start_line=10, end_line=14)))
+
+    def gone(node: Node) -> str:
+        raise StaleSource(node.id)
+
+    monkeypatch.setattr(tree, "content", gone)
+    assert source_place(tree, Quote("f", "f", "return a")) == "src/f.py:10"
+
+
+def test_place_of_a_source_without_a_file_is_the_node(tree: Tree) -> None:
+    assert source_place(tree, QUOTE) == "auth"
+    assert source_place(tree, Quote("gone", "gone", "")) == "gone"
+
+
+def test_nodes_are_listed_with_score_and_reason() -> None:
+    nodes = (NodeRef("src/a.py", "a.py", 0.913, "def run\nmore"), NodeRef("b", "b", 0.5, ""))
+    assert list(node_lines(SearchResult(answer="", nodes=nodes, ended="answered"))) == [
+        "0.91  src/a.py  def run …",
+        "0.50  b",
+    ]
+
+
+def test_files_are_listed_with_their_definitions() -> None:
+    files = [FileToEdit("src/a.py", 0.9, "names it", (Definition("run", 10, 25),))]
+    assert list(file_lines(files, SearchResult(answer="", ended="answered"))) == [
+        "0.90  src/a.py  names it",
+        "           10-25     run",
+    ]
+
+
+def test_usage_names_only_what_was_used() -> None:
+    assert usage_text(Usage(router_calls=1, reads=2, seconds=1.5)) == "1 choice, 2 reads, 1.50 s"
+    paid = Usage(model_calls=3, tokens_in=1_000, tokens_out=200, cost_usd=Decimal("0.0123"), tool_calls=1)
+    assert usage_text(paid) == "0 choices, 0 reads, 3 model calls, 1,200 tokens, 1 tool call, $0.0123, 0.00 s"
+
+
+def test_summary_says_which_limit_was_reached() -> None:
+    result = _answered(ended="limit", detail="router_calls")
+    assert summary(result) == "run r1: limit (router_calls); 2 choices, 1 read, 0.25 s"
+
+
+def test_what_went_wrong_in_a_search_that_ended_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    result = _answered(ended="exhausted", detail="the router failed in all 3 calls")
+    assert ended(result, Tree.create(":memory:"), verbose=False) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: the router failed in all 3 calls",
+        "run r1: exhausted; 2 choices, 1 read, 0.25 s",
+    ]
+
+
+def test_run_that_waits_for_an_answer_off_the_board_is_answered_by_resume(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert ended(_answered(ended="waiting", detail="How long?"), Tree.create(":memory:"), verbose=False) == 4
+    assert "answer it with: metatree resume r1 --answer TEXT" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("how", "found", "code"),
+    [
+        ("answered", True, 0),
+        ("exhausted", True, 0),
+        ("exhausted", False, 1),
+        ("limit", True, 3),
+        ("limit", False, 3),
+        ("waiting", False, 4),
+        ("cancelled", True, 5),
+        ("failed", False, 5),
+    ],
+)
+def test_exit_code_of_each_end(how: Ended, found: bool, code: int) -> None:
+    answers = (QuestionAnswer("q", "a", ()),) if found else ()
+    assert exit_code(SearchResult(answer="", answers=answers, ended=how)) == code
+
+
+def _entry(
+    step: int, frame: int, event: TraceEvent, node: str | None, reason: str, **data: Any
+) -> TraceEntry:
+    return TraceEntry(step, frame, event, node, reason, data)
+
+
+TRACE = (
+    _entry(0, 0, "frame", ".", "", questions=["How long?"]),
+    _entry(
+        1,
+        0,
+        "route",
+        ".",
+        "time",
+        offered=["src", "docs"],
+        choice="src",
+        unviable={"docs": "prose"},
+        by="router",
+    ),
+    _entry(1, 0, "mark", "docs", "prose", mark="unviable"),
+    _entry(1, 0, "enter", "src", "time"),
+    _entry(2, 0, "enter", "src/a", "the only option"),
+    _entry(3, 0, "read", "src/a", "a question came up", answers=[], useful=True, known=False),
+    _entry(3, 1, "frame", ".", "questions that came up", questions=["Which unit?"]),
+    _entry(4, 1, "read", "docs/u", "", answers=[{"answer": "seconds"}], useful=True, known=False),
+    _entry(4, 1, "end", None, "answered", open=[]),
+    _entry(5, 0, "read", "src/a", "nothing here answers", answers=[], useful=False, known=False),
+    _entry(5, 0, "mark", "src/a", "nothing here answers", mark="visited"),
+    _entry(6, 0, "mark", "src", "nothing left below", mark="visited"),
+    _entry(6, 0, "end", None, "exhausted", open=["How long?"]),
+)
+
+
+def test_trace_says_why_branches_were_taken_and_ruled_out_once_each() -> None:
+    assert list(trace_lines(TRACE)) == [
+        "   0  ask How long?",
+        "   1  at .: chose src of 2: time",
+        "          ruled out docs: prose",
+        "   2  enter src/a: the only option",
+        "   3  read src/a: a question came up",
+        "   3    ask Which unit?",
+        "   4    read docs/u: 1 answer",
+        "   4    end: answered",
+        "   5  read src/a: nothing here answers",
+        "   6  done with src: nothing left below",
+        "   6  end: exhausted, 1 still open",
+    ]
+
+
+def test_path_leaves_out_the_bookkeeping() -> None:
+    assert list(path_lines(TRACE)) == [
+        "  ask How long?",
+        "  at .: chose src of 2: time",
+        "  enter src/a: the only option",
+        "  read src/a: a question came up",
+        "    ask Which unit?",
+        "    read docs/u: 1 answer",
+        "  read src/a: nothing here answers",
+    ]
+
+
+def test_long_list_of_ruled_out_options_is_cut_and_says_so() -> None:
+    unviable = {f"n{number}": "no" for number in range(20)}
+    entry = _entry(
+        1, 0, "route", ".", "", offered=list(unviable), choice=None, unviable=unviable, by="evidence"
+    )
+    lines = list(trace_lines([entry]))
+    assert lines[0] == "   1  at .: chose none of 20 by evidence"
+    assert lines[-1] == "          … 12 more ruled out (--json has them all)"
+
+
+def test_json_fits_its_schema(conforms: Callable[[Any, Any], None]) -> None:
+    result = _answered(nodes=(NodeRef("a", "A", 1 / 3, "r"),), trace=TRACE)
+    files = [FileToEdit("src/a.py", 0.9, "names it", (Definition("run", 10, 25),))]
+    for model, value in (
+        (search.AskOutput, result),
+        (search.FindOutput, result),
+        (search.FilesOutput, {"files": files, "usage": result.usage}),
+        (search.TraceOutput, result),
+    ):
+        conforms(json.loads(json.dumps(model.model_validate(value).as_json())), model)
+    output_json = search.FindOutput.model_validate(result).as_json()
+    with pytest.raises(jsonschema.ValidationError):
+        conforms({**output_json, "run": 1}, search.FindOutput)
+    with pytest.raises(AssertionError):
+        conforms({**output_json, "more": 1}, search.FindOutput)
+
+
+def test_a_trace_becomes_json_whatever_its_data_is() -> None:
+    data = {
+        "tuple": (1, 2.0),
+        "inner": MappingProxyType({3: Decimal("0.1")}),
+        "kept": NodeRef("a", "A", 1.0, "r"),
+    }
+    entry = search.EntryOutput.model_validate(_entry(1, 0, "route", "a", "", **data)).as_json()
+    assert entry["data"] == {
+        "tuple": [1, 2.0],
+        "inner": {"3": "0.1"},
+        "kept": {"id": "a", "title": "A", "score": 1.0, "reason": "r"},
+    }
+
+
+def test_files_of_a_tree_of_one_folder_have_no_source() -> None:
+    one = FileToEdit("a.py", 0.9, "names it", node="a.py")
+    of_two = FileToEdit("a.py", 0.9, "names it", node="x/a.py", source="/x")
+    assert list(search.FileOutput.model_validate(one).as_json()) == ["path", "score", "reason", "definitions"]
+    assert list(search.FileOutput.model_validate(of_two).as_json())[4:] == ["source", "node"]
+
+
+def test_every_command_that_prints_json_has_a_model() -> None:
+    def named(name: str, command: Any) -> Iterator[str]:
+        for inner, one in getattr(command, "commands", {}).items():
+            yield from named(f"{name} {inner}".strip(), one)
+        if any("--json" in each.opts for each in command.params):
+            yield name
+
+    in_registry = {name.partition(" --")[0] for name in OUTPUTS}
+    assert set(named("", typer.main.get_command(app))) - {"service serve"} == in_registry
+
+
+def test_ask_json_is_the_contract() -> None:
+    usage = Usage(router_calls=2, reads=1, seconds=0.25)
+    assert search.AskOutput.model_validate(_answered()).as_json() == {
+        "answer": "30 seconds",
+        "answers": [
+            {
+                "question": "How long?",
+                "answer": "30 seconds",
+                "sources": [{"node": "auth", "title": "auth.py", "quote": "TIMEOUT = 30"}],
+            }
+        ],
+        "open_questions": [],
+        "ended": "answered",
+        "usage": search.UsageOutput.model_validate(usage).as_json(),
+        "run": "r1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("plain", "plain"), ("a\tb\xa0c", "a b c"), ("\u202etxt", r"\u202etxt"), ("\udcff", r"\udcff")],
+)
+def test_visible_text_drives_no_terminal(text: str, shown: str) -> None:
+    assert output.visible(text) == shown
+
+
+def test_the_doctor_says_which_extras_would_outline_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    from metatree_agents.cli.commands import doctor
+
+    assert "pip install" not in doctor._file_types()
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    monkeypatch.setattr("metatree_memory_tools.code.languages.code.missing", lambda: ["go", "rust"])
+    text = doctor._file_types()
+    assert "`pip install 'metatree[docs]'` to read PDF and HTML" in text
+    assert "`pip install 'metatree[languages]'` for outlines of go, rust, now plain text" in text

@@ -1,0 +1,54 @@
+"""Answers in pieces: what is quoted is exact, code is distinguished from words, and nothing is lost."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from metatree_agents.service.openai.answer_segments import AnswerSegment, answer_segments
+from metatree_agents.service.openai.models import content_of, fenced
+from metatree_agents.service.queue.queue import Query
+
+CODE = "    def __init__(self):\n        self.a = 1\n    }\n\n    def b(self):\n        return __c__\n    }\n"
+
+
+def query_of(answer: list[str], quote: str) -> Query:
+    sources = [{"Node": "n", "Title": "a.py", "Quote": quote, "Path": "a.py"}]
+    return Query("T", 1, "q", "Done", answer, [], sources, "default", {}, 0.0, 1, [])
+
+
+def test_code_that_is_quoted_is_one_piece_with_its_indentation_and_words_of_an_engine_are_said() -> None:
+    first, second = CODE.strip("\n").split("\n\n")
+    paragraphs = ["It is set", "*here*:", first.strip(), second, "see?"]
+    assert list(answer_segments(paragraphs, ["", CODE])) == [
+        AnswerSegment("said", "It is set\n\n*here*:"),
+        AnswerSegment("code", CODE.rstrip("\n").replace("\n    ", "\n").removeprefix("    ")),
+        AnswerSegment("said", "see?"),
+    ]
+    assert list(answer_segments(["Ann does."], ["I think Ann does."])) == [
+        AnswerSegment("words", "Ann does.")
+    ]
+
+
+def test_a_paragraph_that_stands_in_a_quote_twice_is_the_one_that_comes_next() -> None:
+    quote = "a(\n\nb(\n\na(\n\nc("
+    assert [piece.text for piece in answer_segments(["a(", "b(", "a(", "c("], [quote])] == [quote]
+
+
+def test_code_in_a_chat_is_shown_as_it_is() -> None:
+    content = content_of(query_of(["It is here:", *CODE.strip("\n").split("\n\n")], CODE))
+    (fence,) = [token for token in MarkdownIt().parse(content) if token.type == "fence"]
+    assert fence.content == CODE.replace("\n    ", "\n").removeprefix("    ")
+    assert content.startswith("It is here:\n\n```\n") and content.endswith("Sources:\n- a.py")
+
+
+@given(st.text("`ab\n ~", min_size=1).filter(lambda text: text.strip("\n")))
+def test_no_code_ends_its_own_fence(code: str) -> None:
+    (fence,) = MarkdownIt().parse(fenced(code))
+    assert fence.type == "fence" and fence.content == code.strip("\n") + "\n"
+
+
+@given(st.lists(st.text("ab(\n", min_size=1)), st.lists(st.text("ab(\n"), max_size=3))
+def test_no_word_is_lost(paragraphs: list[str], quotes: list[str]) -> None:
+    made = "".join(piece.text for piece in answer_segments(paragraphs, quotes))
+    assert "".join(made.split()) == "".join("".join(paragraphs).split())

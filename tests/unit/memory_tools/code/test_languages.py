@@ -1,0 +1,513 @@
+"""Code in other languages than Python: definitions, comments, what is left, syntax errors."""
+
+# ruff: noqa: E501, a sample and what is expected of it are read side by side
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from metatree_memory_tools.code.languages import code
+from metatree_memory_tools.code.languages._table import LANGUAGES
+from metatree_memory_tools.code.languages.code import Code, language_of
+
+from metatree.trees.source_types import Outline, OutlinePart, SourceFile
+
+SAMPLES = {
+    "a.js": (
+        """// Sells tea.
+import { cup } from './cup.js';
+const price = 3;
+
+/** Brews tea. */
+export async function brew(leaf, milk = false) {
+  return cup(leaf);
+}
+
+export default class Pot extends Vessel {
+  static size = 2;
+  /** Pours. Slowly. */
+  pour(into) { return into; }
+}
+const boil = (water) => {
+  return water;
+};
+module.exports.serve = function (guest) { return guest; };
+""",
+        {"brew": "function", "Pot": "class", "Pot.pour": "method", "boil": "function", "module.exports.serve": "function"},
+        {"brew": "export async function brew(leaf, milk = false) — Brews tea.", "Pot.pour": "pour(into) — Pours."},
+        [("javascript", "'./cup.js'")],
+    ),
+    "a.tsx": (
+        """import React from 'react';
+/** A cup. */
+export interface Cup { size: number }
+type Leaf = string;
+enum Kind { Green, Black }
+abstract class Pot<T> {
+  abstract pour(into: Cup): T;
+  constructor(private leaf: Leaf) { super(); }
+}
+export const View = ({ cup }: Props) => <b>{cup}</b>;
+namespace Tea { export function brew(): void {} }
+""",
+        {"Cup": "interface", "Leaf": "type", "Kind": "enum", "Pot": "class", "Pot.pour": "method",
+         "Pot.constructor": "method", "View": "function", "Tea": "module"},
+        {"Cup": "export interface Cup — A cup."},
+        [("typescript", "'react'")],
+    ),
+    "A.java": (
+        """/* Licence: MIT */
+package tea.house;
+import tea.Leaf;
+import static tea.Cups.*;
+
+/**
+ * Brews <b>tea</b>.
+ * @param <T> the leaf
+ */
+@Deprecated
+public class Pot<T extends Leaf> implements Brewer {
+    private int size = 2;
+    public Pot(int size) { this.size = size; }
+    /** Pours into {@code cup}. */
+    @Override
+    public void pour(Cup cup) throws Spill {
+        cup.fill();
+    }
+    enum Kind { GREEN }
+    record Sip(int ml) { }
+    interface Brewer { void brew(); }
+}
+""",
+        {"Pot": "class", "Pot.Pot": "constructor", "Pot.pour": "method", "Pot.Kind": "enum", "Pot.Sip": "record",
+         "Pot.Brewer": "interface"},
+        {"Pot.pour": "public void pour(Cup cup) throws Spill — Pours into cup."},
+        [("java", "import tea.Leaf;"), ("java", "import static tea.Cups.*;")],
+    ),
+    "a.c": (
+        """#include "tea.h"
+#include <stdio.h>
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+/* A cup. */
+struct cup { int size; };
+typedef struct { int leaf; } pot_t;
+enum kind { GREEN, BLACK };
+static int count;
+
+/**
+ * @brief Brew some tea.
+ * @param p the pot
+ */
+static const char *brew(struct pot *p,
+                        int leaf)
+{
+    return p->name;
+}
+""",
+        {"MAX": "macro", "cup": "struct", "pot_t": "type", "kind": "enum", "brew": "function"},
+        {"brew": "static const char *brew(struct pot *p, int leaf) — Brew some tea.", "cup": "struct cup — A cup."},
+        [("c", '"tea.h"'), ("c", "<stdio.h>")],
+    ),
+    "a.cpp": (
+        """#include "pot.hpp"
+namespace tea {
+/// Holds tea.
+template <typename T>
+class Pot : public Vessel {
+public:
+    Pot() = default;
+    ~Pot() { drain(); }
+    void pour(T &cup) const { cup.fill(); }
+    bool operator==(const Pot &other) const { return true; }
+private:
+    int size_;
+};
+}  // namespace tea
+
+int tea::Pot::drain(int speed) {
+    return speed;
+}
+""",
+        {"Pot": "class", "Pot.Pot": "method", "Pot.~Pot": "method", "Pot.pour": "method", "Pot.operator==": "method",
+         "tea.Pot.drain": "function"},
+        {"Pot": "template <typename T> class Pot : public Vessel — Holds tea. Members: Pot, ~Pot, pour, operator==."},
+        [("c++", '"pot.hpp"')],
+    ),
+    "a.cs": (
+        """using System;
+using Tea.Leaves;
+namespace Tea.House
+{
+    /// <summary>Brews tea.</summary>
+    [Serializable]
+    public class Pot : IBrewer
+    {
+        public int Size { get; set; }
+        public Pot(int size) { Size = size; }
+        /// <summary>Pours.</summary>
+        public void Pour(Cup cup) => cup.Fill();
+    }
+    public interface IBrewer { void Brew(); }
+    public enum Kind { Green }
+    public record Sip(int Ml);
+}
+""",
+        {"Pot": "class", "Pot.Size": "property", "Pot.Pot": "constructor", "Pot.Pour": "method", "IBrewer": "interface", "Kind": "enum", "Sip": "record"},
+        {"Pot.Pour": "public void Pour(Cup cup) — Pours."},
+        [("c#", "using System;"), ("c#", "using Tea.Leaves;")],
+    ),
+    "a.go": (
+        """// Package tea sells tea.
+package tea
+
+import (
+	"fmt"
+	"example.org/house/cup"
+)
+
+var price = 3
+
+// Pot holds tea.
+type Pot struct {
+	size int
+}
+
+// Pour fills a cup.
+func (p *Pot) Pour(c cup.Cup) (int, error) {
+	return 0, nil
+}
+
+func Brew[T any](leaf T) string { return fmt.Sprint(leaf) }
+
+type (
+	Leaf string
+	Cup  interface{ Fill() }
+)
+""",
+        {"Pot": "type", "Pot.Pour": "method", "Brew": "function", "Leaf": "type", "Cup": "type"},
+        {"Pot.Pour": "func (p *Pot) Pour(c cup.Cup) (int, error) — Pour fills a cup.", "Pot": "type Pot struct — Pot holds tea."},
+        [("go", '"fmt"'), ("go", '"example.org/house/cup"')],
+    ),
+    "a.rs": (
+        """//! Tea.
+use crate::cup::{Cup, Size};
+mod leaf;
+
+/// Holds tea.
+#[derive(Debug)]
+pub struct Pot<'a> { name: &'a str }
+
+impl<'a> Pot<'a> {
+    /// Pours into a [`Cup`].
+    pub fn pour(&self, cup: &mut Cup) -> Size { cup.fill() }
+}
+impl<'a> Brewer for Pot<'a> {
+    fn brew(&self) {}
+}
+pub trait Brewer { fn brew(&self); }
+macro_rules! boil { () => {} }
+mod tests {
+    #[test]
+    fn boils() {}
+}
+""",
+        {"Pot": "struct", "impl Pot": "impl", "Pot.pour": "method", "impl Brewer for Pot": "impl", "Pot.brew": "method",
+         "Brewer": "trait", "boil": "macro", "tests": "module", "tests.boils": "method"},
+        {"Pot.pour": "pub fn pour(&self, cup: &mut Cup) -> Size — Pours into a Cup.", "Pot": "pub struct Pot<'a> — Holds tea."},
+        [("rust", "crate::cup::{Cup, Size}"), ("rust", "mod leaf")],
+    ),
+    "a.rb": (
+        """require_relative 'cup'
+require 'json'
+module Tea
+  # Holds tea.
+  # Always hot.
+  class Pot < Vessel
+    SIZE = 2
+    attr_reader :leaf
+
+    # Pours.
+    def pour(cup, slowly: false)
+      cup.fill
+    end
+
+    def self.brew = new
+  end
+end
+""",
+        {"Tea": "module", "Tea.Pot": "class", "Tea.Pot.pour": "method", "Tea.Pot.brew": "method"},
+        {"Tea.Pot": "class Pot < Vessel — Holds tea. Members: pour, brew.", "Tea.Pot.pour": "def pour(cup, slowly: false) — Pours."},
+        [("ruby", "require_relative 'cup'"), ("ruby", "'json'")],
+    ),
+    "a.php": (
+        """<?php
+namespace Tea\\House;
+use Tea\\Leaf;
+require_once __DIR__ . '/cup.php';
+
+/** Holds tea. */
+final class Pot extends Vessel implements Brewer
+{
+    use Hot;
+    private int $size = 2;
+    /**
+     * Pours.
+     * @return bool
+     */
+    public function pour(Cup $cup): bool
+    {
+        return $cup->fill();
+    }
+}
+interface Brewer { public function brew(): void; }
+trait Hot { }
+function boil(int $ml) { return $ml; }
+""",
+        {"Pot": "class", "Pot.pour": "method", "Brewer": "interface", "Hot": "trait",
+         "boil": "function"},
+        {"Pot.pour": "public function pour(Cup $cup): bool — Pours."},
+        [("php", "use Tea\\Leaf;"), ("php", "__DIR__ . '/cup.php'")],
+    ),
+    "a.kt": (
+        """package tea.house
+import tea.Leaf
+
+/** Holds tea. */
+data class Pot(val size: Int) : Vessel() {
+    fun pour(cup: Cup): Boolean { return cup.fill() }
+    companion object { fun brew() = Pot(1) }
+}
+fun boil(ml: Int) = ml * 2
+object Kettle { }
+""",
+        {"Pot": "class", "Pot.pour": "method", "Pot.brew": "method", "boil": "function", "Kettle": "class"},
+        {"Pot.pour": "fun pour(cup: Cup): Boolean"},
+        [("kotlin", "tea.Leaf")],
+    ),
+    "a.swift": (
+        """import Foundation
+/// Holds tea.
+public class Pot: Vessel {
+    var size = 2
+    init(size: Int) { self.size = size }
+    func pour(into cup: Cup) -> Bool { return true }
+}
+protocol Brewer { func brew() }
+struct Cup { let ml: Int }
+extension Pot { func drain() {} }
+func boil(_ ml: Int) -> Int { ml }
+""",
+        {"Pot": "class", "Pot.init": "constructor", "Pot.pour": "method", "Brewer": "protocol",
+         "Cup": "class", "Pot@2": "class", "boil": "function"},
+        {"Pot.pour": "func pour(into cup: Cup) -> Bool"},
+        [],
+    ),
+    "a.scala": (
+        """package tea.house
+import tea.{Leaf, Cup => Mug}
+
+/** Holds tea. */
+case class Pot(size: Int) extends Vessel {
+  def pour(cup: Mug): Boolean = cup.fill()
+}
+object Pot { def brew(): Pot = Pot(1) }
+trait Brewer { def brew(): Unit }
+""",
+        {"Pot": "class", "Pot.pour": "method", "Pot@2": "class", "Brewer": "trait"},
+        {"Pot.pour": "def pour(cup: Mug): Boolean"},
+        [("scala", "import tea.{Leaf, Cup => Mug}")],
+    ),
+    "a.sh": (
+        """#!/bin/sh
+# Brews tea.
+. ./cup.sh
+# Pours.
+pour() {
+  echo "$1"
+}
+function boil { true; }
+pour now
+""",
+        {"pour": "function", "boil": "function"},
+        {"pour": "pour() — Pours."},
+        [("shell", "./cup.sh")],
+    ),
+}  # fmt: skip
+
+
+def outlined(name: str, text: str) -> Outline:
+    return Code().outline(SourceFile(name, text.encode()))
+
+
+def every(parts: Iterable[OutlinePart]) -> list[OutlinePart]:
+    return [part for top in parts for part in (top, *every(top.parts))]
+
+
+def owned(file: SourceFile, parts: Iterable[OutlinePart]) -> dict[int, str]:
+    """Return the leaf of each line that has one; none has two."""
+    owners: dict[int, str] = {}
+    for part in every(parts):
+        if part.parts:
+            continue
+        for first, last in part.ranges or ((part.start_line, part.end_line),):
+            assert 1 <= first <= last <= len(file.lines)
+            for line in range(first, last + 1):
+                assert line not in owners, (line, owners[line], part.id)
+                owners[line] = part.id
+    return owners
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_definitions_with_their_types(name: str) -> None:
+    text, types, _, _ = SAMPLES[name]
+    result = {
+        part.title: part.attributes["type"]
+        for part in every(outlined(name, text).parts)
+        if part.kind == "definition"
+    }
+    assert result == types | {
+        title: result[title] for title in result if title not in types and "companion" in title
+    }
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_descriptions_are_signatures_and_first_sentences_of_comments(name: str) -> None:
+    text, _, descriptions, _ = SAMPLES[name]
+    found = {part.title: part.description for part in every(outlined(name, text).parts)}
+    assert {title: found[title] for title in descriptions} == descriptions
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_imports_are_references(name: str) -> None:
+    text, _, _, references = SAMPLES[name]
+    assert list(outlined(name, text).references) == references
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_no_line_has_two_leaves_and_what_says_something_has_one(name: str) -> None:
+    text = SAMPLES[name][0]
+    file = SourceFile(name, text.encode())
+    lines = owned(file, Code().outline(file).parts)
+    missing = [line for n, line in enumerate(file.lines, start=1) if line.strip() and n not in lines]
+    trivial = (
+        "import ",
+        "package ",
+        "using ",
+        "use ",
+        "namespace ",
+        "//",
+        "/*",
+        "*",
+        "#",
+        "{",
+        "}",
+        "@",
+        "module ",
+        "end",
+        "<?",
+    )
+    heads = {part.start_line for part in every(Code().outline(file).parts) if part.parts}
+    missing = [line for line in missing if not line.strip().startswith(trivial)]
+    assert all(any(line in file.lines[head - 1 : head + 12] for head in heads) for line in missing), missing
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("cut", [0.35, 0.6, 0.85])
+def test_a_syntax_error_does_not_lose_the_file(name: str, cut: float) -> None:
+    text = SAMPLES[name][0]
+    broken = text[: int(len(text) * cut)] + "\n(((\n"
+    file = SourceFile(name, broken.encode())
+    outline = Code().outline(file)
+    assert outline.description
+    lines = owned(file, outline.parts)
+    assert not outline.parts or len(file.lines) in lines or file.lines[-1] == "((("
+    assert not outline.problem
+
+
+@given(
+    st.sampled_from(sorted(SAMPLES)),
+    st.lists(st.tuples(st.integers(0, 900), st.sampled_from("{}()\"'/*\n#<x")), max_size=8),
+)
+@example("a.scala", [(9, "{")])
+def test_no_line_has_two_leaves_whatever_the_text(name: str, edits: list[tuple[int, str]]) -> None:
+    text = SAMPLES[name][0]
+    for at, char in edits:
+        text = text[: at % len(text)] + char + text[at % len(text) :]
+    file = SourceFile(name, text.encode())
+    parts = Code().outline(file).parts
+    owned(file, parts)
+    ids = [part.id for part in every(parts)]
+    assert len(ids) == len(set(ids))
+
+
+def test_what_is_left_of_a_file_and_a_class_is_a_leaf() -> None:
+    parts = {part.id: part for part in every(outlined("a.js", SAMPLES["a.js"][0]).parts)}
+    rest = parts["::<file>"]
+    assert rest.title == "a.js (file level)"
+    assert rest.ranges[0] == (1, 3)
+    assert parts["::Pot.<rest>"].start_line == 10
+
+
+def test_a_macro_alone_on_its_line_hides_nothing() -> None:
+    text = (
+        "G_BEGIN_DECLS\n\nstruct cup\n{\n  int size;\n};\n\nint brew(void)\n{\n  return 1;\n}\nG_END_DECLS\n"
+    )
+    assert [part.title for part in outlined("a.c", text).parts if part.kind == "definition"] == [
+        "cup",
+        "brew",
+    ]
+
+
+def test_minified_code_is_plain_text() -> None:
+    outline = outlined("a.min.js", "function a(){};" * 400)
+    assert outline.parts == () and outline.attributes["language"] == "javascript"
+
+
+@pytest.mark.parametrize(
+    ("path", "head", "language"),
+    [
+        ("x/a.h", b"struct a;", "c"),
+        ("x/a.h", b"#pragma once\nnamespace tea {", "c++"),
+        ("run", b"#!/usr/bin/env bash\n", "shell"),
+        ("run", b"#!/usr/bin/python3\n", None),
+        ("Rakefile", b"", "ruby"),
+        ("a.unknown", b"", None),
+        ("go", b"text", None),
+    ],
+)
+def test_the_language_of_a_file(path: str, head: bytes, language: str | None) -> None:
+    found = language_of(path, head)
+    assert (found.name if found else None) == language
+
+
+def test_without_grammars_no_file_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Code().version
+    monkeypatch.setattr(code, "find_spec", lambda name: None)
+    for cached in (code.installed, code._by_suffix, code._by_name, code._by_file):
+        cached.cache_clear()
+    try:
+        assert not Code().recognises("a.js", b"")
+        assert Code().version != before
+        assert code.missing() == [language.name for language in LANGUAGES]
+    finally:
+        monkeypatch.undo()
+        for cached in (code.installed, code._by_suffix, code._by_name, code._by_file):
+            cached.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("wide.js", "~~~\n" * 75_000),
+        ("deep.rb", ".. a::\n" * 20_000),
+        ("climbed.java", "a::\n\n  b\n" * 15_000),
+    ],
+)
+def test_what_is_no_code_is_read_as_text_in_good_time(name: str, text: str) -> None:
+    """Each took one to three minutes: queries take the square of how wide an error is, or how deep a tree."""
+    outline = Code().outline(SourceFile(name, text.encode()))
+    assert outline.parts
+    assert "read as plain text" in outline.problem
