@@ -1,7 +1,7 @@
 """How long planning may take and how much memory it may use, looked at from inside its loops.
 
-Memory is what the system says of the process. Lost: counting what is kept, which knows nothing of the lists inside
-generated loops.
+Memory is what the system says of the process, above what it had when planning began: what a host program holds is not
+planning's. Lost: counting what is kept, which knows nothing of the lists inside generated loops.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, Literal
 from metatree.errors import MetatreeError
 
 MEMORY: Final = 1_000_000_000
-"""Bytes that the process may come to, by default."""
+"""Bytes that planning may add to the process, by default."""
 
 _EVERY: Final = 2_000
 """Steps of a loop between two looks at clock and memory."""
@@ -34,11 +34,11 @@ class LimitReached(MetatreeError):
 
 
 class SolverLimits:
-    """SolverLimits of one planning.
+    """Limits of one planning.
 
     Args:
         seconds: from now.
-        memory: bytes that the whole process may have in memory.
+        memory: bytes that the process may have in memory above what it has now.
     """
 
     def __init__(
@@ -53,14 +53,15 @@ class SolverLimits:
         self.seconds = seconds
         self.deadline = clock() + seconds
         self.memory = memory
-        self.resident = resident or resident_bytes
+        self._resident = resident or resident_bytes
+        self._before = self._resident()
         self._steps = 0
 
     def check(self) -> None:
         """Look at clock and memory; raises LimitReached."""
         if self.clock() > self.deadline:
             raise LimitReached("time")
-        if self.resident() > self.memory:
+        if self._added() > self.memory:
             raise LimitReached("memory")
 
     def step(self, weight: int = 1) -> None:
@@ -79,7 +80,10 @@ class SolverLimits:
     def has_room(self) -> bool:
         """Say whether there is room again, now that what a search knew is forgotten."""
         gc.collect()
-        return self.resident() < 0.75 * self.memory
+        return self._added() < 0.75 * self.memory
+
+    def _added(self) -> int:
+        return self._resident() - self._before
 
 
 def resident_bytes() -> int:

@@ -108,6 +108,13 @@ def test_memory_that_comes_back_lets_it_go_on() -> None:
     assert (result.ended, result.reached) == ("limit", "time")
 
 
+def test_memory_of_the_host_program_is_not_planning() -> None:
+    limits = SolverLimits(memory=1_000, resident=iter([5_000, 5_900, 6_001]).__next__)
+    limits.check()
+    with pytest.raises(LimitReached):
+        limits.check()
+
+
 def test_the_memory_of_this_process_is_known() -> None:
     most = getrusage(RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     assert 10_000_000 < resident_bytes() <= 1.1 * most
