@@ -54,8 +54,8 @@ class Draft(NamedTuple):
 
     def item(self, number: int, changed: int) -> Item:
         """Return it as it is on the board."""
-        said: tuple[Any, ...] = self
-        return Item(*said[:3], number, 1, changed, *said[3:])
+        values: tuple[Any, ...] = (*self[:3], number, 1, changed, *self[3:])
+        return Item(*values)
 
 
 @dataclass(slots=True)
