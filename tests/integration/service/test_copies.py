@@ -355,7 +355,7 @@ def test_a_server_that_publishes_no_tree_says_so(serve: Serve, tmp_path: Path) -
 def test_of_two_servers_one_publishes_and_a_late_one_is_refused(shop: Shop) -> None:
     async def check(shop: Shop, published: Published) -> None:
         trees, now = published._trees, [1_000.0]
-        trees._clock = lambda: now[0]
+        trees._database.clock = lambda: now[0]
         token = await trees.lead("first")
         assert token is None, "the one that started first still publishes"
         now[0] += 1e10

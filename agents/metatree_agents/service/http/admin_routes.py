@@ -97,7 +97,7 @@ async def remove_user(request: Request) -> Response:
     if body.Name == who.name:
         raise refused(422, "an administrator cannot take itself out: `metatree service users remove` can")
     try:
-        await service.admin.remove_user(body.Name)
+        await service.users.remove(body.Name)
     except UserError:
         raise refused(404, "there is no such user") from None
     await service.revocation.check()

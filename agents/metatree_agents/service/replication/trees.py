@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,9 +61,8 @@ class Kept:
 class Trees:
     """Reads and writes the tree of a service."""
 
-    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase) -> None:
         self._database = database
-        self._clock = clock or database.clock
 
     async def current(self) -> Current:
         """Return what there is to copy."""
@@ -89,7 +88,7 @@ class Trees:
 
     async def lead(self, publisher: str, *, lease_s: float = LEASE_S) -> int | None:
         """Become the one that publishes, or stay it; return the token that proves it, None while another is."""
-        now = self._clock()
+        now = self._database.clock()
         async with self._database.transaction() as do:
             await self._begin(do)
             known = await do.row("SELECT publisher FROM tree_state WHERE one = 1")
@@ -141,7 +140,7 @@ class Trees:
             rows = await do.rows(
                 "UPDATE tree_state SET version = version + 1, publisher_until = ? WHERE one = 1 AND token = ?"
                 " RETURNING version",
-                *(self._clock() + LEASE_S, token),
+                *(self._database.clock() + LEASE_S, token),
             )
             if not rows:
                 return None
@@ -149,7 +148,15 @@ class Trees:
             await do.execute(
                 "INSERT INTO tree_version(version, size, nodes, at, mark, digest, files)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                *(version, size, nodes, self._clock(), mark, digest, json.dumps(sorted({digest, *files}))),
+                *(
+                    version,
+                    size,
+                    nodes,
+                    self._database.clock(),
+                    mark,
+                    digest,
+                    json.dumps(sorted({digest, *files})),
+                ),
             )
             await do.execute("DELETE FROM tree_version WHERE version <= ?", version - KEPT)
         return version
@@ -201,7 +208,7 @@ class Trees:
                     "INSERT INTO tree_memory(what, id, number, body, engine, at) VALUES (?, ?, ?, ?, ?, ?)"
                     " ON CONFLICT(what, id) DO UPDATE SET number = excluded.number, body = excluded.body,"
                     " engine = excluded.engine, at = excluded.at",
-                    *(what, row_id, number, body, engine, self._clock()),
+                    *(what, row_id, number, body, engine, self._database.clock()),
                 )
             await do.execute("UPDATE tree_state SET memory = ? WHERE one = 1", number)
         return number
