@@ -14,7 +14,6 @@ from metatree_agents.service.http._description import described
 from metatree_agents.service.http.bodies import Body, stamp
 from metatree_agents.service.http.calls import admitted, number, refused, required, submitted
 from metatree_agents.service.http.routes import ANSWERING
-from metatree_agents.service.replication.trees import as_json
 
 router = APIRouter(prefix="/api")
 DIGEST = "[0-9a-f]{32}"
@@ -95,18 +94,19 @@ async def get_memory(request: Request) -> Response:
     service, _, given = await admitted(request, *ANSWERING)
     after = number(given, "After", least=0, default=0)
     changes, latest = await service.trees.memory(after)
-    return JSONResponse({"Changes": [as_json(one) for one in changes], "Latest": latest})
+    listed = [{"What": one.what, "Id": one.id, "Body": one.body, "Number": its} for one, its in changes]
+    return JSONResponse({"Changes": listed, "Latest": latest})
 
 
 @router.post("/give-memory", **described(422, body=GiveMemory))
 async def give_memory(request: Request) -> Response:
     """Take what was added, changed or taken out of the memory on one machine, for all others."""
     service, who, body = await submitted(request, GiveMemory, *ANSWERING)
-    given = body.Changes
-    for one in given:
-        if not is_well_formed(RowChange(one.What, one.Id, one.Body)):
+    changes = [RowChange(one.What, one.Id, one.Body) for one in body.Changes]
+    for one in changes:
+        if not is_well_formed(one):
             raise refused(
-                422, f"the body of {one.What} {one.Id[:100]!r} is no JSON object of all that it says"
+                422, f"the body of {one.what} {one.id[:100]!r} is no JSON object of all that it says"
             )
-    latest = await service.trees.give([(one.What, one.Id, one.Body) for one in given], engine=who.name)
+    latest = await service.trees.give(changes, engine=who.name)
     return JSONResponse({"Latest": latest})
