@@ -37,6 +37,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from metatree._util.private import publish
 from metatree._util.process import program
 from metatree.errors import UntrustedStore, UserError
 from metatree.storage.errors import primary_code
@@ -155,13 +156,7 @@ def _make_key(file: Path) -> None:
             stream.write(secrets.token_bytes(KEY_BYTES))
             stream.flush()
             os.fsync(stream.fileno())
-        try:
-            os.link(part, file)
-        except FileExistsError:
-            pass
-        except OSError:  # a disk that knows no second name of a file
-            if not file.exists():
-                part.replace(file)
+        publish(part, file)
     finally:
         part.unlink(missing_ok=True)
 
