@@ -82,7 +82,8 @@ def worker(
     """
     from metatree.storage.postgres_address import is_postgres
     from metatree_agents.cli.commands._search import parts_for, suite_parts, web_parts
-    from metatree_agents.service.replication.sharing import copies_folder, shared_at
+    from metatree_agents.service.replication.copies import copies_folder
+    from metatree_agents.service.replication.sharing import shared_at
 
     secret = os.environ.get(SECRET, "")
     if not secret:
