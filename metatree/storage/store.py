@@ -200,7 +200,7 @@ class Store(Database):
             with _trust.bounded(self._connection):
                 return _trust.is_new(self._connection)
         except sqlite3.Error as exc:
-            if _trust.is_excess(exc):
+            if _trust.is_excess(exc, self._connection):
                 return False
             raise self._translated(exc) from exc
 
