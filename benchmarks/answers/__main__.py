@@ -77,7 +77,7 @@ def main() -> None:
         try:
             found = list(_asked(chosen))
         except FileNotFoundError as error:
-            sys.exit(f"there is no {error.filename or error}")
+            sys.exit(f"there is no {error.filename}" if error.filename else str(error))
     for line in report.tables(found):
         print(line)
     if chosen.json:
