@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,6 +10,8 @@ from metatree.errors import UserError
 
 MAX_DEPTH: Final = 60
 """Parentheses inside one another; conditions are compiled to Python, which reads 200."""
+
+_WORD: Final = re.compile(r"[()]|;.*|[^(); \t\r\f\v\ufeff\xa0]+", re.DOTALL)
 
 
 class PlannerSyntaxError(UserError):
@@ -44,30 +47,14 @@ class Group:
 Expression = Word | Group
 
 
-def words_of(text: str, source: str = "") -> list[Word]:
+def words_of(text: str) -> list[Word]:
     """Return the words of a text, parentheses among them, without comments (`;` to the end of the line)."""
-    words: list[Word] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        start = -1
-        for index, sign in enumerate(line):
-            if sign in "(); \t\r\f\v\ufeff\xa0":
-                if start >= 0:
-                    words.append(_word(line[start:index], number, start))
-                    start = -1
-                if sign == ";":
-                    break
-                if sign in "()":
-                    words.append(Word(sign, number, index + 1, sign))
-            elif start < 0:
-                start = index
-        else:
-            if start >= 0:
-                words.append(_word(line[start:], number, start))
-    return words
-
-
-def _word(spelling: str, line: int, index: int) -> Word:
-    return Word(spelling.lower(), line, index + 1, spelling)
+    return [
+        Word(match[0].lower(), number, match.start() + 1, match[0])
+        for number, line in enumerate(text.splitlines(), start=1)
+        for match in _WORD.finditer(line)
+        if not match[0].startswith(";")
+    ]
 
 
 def read(text: str, source: str = "") -> list[Expression]:
@@ -77,7 +64,7 @@ def read(text: str, source: str = "") -> list[Expression]:
         PlannerSyntaxError: a parenthesis is missing or too many, or too many are inside one another.
     """
     stack: list[tuple[Word | None, list[Expression]]] = [(None, [])]
-    for word in words_of(text, source):
+    for word in words_of(text):
         if word.text == "(":
             stack.append((word, []))
             if len(stack) > MAX_DEPTH:

@@ -10,7 +10,7 @@ from metatree_agents.planner.domain.conditions import FALSE, TRUE, Condition
 from metatree_agents.planner.domain.domain import Domain
 from metatree_agents.planner.domain.model import Action, Goal, Relation
 from metatree_agents.planner.domain.network import TOP, Intent
-from metatree_agents.planner.hddl._language import OBJECT, Effect, Method, Problem, Variable
+from metatree_agents.planner.hddl._language import Effect, Method, Problem, Variable
 from metatree_agents.planner.hddl.plan import HtnPlan
 
 Fact = tuple[str, ...]
@@ -148,7 +148,7 @@ def ground(
         case "sortof":
             return TRUE if values.get(condition[1], condition[1]) in members.get(condition[2], ()) else FALSE
         case "forall" | "exists":
-            bound = [Variable(name, types or (OBJECT,)) for name, types in condition[1]]
+            bound = [Variable(name, types) for name, types in condition[1]]
             parts = (ground(condition[2], inner, members) for inner in _assigned(bound, values, members))
             return ("and" if condition[0] == "forall" else "or", *parts)
         case _:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Literal
 
-from metatree_agents.planner.hddl._compiled import compile_problem
+from metatree_agents.planner.hddl._compiled import Compiled
 from metatree_agents.planner.hddl._depth_first import search
 from metatree_agents.planner.hddl._language import Problem
 from metatree_agents.planner.hddl._order import relax_order
@@ -88,7 +88,7 @@ class _Solve:
         plan: HtnPlan | None = None
         ended: SolveEnd = "limit"
         try:
-            self.compiled = compile_problem(self.problem, limits)
+            self.compiled = Compiled(self.problem, limits)
             plan = self._first_plan(total)
             ended = "none" if plan is None else "solved"
         except LimitReached as exc:

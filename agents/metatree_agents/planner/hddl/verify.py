@@ -16,7 +16,7 @@ from itertools import product
 
 from metatree.errors import UserError
 from metatree_agents.planner.domain.conditions import Condition, flat, free_variables, is_variable
-from metatree_agents.planner.hddl._language import OBJECT, Method, Problem, Variable
+from metatree_agents.planner.hddl._language import Method, Problem, Variable
 from metatree_agents.planner.hddl.limits import SolverLimits
 from metatree_agents.planner.hddl.plan import HtnPlan
 
@@ -408,7 +408,7 @@ class _Verifier:
 
     def _quantified(self, condition: Condition, values: Values, state: int) -> bool:
         """Say whether a quantified condition holds: none is found that is against it, or one that is for it."""
-        variables = {name: Variable(name, types or (OBJECT,)) for name, types in condition[1]}
+        variables = {name: Variable(name, types) for name, types in condition[1]}
         known = {name: value for name, value in values.items() if name not in variables}
         body, holds = condition[2], condition[0] == "exists"
         if not holds:  # what is against an implication is its premise without its conclusion
