@@ -9,9 +9,10 @@ still counts once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Any
 
 from metatree.errors import UserError
 from metatree.rules.language.conditions import (
@@ -32,10 +33,13 @@ from metatree.rules.language.conditions import (
     own_variables,
     variables_of,
 )
+from metatree.rules.matcher._aggregates import Group
+from metatree.rules.matcher._alpha import Alpha
+from metatree.rules.matcher.tokens import Agenda
 
 
 @dataclass(slots=True, eq=False)
-class CompiledQuery:
+class Query:
     """A set of conditions to be joined: those of a production, or those inside of a group."""
 
     patterns: tuple[Pattern, ...]
@@ -43,6 +47,9 @@ class CompiledQuery:
     views: tuple[View, ...]
     variables: tuple[str, ...]
     """All that it gives a value to, in the order of the text; one combination of values is one token."""
+    sink: View | Agenda | None = None
+    """Where its combinations go; None before it is at work."""
+    alphas: dict[Pattern, Alpha] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -50,10 +57,22 @@ class View:
     """A group, kept as a table keyed by what it shares with the outside."""
 
     condition: Negation | Existence | Aggregate
-    query: CompiledQuery
+    query: Query
     key: tuple[str, ...]
     depth: int
     """How deep it lies; 1 for a group of the production itself."""
+    table: dict[Any, Any] = field(default_factory=dict)
+    """Key -> how many combinations there are, or the value of an aggregate; only keys that have some."""
+    groups: dict[Any, Group] = field(default_factory=dict)
+    """Of an aggregate: key -> its combinations."""
+    pending: Any = field(init=False)
+    """Changes that are not in the table yet: key -> by how many; of an aggregate a list of key, value and sign."""
+    change: Callable[[Any, Any, Any, int], object] = lambda key, old, new, event: None
+    """Called with a key whose entry appears, vanishes or changes, the entry before and after, and the event."""
+
+    def __post_init__(self) -> None:
+        self.query.sink = self
+        self.pending = [] if self.function else {}
 
     @property
     def function(self) -> Function | None:
@@ -78,7 +97,7 @@ class _Scope:
                     self.binders.update((name, condition) for name in bound_by(condition))
 
 
-def compile_production(production: Production) -> CompiledQuery:
+def compile_production(production: Production) -> Query:
     """Return the query of a production with its views, innermost views first in no particular order.
 
     Raises:
@@ -124,7 +143,7 @@ def _check_circles(conditions: Sequence[Condition]) -> None:
             _check_circles(condition.conditions)
 
 
-def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> CompiledQuery:
+def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> Query:
     """Compile conditions whose scope is the last of the scopes; groups inside are closed first."""
     views: list[View] = []
     plain: list[Condition] = []
@@ -147,7 +166,7 @@ def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> 
     for view in views:
         if isinstance(view.condition, Aggregate):
             _check_expression(view, name)
-    return CompiledQuery(patterns, tests, tuple(views), variables)
+    return Query(patterns, tests, tuple(views), variables)
 
 
 def _check_expression(view: View, name: str) -> None:
