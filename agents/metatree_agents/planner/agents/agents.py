@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from metatree._util.threads import run_apart
-from metatree.durable import Record, Runner, first_record, replay
+from metatree.durable import Record, Runner, first_record, replay, take_up
 from metatree.durable.sql_journal import SqlJournal
 from metatree.errors import LeaseLost, TransientError, UserError
 from metatree.shared import PATIENCE_S
@@ -299,19 +299,14 @@ class Agents:
                 f"agent {agent!r} needs functions that this process does not have: {', '.join(missing)}; drive it"
                 " with the domain that they are in"
             )
-        token = self.journal.acquire(agent)
+        token, replayed = take_up(machine, self.journal, agent, released_as=None)
         try:
-            records = self.journal.read(agent)  # now that nobody else writes
-            resumed = Record("resume", time.time())
-            self.journal.append(agent, token, len(records), resumed)
-            replayed = replay(machine, [*records, resumed])
             link = None if self._board is None else AgentOnBoard(self._board, agent)
-            if (
-                replayed.state.ended is not None
-            ):  # its process died between its last step and letting go of it
+            ended = replayed.state.ended
+            if ended is not None:  # its process died between its last step and letting go of it
                 if link is not None:
                     link.finish(replayed.state)
-                self.journal.release(agent, token, replayed.state.ended)
+                self.journal.release(agent, token, ended)
                 return
             answers = link.answers(replayed.pending.values()) if link is not None else {}
         except BaseException:
