@@ -131,7 +131,8 @@ class Library:
 
     def depends_on_dynamic(self, condition: Condition) -> bool:
         """Say whether a condition depends on a dynamic relation, also through derived relations or negation."""
-        return any(self.is_dynamic(name) for name in self.uses(condition))
+        relations = self.relations
+        return any(name in relations and relations[name].dynamic for name in self.uses(condition))
 
     def is_dynamic(self, name: str) -> bool:
         """Say whether a relation is declared as dynamic."""

@@ -50,10 +50,10 @@ Expression = Word | Group
 def words_of(text: str) -> list[Word]:
     """Return the words of a text, parentheses among them, without comments (`;` to the end of the line)."""
     return [
-        Word(match[0].lower(), number, match.start() + 1, match[0])
+        Word(spelling.lower(), number, match.start() + 1, spelling)
         for number, line in enumerate(text.splitlines(), start=1)
         for match in _WORD.finditer(line)
-        if not match[0].startswith(";")
+        if (spelling := match[0])[0] != ";"
     ]
 
 
