@@ -211,13 +211,33 @@ class ControlShell:
             token, replayed = take_up(self.machine, open_journal, run_id, *signals)
             return await self._drive(open_journal, run_id, token, replayed, limits or ShellLimits(), on_entry)
 
-    def run(self, facts: str | Iterable[Iterable[Any]] = (), **options: Any) -> ShellReport:
+    def run(
+        self,
+        facts: str | Iterable[Iterable[Any]] = (),
+        *,
+        seed: int | None = None,
+        limits: ShellLimits | None = None,
+        run_id: str | None = None,
+        journal: str | Path | Journal | None = None,
+        on_entry: OnEntry | None = None,
+    ) -> ShellReport:
         """Do what `arun` does, and wait for it; works inside a running event loop too."""
-        return run_apart(lambda: self.arun(facts, **options))
+        return run_apart(
+            lambda: self.arun(
+                facts, seed=seed, limits=limits, run_id=run_id, journal=journal, on_entry=on_entry
+            )
+        )
 
-    def resume(self, run_id: str, **options: Any) -> ShellReport:
+    def resume(
+        self,
+        run_id: str,
+        *,
+        journal: str | Path | Journal,
+        limits: ShellLimits | None = None,
+        on_entry: OnEntry | None = None,
+    ) -> ShellReport:
         """Do what `aresume` does, and wait for it."""
-        return run_apart(lambda: self.aresume(run_id, **options))
+        return run_apart(lambda: self.aresume(run_id, journal=journal, limits=limits, on_entry=on_entry))
 
     def _check_same(self, run_id: str, given: Mapping[str, Any]) -> None:
         mine = self.given((), seed=0, limits=ShellLimits())

@@ -31,10 +31,9 @@ Topic = Annotated[str, typer.Argument(parser=options.given, metavar="TOPIC")]
 
 def _administration(database: ServiceDatabase) -> Administration:
     from metatree_agents.service.accounts.admin import Administration
-    from metatree_agents.service.accounts.users import Users
     from metatree_agents.service.queue.queue import Queue
 
-    return Administration(database, Queue(database), Users(database))
+    return Administration(database, Queue(database))
 
 
 @queue_app.command("status")

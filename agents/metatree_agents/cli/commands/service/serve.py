@@ -132,7 +132,8 @@ def serve(
     from metatree_agents.cli.commands.service._engine_parts import engine_parts
     from metatree_agents.service.accounts.users import Proofs
     from metatree_agents.service.http.logs import logging_to
-    from metatree_agents.service.replication.sharing import Publication, require_service_rights, shared_at
+    from metatree_agents.service.replication.publisher import Publication
+    from metatree_agents.service.replication.sharing import require_service_rights, shared_at
     from metatree_agents.service.serving import serve_all
     from metatree_agents.service.settings import ServiceSettings
 

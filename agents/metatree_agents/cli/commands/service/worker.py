@@ -92,7 +92,8 @@ def worker(
     from metatree_agents.cli.commands._search import limits_of, suite_parts
     from metatree_agents.cli.commands._trees import ready_tree
     from metatree_agents.cli.commands.service._engine_parts import engine_parts
-    from metatree_agents.service.replication.sharing import copies_folder, shared_at
+    from metatree_agents.service.replication.copies import copies_folder
+    from metatree_agents.service.replication.sharing import shared_at
 
     secret = os.environ.get(SECRET, "")
     if not secret:
