@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from metatree_agents.planner.domain.conditions import Condition, flat, free_variables
+from metatree_agents.planner.domain.model import linear
 from metatree_agents.planner.hddl._compiled import Compiled
 from metatree_agents.planner.hddl._depth_first import search
-from metatree_agents.planner.domain.model import linear
 from metatree_agents.planner.hddl._language import Problem, Variable, closure, is_total
 from metatree_agents.planner.hddl.limits import LimitReached, SolverLimits, resident_bytes
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
