@@ -38,7 +38,7 @@ from metatree.rules.matcher.tokens import Agenda
 
 
 @dataclass(slots=True, eq=False)
-class Query:
+class CompiledQuery:
     """A set of conditions to be joined: those of a production, or those inside of a group."""
 
     patterns: tuple[Pattern, ...]
@@ -56,7 +56,7 @@ class View:
     """A group, kept as a table keyed by what it shares with the outside."""
 
     condition: Negation | Existence | Aggregate
-    query: Query
+    query: CompiledQuery
     key: tuple[str, ...]
     depth: int
     """How deep it lies; 1 for a group of the production itself."""
@@ -96,7 +96,7 @@ class _Scope:
                     self.binders.update((name, condition) for name in bound_by(condition))
 
 
-def compile_production(production: Production) -> Query:
+def compile_production(production: Production) -> CompiledQuery:
     """Return the query of a production with its views, innermost views first in no particular order.
 
     Raises:
@@ -142,7 +142,7 @@ def _check_circles(conditions: Sequence[Condition]) -> None:
             _check_circles(condition.conditions)
 
 
-def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> Query:
+def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> CompiledQuery:
     """Compile conditions whose scope is the last of the scopes; groups inside are closed first."""
     views: list[View] = []
     plain: list[Condition] = []
@@ -165,7 +165,7 @@ def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> 
     for view in views:
         if isinstance(view.condition, Aggregate):
             _check_expression(view, name)
-    return Query(patterns, tests, tuple(views), variables)
+    return CompiledQuery(patterns, tests, tuple(views), variables)
 
 
 def _check_expression(view: View, name: str) -> None:
