@@ -28,7 +28,7 @@ from metatree.rules.language.values import NUMERIC, NotANumber, Value, arithmeti
 from metatree.rules.matcher._aggregates import NEUTRAL
 from metatree.rules.matcher._alpha import Alpha, Places, variable_at
 from metatree.rules.matcher._plan import Step
-from metatree.rules.matcher.scopes import Query, View
+from metatree.rules.matcher.scopes import CompiledQuery, View
 
 _PYTHON: Final[Mapping[str, str]] = {"=": "==", "<>": "!="}
 _MAX_LOOPS = 12
@@ -80,7 +80,7 @@ class Writer:
         query: its memories and views are looked up.
     """
 
-    def __init__(self, facts: Mapping[Any, Any], query: Query) -> None:
+    def __init__(self, facts: Mapping[Any, Any], query: CompiledQuery) -> None:
         self._query = query
         self.names: dict[str, Any] = {
             "facts": facts,

@@ -7,7 +7,7 @@ from typing import Any
 
 from metatree.rules.matcher._emit import Code
 from metatree.rules.matcher._plan import Plan
-from metatree.rules.matcher.scopes import Query
+from metatree.rules.matcher.scopes import CompiledQuery
 
 Put = Callable[[Callable[..., None] | None], None]
 """Puts a function in the place of the one that was put last; None takes it out of use."""
@@ -26,7 +26,7 @@ class Handler:
     __slots__ = ("_plan", "_put", "_write", "code", "order", "query")
 
     def __init__(
-        self, query: Query, plan: Callable[[], Plan], write: Callable[[Plan], Code], put: Put
+        self, query: CompiledQuery, plan: Callable[[], Plan], write: Callable[[Plan], Code], put: Put
     ) -> None:
         self.query = query
         self._plan, self._write, self._put = plan, write, put

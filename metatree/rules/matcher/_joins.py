@@ -15,7 +15,7 @@ from metatree.rules.language.values import Fact
 from metatree.rules.matcher._alpha import variable_at
 from metatree.rules.matcher._emit import Code, Writer, names_of, value_function
 from metatree.rules.matcher._plan import Plan, plan
-from metatree.rules.matcher.scopes import Query, View
+from metatree.rules.matcher.scopes import CompiledQuery, View
 from metatree.rules.matcher.tokens import Agenda
 
 _GUESS: Final = {0: 1000.0, 1: 4.0, 2: 1.0}
@@ -40,7 +40,7 @@ class Joins:
         self._touched = touched
         self._dirty = dirty
 
-    def fact_plan(self, query: Query, number: int) -> Plan:
+    def fact_plan(self, query: CompiledQuery, number: int) -> Plan:
         """Order the steps after a change of a fact that fits one pattern."""
         changed = query.patterns[number]
         bound = {t.name for t in changed.terms if isinstance(t, Var)}
@@ -48,7 +48,7 @@ class Joins:
             bound.add(changed.fact)
         return self._plan(query, bound, without=changed)
 
-    def fact_code(self, query: Query, number: int, order: Plan, *, adds: bool) -> Code:
+    def fact_code(self, query: CompiledQuery, number: int, order: Plan, *, adds: bool) -> Code:
         """Write the function for a fact that fits one pattern of a query."""
         changed = query.patterns[number]
         writer = Writer(self._facts, query)
@@ -60,11 +60,11 @@ class Joins:
         self._sink(query, writer, adds=adds)
         return writer.finish(self._closing(query, writer))
 
-    def view_plan(self, query: Query, view: View) -> Plan:
+    def view_plan(self, query: CompiledQuery, view: View) -> Plan:
         """Order the steps after a change of a view."""
         return self._plan(query, view.key, last=view)
 
-    def view_code(self, query: Query, view: View, order: Plan) -> Code:
+    def view_code(self, query: CompiledQuery, view: View, order: Plan) -> Code:
         """Write the function for a key of a view whose entry appears, vanishes, or changes."""
         writer = Writer(self._facts, query)
         writer.begin("key, old, new, event")
@@ -80,7 +80,7 @@ class Joins:
         )
         return writer.finish(self._closing(query, writer))
 
-    def whole_code(self, query: Query, limit: int | None = None) -> Code:
+    def whole_code(self, query: CompiledQuery, limit: int | None = None) -> Code:
         """Write the function that joins everything there is, once; it raises Enough after so many tokens."""
         writer = Writer(self._facts, query)
         writer.begin("event")
@@ -91,10 +91,10 @@ class Joins:
             writer.line(f"if len({to_add}) >= {limit}: raise {enough}")
         return writer.finish()
 
-    def _plan(self, query: Query, bound: Collection[str], **options: Any) -> Plan:
+    def _plan(self, query: CompiledQuery, bound: Collection[str], **options: Any) -> Plan:
         return plan(query, bound, lambda p, known: self._fan_out(query, p, known), **options)
 
-    def _fan_out(self, query: Query, pattern: Pattern, known: Collection[str]) -> float:
+    def _fan_out(self, query: CompiledQuery, pattern: Pattern, known: Collection[str]) -> float:
         alpha = query.alphas[pattern]
         places = alpha.shape.places
         bound = tuple(p for p in places if variable_at(pattern, p) in known)
@@ -106,7 +106,7 @@ class Joins:
             return _GUESS[len(bound)]
         return rows / max(1, alpha.distinct(bound, at=at)) if bound else float(rows)
 
-    def _sink(self, query: Query, writer: Writer, *, adds: bool) -> None:
+    def _sink(self, query: CompiledQuery, writer: Writer, *, adds: bool) -> None:
         """Write what becomes of a combination."""
         sink = query.sink
         if isinstance(sink, Agenda):
@@ -141,7 +141,7 @@ class Joins:
             value = "0" if expression is None else writer.constant(expression)
         writer.line(f"{pending}.append(({key}, {value}, {sign}))")
 
-    def _closing(self, query: Query, writer: Writer) -> list[str]:
+    def _closing(self, query: CompiledQuery, writer: Writer) -> list[str]:
         sink = query.sink
         assert sink is not None
         if isinstance(sink, Agenda):
@@ -154,7 +154,7 @@ class Joins:
         return [f"if {pending}: {dirty}.append({writer.constant(sink)})"]
 
 
-def _has_tokens(query: Query, writer: Writer) -> str:
+def _has_tokens(query: CompiledQuery, writer: Writer) -> str:
     """Return the test whether a production has tokens to lose; empty inside of a view."""
     if not isinstance(query.sink, Agenda):
         return ""

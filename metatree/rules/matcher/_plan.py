@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from metatree.rules.language.conditions import Comparison, Pattern, own_variables
-from metatree.rules.matcher.scopes import Query, View
+from metatree.rules.matcher.scopes import CompiledQuery, View
 
 Step = Pattern | Comparison | View
 Plan = tuple[Step, ...]
@@ -19,7 +19,7 @@ FanOut = Callable[[Pattern, Collection[str]], float]
 
 
 def plan(
-    query: Query,
+    query: CompiledQuery,
     bound: Collection[str],
     fan_out: FanOut,
     *,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from metatree.rules.matcher._aggregates import GROUPS, NEUTRAL
-from metatree.rules.matcher.scopes import Query, View
+from metatree.rules.matcher.scopes import CompiledQuery, View
 
 
 def rank_of(view: View) -> tuple[int, bool]:
@@ -14,7 +14,7 @@ def rank_of(view: View) -> tuple[int, bool]:
     return -view.depth, bool(view.function)
 
 
-def views_of(query: Query) -> Iterator[View]:
+def views_of(query: CompiledQuery) -> Iterator[View]:
     """Yield all views of a query, those that lie deepest first."""
     for view in query.views:
         yield from views_of(view.query)

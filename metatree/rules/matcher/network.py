@@ -34,7 +34,7 @@ from metatree.rules.matcher._alpha import Alpha, Places, Shape, places_text
 from metatree.rules.matcher._handlers import Handler, place_in
 from metatree.rules.matcher._joins import Enough, Joins
 from metatree.rules.matcher._views import rank_of, settle, views_of
-from metatree.rules.matcher.scopes import Query, View, compile_production
+from metatree.rules.matcher.scopes import CompiledQuery, View, compile_production
 from metatree.rules.matcher.tokens import Agenda
 
 _REPLAN_FACTOR: Final = 4
@@ -55,7 +55,7 @@ class Network:
         self.agendas: dict[str, Agenda] = {}
         self.touched: list[Agenda] = []
         """Eager agendas whose tokens may have changed; whoever deals with them empties it."""
-        self._queries: dict[str, Query] = {}
+        self._queries: dict[str, CompiledQuery] = {}
         self._alphas: dict[Any, Alpha] = {}
         self._masks: dict[Places, dict[Any, tuple[Alpha, ...]]] = {}
         self._hits: Callable[[Any, Any, Any], tuple[Alpha, ...]] = lambda f0, f1, f2: ()
@@ -163,7 +163,7 @@ class Network:
         self._drop_indexes()
         return self.agendas.pop(name)
 
-    def _attach(self, query: Query) -> None:
+    def _attach(self, query: CompiledQuery) -> None:
         """Connect a query with its memories, and with its views, which must be there."""
         for pattern in query.patterns:
             alpha = self._alpha(pattern)
@@ -180,7 +180,7 @@ class Network:
             write = partial(self._joins.view_code, query, view)
             self._handlers.append(Handler(query, plan, write, partial(setattr, view, "change")))
 
-    def _detach(self, query: Query) -> None:
+    def _detach(self, query: CompiledQuery) -> None:
         for handler in self._handlers:
             if handler.query is query:
                 handler.remove()
@@ -232,7 +232,7 @@ class Network:
         exec("\n".join([*lines, " return found"]), names)
         self._hits = names["hits"]
 
-    def _fill(self, query: Query, limit: int | None = None) -> None:
+    def _fill(self, query: CompiledQuery, limit: int | None = None) -> None:
         """Join everything there is, once; raise Enough when there are as many tokens as asked for."""
         self._joins.whole_code(query, limit).compiled()(self.event)
 

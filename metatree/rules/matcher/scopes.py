@@ -9,8 +9,8 @@ still counts once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from typing import Any
 
@@ -26,7 +26,6 @@ from metatree.rules.language.conditions import (
     Negation,
     Pattern,
     Production,
-    Term,
     Var,
     all_variables,
     bound_by,
@@ -39,7 +38,7 @@ from metatree.rules.matcher.tokens import Agenda
 
 
 @dataclass(slots=True, eq=False)
-class Query:
+class CompiledQuery:
     """A set of conditions to be joined: those of a production, or those inside of a group."""
 
     patterns: tuple[Pattern, ...]
@@ -57,7 +56,7 @@ class View:
     """A group, kept as a table keyed by what it shares with the outside."""
 
     condition: Negation | Existence | Aggregate
-    query: Query
+    query: CompiledQuery
     key: tuple[str, ...]
     depth: int
     """How deep it lies; 1 for a group of the production itself."""
@@ -97,7 +96,7 @@ class _Scope:
                     self.binders.update((name, condition) for name in bound_by(condition))
 
 
-def compile_production(production: Production) -> Query:
+def compile_production(production: Production) -> CompiledQuery:
     """Return the query of a production with its views, innermost views first in no particular order.
 
     Raises:
@@ -143,7 +142,7 @@ def _check_circles(conditions: Sequence[Condition]) -> None:
             _check_circles(condition.conditions)
 
 
-def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> Query:
+def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> CompiledQuery:
     """Compile conditions whose scope is the last of the scopes; groups inside are closed first."""
     views: list[View] = []
     plain: list[Condition] = []
@@ -166,7 +165,7 @@ def _query(conditions: Sequence[Condition], scopes: list[_Scope], name: str) -> 
     for view in views:
         if isinstance(view.condition, Aggregate):
             _check_expression(view, name)
-    return Query(patterns, tests, tuple(views), variables)
+    return CompiledQuery(patterns, tests, tuple(views), variables)
 
 
 def _check_expression(view: View, name: str) -> None:
@@ -233,42 +232,27 @@ def _binder(name: str, scopes: list[_Scope]) -> Condition | None:
 _fresh = count(1)
 
 
-def _renamed(aggregate: Aggregate, scopes: list[_Scope]) -> Condition:
+def _renamed(aggregate: Aggregate, scopes: list[_Scope]) -> Aggregate:
     """Copy an aggregate so that what is its own cannot be taken for a variable of the group it is copied into."""
     outside = {n for scope in scopes for n in scope.binders}
     own = {n for c in aggregate.conditions for n in all_variables(c)} - outside
-    return _renamed_condition(aggregate, {n: f"{n}~{next(_fresh)}" for n in sorted(own)})
+    renamed: Aggregate = _with_names(aggregate, {n: f"{n}~{next(_fresh)}" for n in sorted(own)})
+    return renamed
 
 
-def _renamed_condition(condition: Condition, names: dict[str, str]) -> Condition:
-    match condition:
-        case Pattern(i, a, v, fact):
-            parts: list[Term] = [
-                Var(names.get(t.name, t.name)) if isinstance(t, Var) else t for t in (i, a, v)
-            ]
-            return Pattern(parts[0], parts[1], parts[2], None if fact is None else names.get(fact, fact))
-        case Comparison(left, comparison, right):
-            return Comparison(_renamed_expression(left, names), comparison, _renamed_expression(right, names))
-        case Aggregate(variable, function, expression, inner):
-            return Aggregate(
-                names.get(variable, variable),
-                function,
-                None if expression is None else _renamed_expression(expression, names),
-                tuple(_renamed_condition(c, names) for c in inner),
-            )
+def _with_names(part: Any, names: Mapping[str, str]) -> Any:
+    """Copy a condition, or any part of one, with other names for variables."""
+    match part:
+        case Var(name):
+            return Var(names.get(name, name))
+        case tuple():
+            return tuple(_with_names(one, names) for one in part)
+        case Pattern() | Comparison() | Binary() | Negation() | Existence() | Aggregate():
+            copy = replace(part, **{f.name: _with_names(getattr(part, f.name), names) for f in fields(part)})
+            if isinstance(copy, Pattern) and copy.fact is not None:
+                return replace(copy, fact=names.get(copy.fact, copy.fact))
+            if isinstance(copy, Aggregate):
+                return replace(copy, variable=names.get(copy.variable, copy.variable))
+            return copy
         case _:
-            return replace(
-                condition, conditions=tuple(_renamed_condition(c, names) for c in condition.conditions)
-            )
-
-
-def _renamed_expression(expression: Expression, names: dict[str, str]) -> Expression:
-    if isinstance(expression, Var):
-        return Var(names.get(expression.name, expression.name))
-    if isinstance(expression, Binary):
-        return Binary(
-            _renamed_expression(expression.left, names),
-            expression.operator,
-            _renamed_expression(expression.right, names),
-        )
-    return expression
+            return part

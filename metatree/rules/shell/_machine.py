@@ -261,19 +261,8 @@ class ShellMachine:
             "event": "fire",
             "cycle": state.cycle,
             "state": state.position,
-            "candidates": [
-                {
-                    "production": c.production,
-                    "to_add": c.to_add,
-                    "to_remove": c.to_remove,
-                    "leads_to": c.target,
-                }
-                for c in candidates
-            ],
-            "production": name,
-            "to_add": chosen.to_add,
-            "to_remove": chosen.to_remove,
-            "leads_to": chosen.target,
+            "candidates": [_candidate_json(one) for one in candidates],
+            **_candidate_json(chosen),
             "remark": remark,
             "committed": [],
             "asserted": [],
@@ -436,6 +425,15 @@ class ShellMachine:
         state.effects += 1
         state.waiting[effect.id] = effect
         return effect
+
+
+def _candidate_json(candidate: CandidateProduction) -> dict[str, Any]:
+    return {
+        "production": candidate.production,
+        "to_add": candidate.to_add,
+        "to_remove": candidate.to_remove,
+        "leads_to": candidate.target,
+    }
 
 
 def _tokens(effect: Effect) -> list[tuple[bool, Token]]:

@@ -156,16 +156,14 @@ class Driving:
         )
         try:
             return await self.world.run(action, intent, context)
-        except (UserError, InDoubt, TransientError):
-            raise
-        except ToolFailed as exc:
-            raise (TransientError(str(exc)) if action.attempts > 1 else exc) from exc
-        except TimeoutError:
+        except (UserError, InDoubt, TransientError, TimeoutError):
             raise
         except Exception as exc:
-            if action.attempts > 1:  # the kernel waits between attempts at what may work later
-                raise TransientError(f"{type(exc).__name__}: {exc}") from exc
-            raise
+            if action.attempts == 1:
+                raise
+            # The kernel waits between attempts at what may work later.
+            why = str(exc) if isinstance(exc, ToolFailed) else f"{type(exc).__name__}: {exc}"
+            raise TransientError(why) from exc
 
 
 def missing_functions(library: Library, world: World) -> list[str]:

@@ -116,7 +116,7 @@ def parse_domain(text: str, source: str = "") -> Domain:
     rank = {name: place for place, name in enumerate(_ORDER)}
     for section in sorted(define[1], key=lambda one: rank.get(parser.head(one, "a section").text, -1)):
         parser.domain_section(section)
-    parser.check_domain()
+    parser.check_subtasks()
     return parser.domain
 
 
@@ -457,7 +457,7 @@ class _Parser(ConditionReader):
         if arity != count:
             raise self.error(at, f"predicate `{at.spelling}` takes {arity} arguments, not {count}")
 
-    def check_domain(self) -> None:
+    def check_subtasks(self) -> None:
         """Check the subtasks: each names a task or an action, with as many arguments as that has."""
         for word, name, terms in self.later:
             self._known_task(word, name, len(terms))
@@ -493,8 +493,7 @@ class _Parser(ConditionReader):
                 self.constants = problem.objects
                 problem.constraints = self._condition(parts.get("constraints"), known)
                 problem.subtasks, problem.order = self._network(parts, known)
-                for word, name, terms in self.later:
-                    self._known_task(word, name, len(terms))
+                self.check_subtasks()
             case ":goal":
                 if len(rest) != 1:
                     raise self.error(section, "expected one goal")
