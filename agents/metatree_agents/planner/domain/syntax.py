@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,8 +9,6 @@ from metatree.errors import UserError
 
 MAX_DEPTH: Final = 60
 """Parentheses inside one another; conditions are compiled to Python, which reads 200."""
-
-_WORD: Final = re.compile(r"[()]|;.*|[^(); \t\r\f\v\ufeff\xa0]+", re.DOTALL)
 
 
 class PlannerSyntaxError(UserError):
@@ -49,12 +46,28 @@ Expression = Word | Group
 
 def words_of(text: str) -> list[Word]:
     """Return the words of a text, parentheses among them, without comments (`;` to the end of the line)."""
-    return [
-        Word(spelling.lower(), number, match.start() + 1, spelling)
-        for number, line in enumerate(text.splitlines(), start=1)
-        for match in _WORD.finditer(line)
-        if (spelling := match[0])[0] != ";"
-    ]
+    words: list[Word] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        start = -1
+        for index, sign in enumerate(line):
+            if sign in "(); \t\r\f\v\ufeff\xa0":
+                if start >= 0:
+                    words.append(_word(line[start:index], number, start))
+                    start = -1
+                if sign == ";":
+                    break
+                if sign in "()":
+                    words.append(Word(sign, number, index + 1, sign))
+            elif start < 0:
+                start = index
+        else:
+            if start >= 0:
+                words.append(_word(line[start:], number, start))
+    return words
+
+
+def _word(spelling: str, line: int, index: int) -> Word:
+    return Word(spelling.lower(), line, index + 1, spelling)
 
 
 def read(text: str, source: str = "") -> list[Expression]:

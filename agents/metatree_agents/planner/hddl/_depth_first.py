@@ -51,20 +51,22 @@ class TaskList:
         self.hash: int = hash((task, arguments, salt, rest.hash if rest is not None else 0))
 
 
-@dataclass(slots=True, eq=False)
 class Above:
     """The decompositions above a task, nearest first."""
 
-    task: int
-    arguments: Arguments
-    state: int
-    above: Above | None
-    looked_at: dict[Arguments, int] = field(default_factory=dict)
-    """With what arguments the same task was looked at below this one, in one state, and how deep."""
-    deep: int = 1
-    """How deep it may be."""
-    cut: bool = False
-    """Whether it was to be deeper somewhere."""
+    __slots__ = ("above", "arguments", "cut", "deep", "looked_at", "state", "task")
+
+    def __init__(self, task: int, arguments: Arguments, state: int, above: Above | None) -> None:
+        self.task = task
+        self.arguments = arguments
+        self.state = state
+        self.above = above
+        self.looked_at: dict[Arguments, int] = {}
+        """With what arguments the same task was looked at below this one, in one state, and how deep."""
+        self.deep = 1
+        """How deep it may be."""
+        self.cut = False
+        """Whether it was to be deeper somewhere."""
 
 
 @dataclass(slots=True)
@@ -161,7 +163,9 @@ class _Run:
                             add, delete = action.effects(self.state, tasks.arguments)
                             added, deleted = self._apply(add, delete)
                             frames.append((iter(()), len(trail), added, deleted, self.hash))
-                            for change in (*added, *deleted):
+                            for change in added:
+                                self.hash ^= hash(change)
+                            for change in deleted:
                                 self.hash ^= hash(change)
                             trail.append(("step", tasks.id, tasks.task, tasks.arguments))
                             self.done += 1

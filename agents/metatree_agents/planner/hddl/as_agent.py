@@ -120,7 +120,7 @@ def _effects(
     adds: set[Fact] = set()
     for effect in effects:
         for inner in _assigned(effect.bound, values, members):
-            if world.holds(ground(effect.when, inner, members)):
+            if effect.when == TRUE or world.holds(ground(effect.when, inner, members)):
                 fact = (effect.relation, *(inner.get(term, term) for term in effect.terms))
                 (adds if effect.adds else deletes).add(fact)
     return frozenset(deletes - adds), frozenset(adds)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from graphlib import TopologicalSorter
 from itertools import product
 
 from metatree.errors import UserError
@@ -30,7 +29,7 @@ class InvalidPlan(UserError):
     """A plan is no solution of its problem; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Line:
     name: str
     arguments: tuple[str, ...]
@@ -219,23 +218,27 @@ class _Verifier:
 
     def _leave(self, into: list[int], method: Method, window: tuple[int, int]) -> None:
         """Find the states that a network leaves its tasks: behind those before them, and before those behind them."""
-        before: dict[int, list[int]] = {index: [] for index in range(len(into))}
-        for first, second in method.order:
-            before[second].append(first)
-        places = [*TopologicalSorter(before).static_order()]
-        lowest = dict.fromkeys(before, window[0])
-        highest = dict.fromkeys(before, window[1])
-        for one in places:
-            for other in before[one]:
-                span = self.spans[into[other]]
-                lowest[one] = max(lowest[one], lowest[other] if span is None else span[1] + 1)
-        for one in reversed(places):
-            span = self.spans[into[one]]
-            edge = highest[one] if span is None else span[0]
-            for other in before[one]:
-                highest[other] = min(highest[other], edge)
-        for index, number in enumerate(into):
-            self.windows[number] = lowest[index], highest[index]
+        count = len(into)
+        for first_to_last, pairs in ((True, method.order), (False, {(b, a) for a, b in method.order})):
+            behind: list[list[int]] = [[] for _ in range(count)]
+            waits = [0] * count
+            for a, b in pairs:
+                behind[a].append(b)
+                waits[b] += 1
+            bounds = [window[0] if first_to_last else window[1]] * count
+            free = [one for one in range(count) if not waits[one]]
+            while free:
+                one = free.pop()
+                span = self.spans[into[one]]
+                edge = bounds[one] if span is None else span[1] + 1 if first_to_last else span[0]
+                for other in behind[one]:
+                    bounds[other] = (max if first_to_last else min)(bounds[other], edge)
+                    waits[other] -= 1
+                    if not waits[other]:
+                        free.append(other)
+            for number, bound in zip(into, bounds, strict=True):
+                lowest, highest = self.windows.get(number, window)
+                self.windows[number] = (bound, highest) if first_to_last else (lowest, bound)
 
     def _decompose_top(self) -> None:
         problem = self.problem

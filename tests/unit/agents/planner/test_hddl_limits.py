@@ -14,7 +14,7 @@ from metatree_agents.planner.domain.conditions import Condition, flat, free_vari
 from metatree_agents.planner.domain.model import linear
 from metatree_agents.planner.hddl._compiled import Compiled
 from metatree_agents.planner.hddl._depth_first import search
-from metatree_agents.planner.hddl._language import Problem, Variable, closure, is_total
+from metatree_agents.planner.hddl._language import OBJECT, Problem, Variable, closure, is_total
 from metatree_agents.planner.hddl.limits import LimitReached, SolverLimits, resident_bytes
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
 from metatree_agents.planner.hddl.solve import solve
@@ -173,7 +173,7 @@ def _conditions() -> st.SearchStrategy[Condition]:
 
     def wider(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
         bound = st.lists(st.sampled_from(_VARIABLES), min_size=1, max_size=2, unique=True).map(
-            lambda names: tuple((name, ()) for name in names)
+            lambda names: tuple((name, (OBJECT,)) for name in names)
         )
         return st.one_of(
             st.tuples(st.sampled_from(["and", "or"]), inner, inner),
