@@ -161,7 +161,7 @@ async def chat_completions(request: Request, who: Asker) -> Response:
     if query is None:
         return Response(status_code=499)  # the client went away; its retry finds the query
     done = BackgroundTask(service.conversations.delivered, place)
-    return JSONResponse(completion(place, chat.model, query, text, thinks=chat.thinks), background=done)
+    return JSONResponse(completion(place.id, chat.model, query, text, thinks=chat.thinks), background=done)
 
 
 OFFERED: Final = ", ".join(
@@ -261,7 +261,7 @@ async def _stream(
     request: Request, service: Service, who: Caller, place: ChatQuery, chat: ChatRequest, text: str
 ) -> AsyncIterator[str]:
     usage = chat.stream_options is not None and chat.stream_options.include_usage
-    chunks = Chunks(place, chat.model, usage=usage)
+    chunks = Chunks(place.id, chat.model, usage=usage)
     left, after, reasoning = disconnected(request), 0, ""
     deadline = time.monotonic() + service.settings.stream_s
     query: Query | None = None
