@@ -114,7 +114,9 @@ async def serve_all(
                 working.append(publishing := asyncio.ensure_future(published.run()))
                 ending.push_async_callback(_finished, publishing)
                 ending.callback(publishing.cancel)
-                app.state.web.memory = published  # whichever tree it has: that of this machine or a copy
+                app.state.web.memory = (
+                    published.using
+                )  # whichever tree it has: that of this machine or a copy
                 searched = published if sharing.engine else None
             if searched is not None:
                 inside = Engine(client, searched, parts=parts, limits=limits, concurrency=concurrency)

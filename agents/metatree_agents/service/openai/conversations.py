@@ -31,7 +31,7 @@ from typing import Any, Final
 
 from metatree.errors import TransientError
 from metatree_agents.service.database.database import ServiceDatabase, Transaction
-from metatree_agents.service.openai.models import content_of
+from metatree_agents.service.openai._models import content_of
 from metatree_agents.service.queue.queue import COLUMNS, Queue, query_of
 
 KEPT_TURNS: Final = 20

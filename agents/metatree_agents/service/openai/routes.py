@@ -25,9 +25,7 @@ from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http.bodies import Body, inlined
 from metatree_agents.service.http.calls import disconnected
 from metatree_agents.service.http.error_responses import openai_error
-from metatree_agents.service.openai.bodies import ChatRequest, Wrong, chat_request, conversation_of
-from metatree_agents.service.openai.conversations import ChatQuery, Conversation
-from metatree_agents.service.openai.models import (
+from metatree_agents.service.openai._models import (
     MODEL,
     Chunks,
     completion,
@@ -35,6 +33,8 @@ from metatree_agents.service.openai.models import (
     model_shape,
     thinking_of,
 )
+from metatree_agents.service.openai.bodies import ChatRequest, Wrong, chat_request, conversation_of
+from metatree_agents.service.openai.conversations import ChatQuery, Conversation
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.queue import Query, TopicTaken
 from metatree_agents.service.queue.waiting import first_of

@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 
 from metatree_agents.service.database.database import ServiceDatabase, Transaction
 from metatree_agents.service.http.bodies import stamp
+from metatree_agents.service.queue.progress import add_step
 from metatree_agents.service.queue.turns import has_lease, open_again, take_back
 
 Kind = Literal["question", "permission", "call"]
@@ -206,4 +207,4 @@ def _as_json(asks: Sequence[Ask]) -> str:
 async def tell(do: Transaction, topic: str, seq: int, event: str, text: str) -> None:
     """Add a step for those who watch, in this process or another."""
     step = {"Event": event, "Node": None, "Choice": None, "Text": text[:1_000]}
-    await do.execute("INSERT INTO progress(topic, seq, data) VALUES (?, ?, ?)", topic, seq, json.dumps(step))
+    await add_step(do, topic, seq, step)

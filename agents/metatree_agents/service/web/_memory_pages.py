@@ -96,7 +96,7 @@ async def reading(request: Request, what: Callable[..., T], *given: Any) -> T:
     try:
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(WAIT_S):
-                tree = await stack.enter_async_context(memory.using())
+                tree = await stack.enter_async_context(memory())
             return await asyncio.to_thread(what, tree, *given)
     except TimeoutError:
         raise PageError(503, "The memory is not here yet: come again in a moment.") from None
