@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree.trees.text import encodable
+from metatree_routers.embeddings._safetensors import read_matrices
 
 DIMENSIONS = 256
 MAX_CHARS = 400
@@ -41,12 +42,10 @@ class StaticEmbedder:
     """
 
     def __init__(self) -> None:
-        from tokenizers import Tokenizer
-
         folder = _package_folder()
         weights = _one(folder, "weights", "*_256.safetensors")
         # No padding and no truncation: the texts are cut before they come here.
-        self._tokenizer: Any = Tokenizer.from_file(str(_one(folder, "tokenizers", "*tokenizer*.json")))
+        self._tokenizer = _read_tokenizer(_one(folder, "tokenizers", "*tokenizer*.json"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._table = _read_table(weights)
@@ -128,15 +127,30 @@ def _one(folder: Path, subfolder: str, pattern: str) -> Path:
 
 
 def _read_table(path: Path) -> npt.NDArray[Any]:
-    """Read the one matrix of a safetensors file: an 8-byte header size, a JSON header, raw numbers."""
-    with path.open("rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        header.pop("__metadata__", None)
-        if len(header) != 1:
-            raise ValueError(f"{path.name} holds {len(header)} matrices instead of one")
-        (matrix,) = header.values()
-        kinds = {"F32": np.float32, "F16": np.float16}
-        if matrix["dtype"] not in kinds or matrix["shape"][1] != DIMENSIONS:
-            raise ValueError(f"{path.name} holds {matrix['dtype']} {matrix['shape']}")
-        table = np.fromfile(file, dtype=kinds[matrix["dtype"]])
-    return table.reshape(matrix["shape"])
+    matrices = read_matrices(path)
+    if len(matrices) != 1:
+        raise ValueError(f"{path.name} holds {len(matrices)} matrices instead of one")
+    (table,) = matrices.values()
+    if table.dtype.kind != "f" or table.shape[1] != DIMENSIONS:
+        raise ValueError(f"{path.name} holds {table.dtype} {table.shape}")
+    return table
+
+
+def _read_tokenizer(path: Path) -> Any:
+    """Make the tokenizer of a file in pieces.
+
+    `Tokenizer.from_file` keeps the interpreter's lock for some 65 ms at a stretch, while no event loop goes on; here
+    the longest stretch is the making of its model, of some 40 ms.
+    """
+    from tokenizers import Tokenizer
+    from tokenizers.models import BPE
+
+    parts = json.loads(path.read_bytes())
+    given = parts["model"]
+    merges = [tuple(merge.split(" ")) for merge in given["merges"]]
+    told = {name: value for name, value in given.items() if name != "type" and value is not None}
+    model = BPE(**{**told, "merges": merges})
+    parts["model"] = {**given, "vocab": {given["unk_token"]: 0}, "merges": []}
+    tokenizer = Tokenizer.from_str(json.dumps(parts))
+    tokenizer.model = model
+    return tokenizer
