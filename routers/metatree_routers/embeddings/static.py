@@ -1,15 +1,12 @@
 """Static embeddings: a vector for a short text, from the table of token vectors inside the wordllama wheel.
 
-The two files are read straight from the installed package: importing the package takes four times as long as the
-work itself, and its loader may download. Nothing here touches the network.
+Nothing here touches the network.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +15,7 @@ import numpy.typing as npt
 
 from metatree.trees.text import encodable
 from metatree_routers.embeddings._safetensors import read_matrices
+from metatree_routers.tokenizer import llama_tokenizer, package_file
 
 DIMENSIONS = 256
 MAX_CHARS = 400
@@ -42,13 +40,9 @@ class StaticEmbedder:
     """
 
     def __init__(self) -> None:
-        folder = _package_folder()
-        weights = _one(folder, "weights", "*_256.safetensors")
         # No padding and no truncation: the texts are cut before they come here.
-        self._tokenizer = _read_tokenizer(_one(folder, "tokenizers", "*tokenizer*.json"))
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        self._table = _read_table(weights)
+        self._tokenizer = llama_tokenizer()
+        self._table = _read_table(package_file("weights", "*_256.safetensors"))
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return (n, 256) float32 vectors of length 1; a text without tokens gives zeros."""
@@ -112,20 +106,6 @@ def status() -> tuple[bool, str]:
     )
 
 
-def _package_folder() -> Path:
-    spec = find_spec("wordllama")
-    if spec is None or not spec.submodule_search_locations:
-        raise LookupError("the package wordllama is not installed")
-    return Path(next(iter(spec.submodule_search_locations)))
-
-
-def _one(folder: Path, subfolder: str, pattern: str) -> Path:
-    files = sorted((folder / subfolder).glob(pattern))
-    if not files:
-        raise LookupError(f"the package wordllama has no {subfolder}/{pattern}")
-    return files[0]
-
-
 def _read_table(path: Path) -> npt.NDArray[Any]:
     matrices = read_matrices(path)
     if len(matrices) != 1:
@@ -134,23 +114,3 @@ def _read_table(path: Path) -> npt.NDArray[Any]:
     if table.dtype.kind != "f" or table.shape[1] != DIMENSIONS:
         raise ValueError(f"{path.name} holds {table.dtype} {table.shape}")
     return table
-
-
-def _read_tokenizer(path: Path) -> Any:
-    """Make the tokenizer of a file in pieces.
-
-    `Tokenizer.from_file` keeps the interpreter's lock for some 65 ms at a stretch, while no event loop goes on; here
-    the longest stretch is the making of its model, of some 40 ms.
-    """
-    from tokenizers import Tokenizer
-    from tokenizers.models import BPE
-
-    parts = json.loads(path.read_bytes())
-    given = parts["model"]
-    merges = [tuple(merge.split(" ")) for merge in given["merges"]]
-    told = {name: value for name, value in given.items() if name != "type" and value is not None}
-    model = BPE(**{**told, "merges": merges})
-    parts["model"] = {**given, "vocab": {given["unk_token"]: 0}, "merges": []}
-    tokenizer = Tokenizer.from_str(json.dumps(parts))
-    tokenizer.model = model
-    return tokenizer

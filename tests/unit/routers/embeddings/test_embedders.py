@@ -12,8 +12,9 @@ from metatree_routers import rank_files
 from metatree_routers.embeddings import _minilm as minilm
 from metatree_routers.embeddings._safetensors import read_matrices
 from metatree_routers.embeddings.choose import embedder_of, embedding_set
-from metatree_routers.embeddings.static import _one, _package_folder, _read_tokenizer, static_embedder
+from metatree_routers.embeddings.static import static_embedder
 from metatree_routers.evidence.evidence import TextEvidence
+from metatree_routers.tokenizer import llama_tokenizer, package_file
 from safetensors.numpy import save_file
 
 from metatree.errors import MissingExtra, UserError
@@ -53,8 +54,9 @@ def test_files_are_ranked_without_a_slow_embedder(monkeypatch: pytest.MonkeyPatc
 def test_a_tokenizer_that_is_made_in_pieces_is_that_of_the_file() -> None:
     from tokenizers import Tokenizer
 
-    file = _one(_package_folder(), "tokenizers", "*tokenizer*.json")
-    whole, made = Tokenizer.from_file(str(file)), _read_tokenizer(file)
+    whole, made = Tokenizer.from_file(str(package_file("tokenizers", "*tokenizer*.json"))), llama_tokenizer()
+    whole.no_padding()
+    whole.no_truncation()
     assert json.loads(made.to_str()) == json.loads(whole.to_str())
     text = "Where is getURL_2 of résumé.py followed? 漢字 \U0001f600 <s> \t\n"
     assert made.encode(text).ids == whole.encode(text).ids

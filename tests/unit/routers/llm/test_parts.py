@@ -28,9 +28,10 @@ from metatree_routers.llm._response_models import (
     route_form,
 )
 from metatree_routers.llm._settings import model_settings
-from metatree_routers.llm._tokens import TokenCounter, _llama, counter_for
+from metatree_routers.llm._tokens import TokenCounter, counter_for
 from metatree_routers.llm.labels import labels, offered
 from metatree_routers.llm.prompts import Prompts
+from metatree_routers.tokenizer import llama_tokenizer
 from pydantic import ValidationError
 
 from metatree import Node, Option, RouteRequest
@@ -106,7 +107,9 @@ def test_whatever_a_model_writes_is_read_or_not(text: str) -> None:
 @given(st.text(max_size=400))
 @settings(max_examples=examples(200))
 def test_the_count_by_lines_is_never_less_than_the_tokenizer_says(text: str) -> None:
-    assert counter_for("llama-2-7b").lines(text) >= len(_llama().encode(text, add_special_tokens=False).ids)
+    assert counter_for("llama-2-7b").lines(text) >= len(
+        llama_tokenizer().encode(text, add_special_tokens=False).ids
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_the_count_by_lines_is_never_less_than_the_tokenizer_says(text: str) -> 
 )
 def test_the_count_by_lines_is_close_for_prose_and_code(file: str) -> None:
     text = (ROOT / file).read_text()
-    exact = len(_llama().encode(text, add_special_tokens=False).ids)
+    exact = len(llama_tokenizer().encode(text, add_special_tokens=False).ids)
     assert exact <= counter_for("llama-2-7b").lines(text) <= 1.25 * exact + 8
 
 
@@ -137,7 +140,11 @@ def test_without_any_tokenizer_bytes_are_counted(monkeypatch: pytest.MonkeyPatch
     from metatree_routers.llm import _tokens as tokens
 
     tokens._llama_counter.cache_clear()
-    monkeypatch.setattr(tokens, "_llama", lambda: None)
+
+    def missing() -> None:
+        raise LookupError("the package wordllama is not installed")
+
+    monkeypatch.setattr(tokens, "llama_tokenizer", missing)
     try:
         counter = tokens.counter_for("some-model")
         assert counter.text("word " * 100) >= 500 / 3
@@ -207,7 +214,7 @@ def test_a_prompt_never_exceeds_its_limit(
         assert fit < len(options)
     else:
         assert fit == len(options)
-        tokenizer = _llama()
+        tokenizer = llama_tokenizer()
         sent = sum(len(tokenizer.encode(m["content"], add_special_tokens=False).ids) for m in menu.messages)
         assert sent <= menu.tokens <= limit
 
