@@ -20,7 +20,7 @@ class TextFiles:
     @property
     def tools(self) -> tuple[ToolGroup, ...]:
         """The tool tree of its nodes."""
-        from metatree_memory_tools.text.tools import DOCUMENT_TOOLS  # loads pydantic, which no build needs
+        from metatree_memory_tools.text._tools import DOCUMENT_TOOLS  # loads pydantic, which no build needs
 
         return DOCUMENT_TOOLS
 
