@@ -317,7 +317,7 @@ class _SyntaxReader:
 
     def _signature(self, definition: _Definition) -> str:
         """Return the head of a definition in one line, without annotations and body."""
-        data = self.file_bytes(definition.node)
+        data = definition.node.text or b""
         body = body_of(definition.inner)
         ends = [body.start_byte] if body is not None and definition.node.start_byte < body.start_byte else []
         ends += [child.start_byte for child in definition.inner.named_children if "comment" in child.type]
@@ -332,10 +332,6 @@ class _SyntaxReader:
         line = " ".join(" ".join(rows).split())
         line = re.sub(r"\s*(?:\{|=>|=|:|;|\bdo\b|\bthen\b)\s*$", "", line)
         return re.sub(r"([(\[]) | ([)\]])", lambda m: m[1] or m[2] or "", line)
-
-    def file_bytes(self, node: tree_sitter.Node) -> bytes:
-        """Return the bytes of a node."""
-        return node.text or b""
 
     def _comment_above(self, definition: _Definition) -> str:
         """Return what the comment right above a definition says, without its signs and tags."""
