@@ -32,7 +32,7 @@ from benchmarks.answers.scoring import (
 )
 from benchmarks.answers.sets import load
 from metatree import Node, SearchResult, Tree
-from metatree.result import QuestionAnswer
+from metatree.result import Ended, QuestionAnswer
 
 COOKIES = Question("q", "s", "what", "Where are cookies kept?", True, pattern=r"in a\W+jar")
 TWO = Question("q", "s", "several", "Which, and when?", True, pattern="red.*1990", parts=("red", "1990"))
@@ -232,6 +232,20 @@ def test_a_question_is_asked_of_a_tree_and_judged() -> None:
     assert (made.verdict, made.system, made.text) == ("right", OURS, "Cookies are kept in a jar.")
     assert made.shown and made.length == len(made.text)
     assert absent.verdict == "silent"
+
+
+@pytest.mark.parametrize(
+    ("ended", "verdict"), [("answered", "right"), ("exhausted", "right"), ("limit", "limit")]
+)
+def test_what_a_search_had_at_a_limit_is_no_claim_but_is_shown(
+    ended: Ended, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "They are in a jar."
+    result = SearchResult(answer=text, answers=(QuestionAnswer("q", text, ()),), ended=ended)
+    monkeypatch.setattr("benchmarks.answers.asking.search", lambda *_, **__: result)
+    with Tree.create(":memory:") as tree:
+        made = ask("set", COOKIES, True, "s", tree)
+    assert (made.verdict, made.shown) == (verdict, True)
 
 
 def test_the_wrong_source_is_the_one_that_is_named_or_the_next() -> None:
