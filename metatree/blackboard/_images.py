@@ -139,8 +139,8 @@ class Images:
 
     def data_url(self, name: str) -> str:
         """Return an image as a `data:` URL; '' when its file is gone, or is none of this folder, or another image."""
-        row = self._store.row("SELECT max(size) FROM image WHERE name = ? OR thumbnail = ?", (name, name))
-        most = max((row and row[0]) or 0, self._settings.image_max_bytes)
+        size = self._store.value("SELECT max(size) FROM image WHERE name = ? OR thumbnail = ?", (name, name))
+        most = max(size or 0, self._settings.image_max_bytes)
         try:
             content, _ = read_inside(self.folder, name, limit=most + 1)
         except (OSError, UserError):

@@ -68,7 +68,7 @@ def replay(machine: Machine[S], records: Sequence[Record]) -> Replayed[S]:
             replayed.used["seconds"] = replayed.used.get("seconds", 0) + max(0.0, record.at - working)
             working = max(working, record.at)
         try:
-            _apply(machine, replayed, record)
+            apply(machine, replayed, record)
         except Exception as exc:
             raise _mismatch_error(number, exc) from exc
     return replayed
@@ -82,27 +82,37 @@ def _mismatch_error(number: int, exc: Exception) -> BrokenStore:
     )
 
 
-def _apply(machine: Machine[S], replayed: Replayed[S], record: Record) -> None:
+def apply(machine: Machine[S], replayed: Replayed[S], record: Record) -> Sequence[Effect] | None:
+    """Apply what a record tells to a run, live or at a replay.
+
+    Returns:
+        The effects that follow from it; None when the machine is not told of such a record.
+    """
     match record.kind:
         case "attempt" if record.effect is not None:
             replayed.errors.setdefault(record.effect, []).append(str(record.body))
+            return None
         case "cut" if record.effect is not None and record.body["anew"]:
             replayed.errors.pop(record.effect, None)
+            return None
         case "start" if record.effect is not None:
             replayed.started[record.effect] = replayed.started.get(record.effect, 0) + 1
-            if record.body is not None:
-                for effect in machine.step(replayed.state, event_of(record)):
-                    replayed.pending[effect.id] = effect
+            if record.body is None:
+                return None
         case "outcome" | "signal":
             if record.effect is not None:
                 replayed.pending.pop(record.effect)
                 replayed.errors.pop(record.effect, None)
                 replayed.started.pop(record.effect, None)
-            for effect in machine.step(replayed.state, event_of(record)):
-                replayed.pending[effect.id] = effect
+        case _:
+            return None
+    following = machine.step(replayed.state, _event_of(record))
+    for effect in following:
+        replayed.pending[effect.id] = effect
+    return following
 
 
-def event_of(record: Record) -> Event:
+def _event_of(record: Record) -> Event:
     """Return the event that a record of an outcome, a signal or a start tells of."""
     body = record.body
     if record.kind == "start":

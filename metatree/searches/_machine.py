@@ -229,11 +229,9 @@ class SearchMachine(TreeWalk, ReadingSteps, ToolWalk):
             state, frame, "person", None, "answered" if reply else "declined", question=question, answer=reply
         )
         if payload.about == "call":
-            visit = frame.tools
-            assert visit is not None
             if reply.casefold() in ("yes", "y", "true", "1"):
-                return self._call(state, frame, visit, again=True)
-            return self._tool_done(state, frame, visit, VISITED, "interrupted once, and not called again")
+                return self._call(state, frame, again=True)
+            return self._tool_done(state, frame, VISITED, "interrupted once, and not called again")
         if payload.about == "permission":
             return self._on_permission(state, frame, reply, payload.fingerprint)
         if reply:

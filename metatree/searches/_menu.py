@@ -267,13 +267,11 @@ class MenuMaker:
         key = (self._sequence, questions, under, k, doubts)
         ranking = self._rankings.get(key)
         if ranking is None:
-            where: dict[str, Any] = {"under": under}
+            where: dict[str, Any] = {}
             if self._candidates is not None:
-                where = (
-                    {"among": self._candidates}
-                    if under == ROOT
-                    else {"under": under, "among": self._candidates}
-                )
+                where["among"] = self._candidates
+            if self._candidates is None or under != ROOT:
+                where["under"] = under
             # Who collects nodes wants the best there are; who asks wants to know when nothing can answer.
             best = self._accepts is not None or not doubts
             score = self._evidence.rank if best else self._evidence.score

@@ -38,6 +38,11 @@ class Chosen(TypedDict):
     accept: bool
 
 
+def unscored(choice: str | None) -> Chosen:
+    """Return a choice of which nothing else is known, or that there is none."""
+    return {"choice": choice, "title": "", "score": 0.0, "hint": "", "accept": False}
+
+
 class Ranked(Chosen):
     """Comes of `RankMenu`."""
 

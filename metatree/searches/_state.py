@@ -126,6 +126,12 @@ class Frame:
     """Whether the node at the end of the trail has a tool tree."""
     ended: str | None = None
 
+    @property
+    def visit(self) -> ToolVisit:
+        """The walk through a tool tree that the frame is in, for steps that are made in one alone."""
+        assert self.tools is not None
+        return self.tools
+
 
 @dataclass(slots=True)
 class Collected:

@@ -43,6 +43,7 @@ from metatree.searches._outcomes import (
     Ranked,
     ReadResult,
     Routed,
+    unscored,
 )
 from metatree.searches._quotes import quote_in
 from metatree.trees.text import encodable
@@ -196,7 +197,7 @@ class World:
 
     def _choice_json(self, option: Option | None, nodes: Mapping[str, Node]) -> Chosen:
         if option is None:
-            return {"choice": None, "title": "", "score": 0.0, "hint": "", "accept": False}
+            return unscored(None)
         accept = self._accepts is not None and self._accepts(nodes[option.id])
         return {
             "choice": option.id,

@@ -195,7 +195,8 @@ def test_a_claim_passes_no_query_over_that_was_opened_again_after_its_snapshot(
     async def run() -> Claim | None:
         async with opened(place) as database:
             now = [1000.0]
-            queue = Queue(database, clock=lambda: now[0])
+            database.clock = lambda: now[0]
+            queue = Queue(database)
             await queue.add("T", "ann", "one")
             slow = await queue.claim("slow")
             assert slow is not None

@@ -25,8 +25,7 @@ from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.engine import Engine
 from metatree_agents.service.http.admin_routes import metrics_app
 from metatree_agents.service.http.slow_clients import TimeoutProtocol
-from metatree_agents.service.replication.publisher import Published
-from metatree_agents.service.replication.sharing import Publication
+from metatree_agents.service.replication.publisher import Publication, Published
 from metatree_agents.service.settings import ServiceSettings
 from metatree_agents.service.web.sessions import Sessions
 
@@ -124,7 +123,7 @@ async def serve_all(
             client = ServiceClient(inner, INSIDE, key, transport=httpx2.ASGITransport(app))
             await client.__aenter__()
             if sharing is not None:
-                published = sharing.begin(client, app.state.service.trees, say)
+                published = Published(client, app.state.service.trees, sharing, say=say)
                 publishing = asyncio.ensure_future(published.run())
                 app.state.web.memory = published  # whichever tree it has: that of this machine or a copy
             searched = memory if published is None else published if sharing and sharing.engine else None

@@ -73,7 +73,7 @@ class Service:
         self.revocation = Revocation(database)
         self.keys = Keys(database)
         self.conversations = Conversations(database, self.queue, content=content_of)
-        self.admin = Administration(database, self.queue, self.users)
+        self.admin = Administration(database, self.queue)
         self.metrics = Metrics()
         self.limits = RateLimits(settings.rates, refused=self.metrics.limited)
         self.started_at = time.time()

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from metatree._util.threads import run_apart
 from metatree.durable import (
     Attempt,
     Effect,
@@ -220,17 +221,33 @@ class ControlShell:
             replayed = replay(self.machine, records)
             return await self._drive(open_journal, run_id, token, replayed, limits or ShellLimits(), on_entry)
 
-    def run(self, facts: str | Iterable[Iterable[Any]] = (), **options: Any) -> ShellReport:
+    def run(
+        self,
+        facts: str | Iterable[Iterable[Any]] = (),
+        *,
+        seed: int | None = None,
+        limits: ShellLimits | None = None,
+        run_id: str | None = None,
+        journal: str | Path | Journal | None = None,
+        on_entry: OnEntry | None = None,
+    ) -> ShellReport:
         """Do what `arun` does, and wait for it; works inside a running event loop too."""
-        from metatree._util.threads import run_apart
+        return run_apart(
+            lambda: self.arun(
+                facts, seed=seed, limits=limits, run_id=run_id, journal=journal, on_entry=on_entry
+            )
+        )
 
-        return run_apart(lambda: self.arun(facts, **options))
-
-    def resume(self, run_id: str, **options: Any) -> ShellReport:
+    def resume(
+        self,
+        run_id: str,
+        *,
+        journal: str | Path | Journal,
+        limits: ShellLimits | None = None,
+        on_entry: OnEntry | None = None,
+    ) -> ShellReport:
         """Do what `aresume` does, and wait for it."""
-        from metatree._util.threads import run_apart
-
-        return run_apart(lambda: self.aresume(run_id, **options))
+        return run_apart(lambda: self.aresume(run_id, journal=journal, limits=limits, on_entry=on_entry))
 
     def _may_continue(self, state: ShellState, limits: ShellLimits | None) -> bool:
         return state.ended == "limit" and limits is not None

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from metatree_agents.cli.schemas.model import Output, Score, Seconds, Time
+from metatree_agents.cli.schemas._model import Output, Score, Seconds, Time
 
 Run = Annotated[str, Field(validation_alias=AliasChoices("run", "run_id"))]
 

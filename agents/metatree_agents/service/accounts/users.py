@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
@@ -95,15 +95,8 @@ async def _log_out(do: Transaction, name: str) -> None:
 class Users:
     """The table of users, and the nonces that they used."""
 
-    def __init__(
-        self,
-        database: ServiceDatabase,
-        proofs: Proofs | None = None,
-        *,
-        clock: Callable[[], float] | None = None,
-    ) -> None:
+    def __init__(self, database: ServiceDatabase, proofs: Proofs | None = None) -> None:
         self._database = database
-        self._clock = clock or database.clock
         self._forgot_at = 0.0
         self._proofs = proofs or Proofs()
         self._seen: dict[str, float] = {}
@@ -212,7 +205,7 @@ class Users:
 
     async def _use_up(self, name: str, nonce: str, known: tuple[Role, str]) -> bool:
         """Keep a nonce; False when it is none, was used before, or the user has another role or secret by now."""
-        end, now = end_of(nonce), self._clock()
+        end, now = end_of(nonce), self._database.clock()
         if len(nonce) not in NONCE_CHARS or (end is not None and not in_time(end, now)):
             return False
         if not await self._database.execute(

@@ -84,6 +84,8 @@ class ServiceDatabase(Statements, Protocol):
     """What ends a SELECT that takes its rows for this transaction, and waits for those that others took."""
     skip_locked: str
     """The same, passing over rows that others took; empty where nobody else can have taken any."""
+    clock: Callable[[], float]
+    """Returns the seconds since 1970, by one clock for all processes of this database."""
 
     @property
     def place(self) -> str:
@@ -118,10 +120,6 @@ class ServiceDatabase(Statements, Protocol):
         """Say whether a server, or on SQLite any other process, is at work on this database."""
         ...
 
-    def clock(self) -> float:
-        """Return the seconds since 1970, by one clock for all processes of this database."""
-        ...
-
     async def watch(self, on_change: Callable[[QueueChange | None], None]) -> None:
         """Say what other processes did, until this is cancelled; None for what is not known."""
         ...
@@ -141,6 +139,7 @@ class SqliteDatabase:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.clock: Callable[[], float] = time.time
         self._version = store.version()
         self._notifier = None if store.path is None else ChangeNotifier(store.path)
         self._statements = _SqliteTransaction(store)
@@ -203,9 +202,6 @@ class SqliteDatabase:
             self._store.rows("PRAGMA journal_mode=WAL")
             self._store.rows(f"PRAGMA busy_timeout={round(COMMAND_WAIT_S * 1000)}")
         return False
-
-    def clock(self) -> float:
-        return time.time()
 
     async def watch(self, on_change: Callable[[QueueChange | None], None]) -> None:
         """Say when another process wrote; meanwhile a thread does what SQLite would do inside some commit.

@@ -55,6 +55,7 @@ class PostgresDatabase:
         self._create = create
         self._pool = Pool(self._connect, connections)
         self._started = False
+        self.clock: Callable[[], float] = lambda: time.time() + self._ahead_s
         self._ahead_s = 0.0
         """What the server's clock is ahead of this machine's."""
         self._complained_at = -COMPLAIN_S
@@ -154,9 +155,6 @@ class PostgresDatabase:
     async def in_use(self) -> bool:
         row = await self.row(f"SELECT pg_try_advisory_xact_lock({_SERVED})")
         return row is not None and not row[0]
-
-    def clock(self) -> float:
-        return time.time() + self._ahead_s
 
     async def _read_clock(self, connection: Connection) -> None:
         before = time.time()

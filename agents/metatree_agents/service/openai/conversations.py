@@ -102,12 +102,10 @@ class Conversations:
         queue: Queue,
         *,
         content: Callable[[Query], str],
-        clock: Callable[[], float] | None = None,
     ) -> None:
         self._database = database
         self._queue = queue
         self._content = content
-        self._clock = clock or database.clock
 
     async def place(
         self,
@@ -170,7 +168,7 @@ class Conversations:
         with suppress(TransientError):  # the answer is out: the same request finds it once more then
             await self._database.execute(
                 "UPDATE chat SET delivered_at = ? WHERE asked = ? AND number = ?",
-                *(self._clock(), place.asked, place.number),
+                *(self._database.clock(), place.asked, place.number),
             )
 
     async def _going_on(
@@ -218,7 +216,7 @@ class Conversations:
         turns = conversation.turns[-KEPT_TURNS:]
         if not turns:
             return
-        now = self._clock()
+        now = self._database.clock()
         if not await do.execute(
             "INSERT INTO topic(id, owner, made_at, last_seq) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
             *(topic, owner, now, len(turns)),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
@@ -100,9 +100,8 @@ def _choices(kind: Kind, *, admin: bool = False) -> tuple[str, ...]:
 class HumanInput:
     """Parks topics with what their runs ask, and takes the answers."""
 
-    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase) -> None:
         self._database = database
-        self._clock = clock or database.clock
 
     async def park(self, topic: str, seq: int, lease: str, new: Sequence[Ask]) -> bool:
         """Let a topic wait for a person; False when the lease is not its lease, or the query is not being answered.
@@ -110,7 +109,7 @@ class HumanInput:
         Args:
             new: what is asked now; what was asked before is kept with its answers.
         """
-        now = self._clock()
+        now = self._database.clock()
         async with self._database.transaction() as do:
             if not await do.execute(
                 "UPDATE topic SET lease = lease WHERE id = ? AND lease = ?", topic, lease

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -99,7 +99,6 @@ class Queue:
         lease_s: how long an engine has for a topic; each answer in it, and `renew`, begins the lease anew.
         attempts: how many engines may try a query before it fails.
         shared: whether users may ask and read in topics of others.
-        clock: seconds since 1970; the database's by default.
     """
 
     def __init__(
@@ -109,13 +108,11 @@ class Queue:
         lease_s: float = LEASE_S,
         attempts: int = ATTEMPTS,
         shared: bool = False,
-        clock: Callable[[], float] | None = None,
     ) -> None:
         self.lease_s = lease_s
         self.attempts = attempts
         self.shared = shared
         self._database = database
-        self._clock = clock or database.clock
         self._claim_blocks = False
         """Whether a claim waits for a topic that another transaction holds."""
 
@@ -138,7 +135,7 @@ class Queue:
         if not self._database.skip_locked:
             async with self._database.transaction() as do:
                 return await self.add_within(do, topic, user, text, model=model, modifiers=modifiers)
-        now = self._clock()
+        now = self._database.clock()
         row = await self._database.row(
             postgres_statements.ADD,
             *(topic, user, now, self.shared, text, model, json.dumps(dict(modifiers or {})), _run()),
@@ -158,7 +155,7 @@ class Queue:
         modifiers: Mapping[str, Any] | None = None,
     ) -> tuple[int, float]:
         """Do what `add` does, as a part of a transaction."""
-        now = self._clock()
+        now = self._database.clock()
         # One statement takes the row for this transaction, so numbers are dense whoever asks at the same time.
         row = await do.row(
             "INSERT INTO topic(id, owner, asker, made_at, last_seq, ready_at) VALUES (?, ?, ?, ?, 1, ?)"
@@ -202,7 +199,9 @@ class Queue:
 
     async def thread(self, topic: str) -> list[Query]:
         """Return all queries of a topic in order, none when there is no such topic."""
-        rows = await self._database.rows(f"{_SHOWN} WHERE query.topic = ? ORDER BY seq", self._clock(), topic)
+        rows = await self._database.rows(
+            f"{_SHOWN} WHERE query.topic = ? ORDER BY seq", self._database.clock(), topic
+        )
         return [_query(row) for row in rows]
 
     async def query(self, topic: str, seq: int, *, last: Query | None = None) -> Query | None:
@@ -213,7 +212,7 @@ class Queue:
                 topic of the same name that was made after this one was deleted.
         """
         row = await self._database.row(
-            f"{_SHOWN} WHERE query.topic = ? AND query.seq = ?", self._clock(), topic, seq
+            f"{_SHOWN} WHERE query.topic = ? AND query.seq = ?", self._database.clock(), topic, seq
         )
         query = None if row is None else _query(row)
         if query is None or last is None or (query.run, query.at) == (last.run, last.at):
@@ -244,7 +243,7 @@ class Queue:
             process: of which process it is a part, as `this_process` names it, for `free_dead`.
         """
         now, lease = (
-            self._clock(),
+            self._database.clock(),
             f"{process}{_OF}{secrets.token_urlsafe(12)}" if process else secrets.token_urlsafe(12),
         )
         until = now + self.lease_s
@@ -378,14 +377,14 @@ class Queue:
         answer_json, think_json = json.dumps(list(answer)), json.dumps(list(think))
         named = json.dumps([dict(source) for source in sources])
         if self._database.skip_locked and seq is not None:
-            now = self._clock()
+            now = self._database.clock()
             values = (topic, seq, text, answer_json, think_json, named, engine, now, now + self.lease_s)
             if await self._database.execute(postgres_statements.ANSWER, *values):
                 return "accepted", seq
         async with self._database.transaction() as do:
             match, right = await self._find_target(do, topic, seq, text)
             now = (
-                self._clock()
+                self._database.clock()
             )  # once the topic's row is taken, so that times of a topic are in the order of its answers
             if match is None:
                 return right, 0
@@ -441,7 +440,7 @@ class Queue:
 
     async def renew(self, topic: str, lease: str) -> bool:
         """Prolong a lease for an engine that is still at work; False when it is not the topic's any more."""
-        until = self._clock() + self.lease_s
+        until = self._database.clock() + self.lease_s
         return bool(
             await self._database.execute(
                 "UPDATE topic SET lease_until = ?, ready_at = ? WHERE id = ? AND lease = ?",
@@ -504,7 +503,7 @@ class Queue:
         row = await self._database.row(
             f"SELECT (SELECT count(*) FROM topic WHERE {ENDED})"
             f" + (SELECT count(*) FROM (SELECT 1 FROM topic WHERE {OPEN} LIMIT ?) AS open)",
-            *(self._clock(), limit),
+            *(self._database.clock(), limit),
         )
         return min(limit, int(row[0])) if row else 0
 

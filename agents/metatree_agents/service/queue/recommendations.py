@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,15 +38,14 @@ class Recommendation:
 class Recommendations:
     """What was recommended, in the order of its coming."""
 
-    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase) -> None:
         self._database = database
-        self._clock = clock or database.clock
 
     async def add(
         self, *, topic: str, on_behalf_of: str, query: str, fragment: str, comment: str, kind: str
     ) -> float:
         """Keep a recommendation and return the time."""
-        now = self._clock()
+        now = self._database.clock()
         async with self._database.transaction() as do:
             await do.alone("recommendations")  # engines ask for what came after a number
             await do.execute(
