@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from metatree_routers.query.key_terms import KeyTerm, key_terms_of
 from metatree_routers.query.parse import sections
-from metatree_routers.query.terms import expand, raw_tokens
 from metatree_routers.query.wording import without_asking
 
 _EXACT = re.compile(
@@ -24,22 +24,46 @@ _EXACT = re.compile(
     r"|(?<!\S)([!$%&*+/:<=>@\\^|~#.-]{1,3}\w?)(?=[\s?,.]|$)"
 )
 
-KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE))
-    for kind, pattern in (
-        ("when", r"(?:^|\band |[.?] )when\b|\b(?:on|in|at|since) (?:which|what) (?:day|date|year|month)|\bwhat (?:day|date|year)\b|\bwie lange\b|\bwann\b|\bcuándo\b"),
-        ("version", r"\b(?:which|what|since which|in which) (?:version|release)s?\b|\bversions?\b"),
-        ("amount", r"\bhow (?:many|much|large|big|long|old|often|far|high|wide|deep|fast|small)\b|\bwhat (?:number|size|share|percentage|amount)\b|\bwhich (?:number|port|bit)\b|\bat which column\b|\b(?:wie ?viele?|cuánt\w+)\b|\bsmallest\b|\blargest\b|\bmaximum\b|\bminimum\b|\blowest\b"),
-        ("who", r"\bwho(?:m|se)?\b|\bwer\b|\bquién\b"),
-        ("code", r"\bwhere in the (?:code|source)\b|\b(?:which|what) (?:function|method|class|module|file|exception|error|variable|attribute|argument|parameter|constant|flag|field|property|type|trigger)\b|\bin which (?:module|file)\b|\bwhere is the code\b|\bwhere\b.{0,20}\bdefined\b"),
-        ("option", r"\b(?:which|what) (?:option|switch|command|key|setting|variable|environment)\b|\bcon qué variable\b"),
-        ("default", r"\bby default\b|\bdefault\b|\bunless I\b|\bif I (?:set|choose|give|configure|mention|do not|don't)\b|\bnothing\b|\bstandardm"),
-        ("how", r"\bhow (?:do|can|to|should|is|are|would|does)\b|\bwie (?:kann|mache|wird)\b|\bcómo\b"),
-        ("why", r"\bwhy\b|\bwarum\b|\bfor what reason\b"),
-        ("yes", r"^\s*(?:does|do|is|are|can|may|must|will|has|have|should)\b"),
-        ("what", r"\bwhat\b|\bwas\b|\bqué\b"),
-    )
+_THING = (
+    "function|method|class|module|file|exception|error|variable|attribute|argument|parameter|constant|flag|field"
+    "|property|type|trigger"
 )
+KINDS: Final = tuple(
+    (kind, re.compile("|".join(patterns), re.IGNORECASE))
+    for kind, patterns in {
+        "when": (
+            r"(?:^|\band |[.?] )when\b",
+            r"\b(?:on|in|at|since) (?:which|what) (?:day|date|year|month)",
+            r"\bwhat (?:day|date|year)\b",
+            r"\bwann\b|\bcuándo\b",
+        ),
+        "version": (r"\b(?:which|what) (?:version|release)s?\b", r"\bversions?\b"),
+        "amount": (
+            r"\bhow (?:many|much|large|big|long|old|often|far|high|wide|deep|fast|small)\b",
+            r"\bwhat (?:number|size|share|percentage|amount)\b",
+            r"\bwhich (?:number|port|bit)\b|\bat which column\b|\b(?:smallest|largest|maximum|minimum|lowest)\b",
+            r"\b(?:wie ?viele?|cuánt\w+)\b",
+        ),
+        "who": (r"\bwho(?:m|se)?\b|\bwer\b|\bquién\b",),
+        "code": (
+            r"\bwhere in the (?:code|source)\b|\bin which (?:module|file)\b|\bwhere is the code\b",
+            rf"\b(?:which|what) (?:{_THING})\b",
+            r"\bwhere\b.{0,20}\bdefined\b",
+        ),
+        "option": (
+            r"\b(?:which|what) (?:option|switch|command|key|setting|variable|environment)\b|\bqué variable\b",
+        ),
+        "default": (
+            r"\bdefault\b|\bunless I\b|\bnothing\b|\bstandardm",
+            r"\bif I (?:set|choose|give|configure|mention|do not|don't)\b",
+        ),
+        "how": (r"\bhow (?:do|can|to|should|is|are|would|does)\b|\bwie (?:kann|mache|wird)\b|\bcómo\b",),
+        "why": (r"\bwhy\b|\bwarum\b|\bfor what reason\b",),
+        "yes": (r"^\s*(?:does|do|is|are|can|may|must|will|has|have|should)\b",),
+        "what": (r"\bwhat\b|\bwas\b|\bqué\b",),
+    }.items()
+)
+"""Kinds of answers that questions ask for, and how such questions are worded; the first that fits counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +73,11 @@ class Asked:
     text: str
     weights: dict[str, float]
     """Terms, with the weight that their place and their wording give them."""
-    pairs: frozenset[tuple[str, str]]
-    """Terms that stand next to each other, stop words left out."""
     exact: tuple[str, ...]
-    """What must be found as it stands: quoted text, options, identifiers, numbers, symbols."""
+    """What must be found as it stands: quoted text, options, identifiers, versions, numbers, symbols."""
     key_terms: tuple[KeyTerm, ...]
     kind: str
-    """What it asks for, the first of `KINDS` that fits; '' when none does."""
+    """What it asks for, one of `KINDS`; '' when none fits."""
 
 
 @lru_cache(maxsize=64)
@@ -69,16 +91,13 @@ def read_question(question: str, *, embeddings: bool = True) -> Asked:
     """
     parts = sections(question)
     text = parts.title if parts.is_long else question
-    order = [terms[-1] for raw in raw_tokens(text) if (terms := expand(raw))]
     exact = dict.fromkeys(
         next(group for group in match.groups() if group).strip() for match in _EXACT.finditer(text)
     )
-    kind = next((kind for kind, pattern in KINDS if pattern.search(text)), "")
     return Asked(
         text,
         without_asking(parts.term_weights()),
-        frozenset(zip(order, order[1:])),
         tuple(one for one in exact if one),
         key_terms_of(question, embeddings=embeddings),
-        kind,
+        next((kind for kind, pattern in KINDS if pattern.search(text)), ""),
     )

@@ -1,9 +1,9 @@
 """Cut a text into passages of about twelve lines, each filled from its own section.
 
-A passage begins where a block begins (after a blank line, at a heading, at an item of a list) and takes the blocks after
-it as long as they fit and belong to the same section. So passages overlap, and none is cut off before the block that
-holds the answer. Lost: single blocks, six-line windows, windows that slide by the line; each put the answer into the
-next passage more often.
+A passage begins where a block begins (after a blank line, at a heading, at an item of a list) and takes the blocks
+after it as long as they fit and belong to the same section. So passages overlap, and none is cut off before the block
+that holds the answer. Lost: single blocks, six-line windows, windows that slide by the line; each put the answer into
+the next passage more often.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def spans_of(text: str, lines: list[Line], *, is_code: bool = False) -> Iterator
 
 
 def _fill(lines: list[Line], first: int, stop: int) -> int:
-    """Return the last line of the passage that begins at `first`: whole blocks while they fit, else part of the first."""
+    """Return the last line of the passage that begins at `first`: whole blocks that fit, else part of the first."""
     size, last, whole = 0, first, None
     for number in range(first, stop):
         line = lines[number]
@@ -128,9 +128,15 @@ def _headings(text: str, lines: list[Line]) -> dict[int, tuple[int, str]]:
             continue
         if heading := _MARKDOWN.match(raw):
             found[number] = (len(heading[1]), heading[2])
-        elif number + 1 < len(lines) and (under := _UNDERLINE.match(text, lines[number + 1].start, lines[number + 1].end)):
+        elif number + 1 < len(lines) and (
+            under := _UNDERLINE.match(text, lines[number + 1].start, lines[number + 1].end)
+        ):
             words = raw.strip()
-            if len(words) > 1 and not _UNDERLINE.match(raw) and len(under[0].rstrip()) >= min(len(words) - 2, 8):
+            if (
+                len(words) > 1
+                and not _UNDERLINE.match(raw)
+                and len(under[0].rstrip()) >= min(len(words) - 2, 8)
+            ):
                 mark = under[1]
                 if mark not in marks:
                     marks.append(mark)

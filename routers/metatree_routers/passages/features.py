@@ -1,283 +1,240 @@
-"""What speaks for a passage: some forty numbers for each of a question's candidates, computed together.
+"""What speaks for a passage: a few numbers for each of a question's candidates, computed together.
 
-All are shares or logarithms, so that they mean the same in a small tree and in a large one. Those that gain most are
-kept; docs/benchmarks/answers.md has what each group carries.
+All are shares, cosines or yes and no, so that they mean the same in a small tree and in a large one. Kept are those
+that bring something on sources that they were not fitted on; docs/benchmarks/answers.md has what each carries.
+
+Lost: BM25 of the passage, its pairs of words, the best window of thirty words, the length, the words of titles and of
+headings by themselves, and where in its text it lies: nothing more beside these.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from metatree_routers.embeddings.static import Embedder
 from metatree_routers.passages.asked import Asked
+from metatree_routers.query.key_terms import STRONG
 from metatree_routers.query.terms import expand, raw_tokens
 
 Floats = npt.NDArray[np.float64]
 
+FEATURES: Final = (
+    "distinct_words", "line_cosine", "soft_cover_of_best", "exact", "wanted_kind", "cosine_of_best", "name_missing",
+    "is_code", "lead_cosine", "defines", "heaviest_missing", "default_said", "key_missing", "evidence_of_best", "short",
+    "is_test",
+)  # fmt: skip
+"""Distinct words of the question, of eight; cosine of the nearest line; words of the question by the nearest word of
+the passage, against the best candidate; exact things of the question that are there; whether it holds the kind of thing
+that is asked for; cosine, against the best; whether a name or rare word is missing; code; cosine of headings and title;
+whether it defines something, when `what` is asked; weight of the heaviest word that is missing; whether it speaks of a
+default, when one is asked for; share of the names and rare words that are missing; evidence of its node, against the
+best; fewer than twelve words; a test or an example."""
+
+LEAST_NEAR: Final = 0.4
+"""Cosine of two words below which one does not stand for the other."""
+MOST_WORDS: Final = 6_000
+"""Different words of all candidates that are compared with those of the question."""
+_LINE_CHARS = 12
+_SHORT = 12
+_MOST_DISTINCT = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A passage with its place."""
+    """A passage that may answer, and its place."""
 
     node: str
     title: str
-    """Of its node."""
     about: str
-    """What else its node is called: its path, its description's first words."""
+    """What else its node is called: path, and the first words of its description."""
     start: int
-    end: int
     first: int
     last: int
-    """Lines of the node's content, from 0."""
+    """Lines of the content, from 0, both included."""
     leads: tuple[str, ...]
     text: str
     is_code: bool
     evidence: float
     """Of its node, in [0, 1]."""
 
+    @property
+    def head(self) -> str:
+        """What it stands under: headings and lines that it is indented under, and the title of its node."""
+        return " ".join([*self.leads, self.title])
 
-_DATE = re.compile(
-    r"\b(?:19|20)\d\d\b|\b\d{1,2}[-./](?:\d{1,2}|[A-Z][a-z]{2})[-./]\d{2,4}\b"
-    r"|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{1,2}\b|\b\d{1,2}(?:st|nd|rd|th)? (?:of )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-)
-_FULL_NAME = re.compile(r"\b[A-Z][a-zé-]+ (?:[A-Z]\. )?[A-Z][a-zé-]+\b|@\w+|\bauthor|\bthank", re.I | 0)
-_PERSON = re.compile(r"\b[A-Z][a-zàèéíóöüäßš'-]+ (?:[A-Z]\. |van |von |de )?[A-Z][a-zàèéíóöüäßš'-]+\b|<[\w.+-]+@[\w.-]+>|(?<!\S)@\w+")
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
-_VERSION = re.compile(r"\bv?\d+\.\d+(?:\.\d+)*\b")
-_OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|``[^`\n]+``")
-_NAME = re.compile(r"\b(?:def|class|function|struct|const|var|let)\s+\w+|\b[a-z]+_\w+\b|\b[A-Z][a-z]+[A-Z]\w+|\w+\(\)")
-_HOW = re.compile(r"\b(?:use|set|run|call|pass|install|type|add|specify|you can|to \w+,|must|should)\b|\$ |>>> |::", re.I)
-_WHY = re.compile(r"\b(?:because|since|so that|in order to|reason|therefore|to avoid|due to)\b", re.I)
-_DEFAULT = re.compile(r"\bdefaults?\b|\bnone is\b|\botherwise\b|\bif (?:not|no|omitted|unset)\b|\w=\S", re.I)
-_DEFINES = re.compile(r"\b(?:is|are|means|stands for|returns?|represents?|refers to|specif\w+|contains?|holds?)\b", re.I)
-_NEGATED = re.compile(r"\b(?:not|no|never|without|cannot|can't|doesn't|don't)\b", re.I)
 
-WANTED: Mapping[str, re.Pattern[str]] = {
-    "when": _DATE,
-    "version": _VERSION,
-    "amount": _NUMBER,
-    "who": _PERSON,
-    "code": _NAME,
-    "option": _OPTION,
-    "default": _DEFAULT,
-    "how": _HOW,
-    "why": _WHY,
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_WANTED: Final[Mapping[str, re.Pattern[str]]] = {
+    "when": re.compile(
+        rf"\b(?:19|20)\d\d\b|\b\d{{1,2}}[-./](?:\d{{1,2}}|{_MONTH})[-./]\d{{2,4}}\b"
+        rf"|\b{_MONTH}[a-z]* \d{{1,2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{_MONTH}"
+    ),
+    "version": re.compile(r"\bv?\d+\.\d+(?:\.\d+)*\b"),
+    "amount": re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*"),
+    "who": re.compile(
+        r"\b[A-Z][a-zà-ÿš'-]+ (?:[A-Z]\. |van |von |de )?[A-Z][a-zà-ÿš'-]+\b|<[\w.+-]+@[\w.-]+>|(?<!\S)@\w+"
+    ),
+    "code": re.compile(
+        r"\b(?:def|class|function|struct|const|var|let)\s+\w+|\b[a-z]+_\w+\b|\b[A-Z][a-z]+[A-Z]\w+|\w+\(\)"
+    ),
+    "option": re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|``[^`\n]+``"),
+    "default": re.compile(
+        r"\bdefaults?\b|\bnone is\b|\botherwise\b|\bif (?:not|no|omitted|unset)\b|\w=\S", re.IGNORECASE
+    ),
+    "how": re.compile(
+        r"\b(?:use|set|run|call|pass|install|type|add|specify|you can|to \w+,|must|should)\b|\$ |>>> |::",
+        re.IGNORECASE,
+    ),
+    "why": re.compile(
+        r"\b(?:because|since|so that|in order to|reason|therefore|to avoid|due to)\b", re.IGNORECASE
+    ),
 }
-
-FEATURES = (
-    "cover", "cover_place", "cover_best", "cover_lead", "cover_title", "heaviest_missing", "missing_heavy",
-    "bm25", "bm25_best", "window", "window_best", "pairs", "pairs_place",
-    "exact", "exact_place", "exact_missing", "names_node", "starts_with", "key_missing", "name_missing",
-    "cosine", "cosine_best", "cosine_lead", "cosine_line", "soft", "soft_best",
-    "wanted", "wanted_near", "defines", "code_wanted", "default_wanted", "is_code", "length", "short",
-    "evidence", "evidence_best", "rank", "number_missing", "question_in", "distinct",
-    "assigned", "test", "head", "lead_exact", "pos",
-)  # fmt: skip
+_DEFINES = re.compile(
+    r"\b(?:is|are|means|stands for|returns?|represents?|refers to|specif\w+|contains?|holds?)\b",
+    re.IGNORECASE,
+)
+_ASKS_DEFAULT = re.compile(r"default|nothing|unless", re.IGNORECASE)
+_TEST = re.compile(r"(?:^|/)(?:tests?|testing|spec|examples?|demo)[/_.]|test_", re.IGNORECASE)
 
 
-def _share(weights: Mapping[str, float], present: set[str], total: float) -> float:
-    return sum(weights[term] for term in present if term in weights) / total if total else 0.0
-
-
-def weigh(asked: Asked, df: Mapping[str, int], n: int) -> dict[str, float]:
-    """Weigh the question's terms by how rare they are in the tree; unknown ones weigh as much as the rarest."""
-    return {
-        term: weight / 3.0 * math.log1p((n - df.get(term, 0) + 0.5) / (df.get(term, 0) + 0.5))
-        for term, weight in asked.weights.items()
-    }
-
-
-class Scorer:
-    """Computes the features of a question's candidates.
+def features(
+    asked: Asked,
+    candidates: Sequence[Candidate],
+    weights: Mapping[str, float],
+    embedder: Embedder | None,
+) -> Floats:
+    """Return (n, len(FEATURES)) for the candidates of a question.
 
     Args:
-        asked: the question.
-        df: in how many nodes each term of the question is.
-        n: how many nodes there are.
-        embedder: for nearness in meaning; None for words alone.
+        weights: of the question's terms, by how rare they are in the tree.
+        embedder: for nearness in meaning; None for words alone, whose cosines are 0.
     """
-
-    def __init__(self, asked: Asked, df: Mapping[str, int], n: int, embedder: Embedder | None) -> None:
-        self.asked = asked
-        self.df = df
-        self.weights = weigh(asked, df, n)
-        self.total = sum(self.weights.values())
-        self.embedder = embedder
-
-    def features(self, candidates: Sequence[Candidate]) -> Floats:
-        """Return (n, len(FEATURES))."""
-        asked, weights, total = self.asked, self.weights, self.total
-        rows: list[dict[str, float]] = []
-        heaviest = max(weights, key=lambda term: weights[term], default=None)
-        lengths = [len(raw_tokens(c.text)) for c in candidates]
-        mean = sum(lengths) / len(lengths) if lengths else 1.0
-        for c, length in zip(candidates, lengths, strict=True):
-            tokens = [(raw, expand(raw)) for raw in raw_tokens(c.text)]
-            counts = Counter(term for _, terms in tokens for term in terms if term in weights)
-            here = set(counts)
-            lead_text = " ".join(c.leads)
-            lead = {t for raw in raw_tokens(lead_text) for t in expand(raw)}
-            title = {t for raw in raw_tokens(c.title) for t in expand(raw)}
-            place = here | lead | title | {t for raw in raw_tokens(c.about) for t in expand(raw)}
-            row = dict.fromkeys(FEATURES, 0.0)
-            row["cover"] = _share(weights, here, total)
-            row["cover_place"] = _share(weights, place, total)
-            row["cover_lead"] = _share(weights, lead, total)
-            row["cover_title"] = _share(weights, title, total)
-            if heaviest is not None:
-                row["heaviest_missing"] = float(heaviest not in place)
-            row["missing_heavy"] = max((weights[t] for t in weights if t not in place), default=0.0) / (max(weights.values(), default=1.0) or 1.0)
-            norm = 1.2 * (0.25 + 0.75 * length / mean)
-            row["bm25"] = sum(weights[t] * f * 2.2 / (f + norm) for t, f in counts.items()) / (total or 1.0)
-            row["window"] = self._window(tokens)
-            order = [terms[-1] for _, terms in tokens if terms]
-            pairs = set(zip(order, order[1:])) | set(zip(order, order[2:]))
-            placed = pairs | _pairs(lead_text) | _pairs(c.title)
-            if asked.pairs:
-                row["pairs"] = len(asked.pairs & pairs) / len(asked.pairs)
-                row["pairs_place"] = len(asked.pairs & placed) / len(asked.pairs)
-            if asked.exact:
-                whole = f"{c.text}\n{lead_text}\n{c.title}"
-                row["exact"] = sum(_has(c.text, one) for one in asked.exact) / len(asked.exact)
-                row["exact_place"] = sum(_has(whole, one) or _has(c.about, one) for one in asked.exact) / len(asked.exact)
-                row["exact_missing"] = 1.0 - row["exact_place"]
-                row["names_node"] = float(any(_same(one, c.title) for one in asked.exact))
-                row["starts_with"] = float(any(_has(c.text[:60], one) for one in asked.exact))
-            strong = [word for word in asked.key_terms if word.weight >= 1.6]
-            if strong:
-                row["key_missing"] = sum(w.weight for w in strong if not w.is_in(place)) / sum(w.weight for w in strong)
-                row["name_missing"] = float(any(not w.is_in(place) for w in strong))
-            numbers = [t for t in asked.weights if t.isdigit()]
-            row["number_missing"] = float(any(t not in place for t in numbers))
-            pattern = WANTED.get(asked.kind)
-            if pattern is not None:
-                hits = [m.start() for m in pattern.finditer(c.text)]
-                own = [h for h in hits if c.text[h : h + 40].split()[0].lower().strip(",.;") not in asked.text.lower()] if hits else []
-                row["wanted"] = float(bool(own))
-                row["wanted_near"] = self._near(c.text, own)
-            row["defines"] = float(asked.kind == "what" and bool(_DEFINES.search(c.text[:300])))
-            row["code_wanted"] = float(asked.kind == "code" and c.is_code)
-            row["default_wanted"] = float(bool(re.search("default|nothing|unless", asked.text, re.I)) and bool(_DEFAULT.search(c.text)))
-            row["is_code"] = float(c.is_code)
-            row["length"] = math.log1p(length) / 6
-            row["short"] = float(length < 12)
-            row["evidence"] = c.evidence
-            row["question_in"] = float(c.text.rstrip().endswith("?"))
-            row["distinct"] = min(len(here), 8) / 8
-            row["assigned"] = float(any(_assigns(c.text, one) for one in asked.exact))
-            row["test"] = float(bool(_TEST.search(c.node)))
-            head = {t for raw in raw_tokens("\n".join(c.text.split("\n")[:2])) for t in expand(raw)}
-            row["head"] = _share(weights, head, total)
-            row["lead_exact"] = float(any(_has(lead_text, one) or _has(c.text.split("\n")[0], one) for one in asked.exact))
-            row["pos"] = 1.0 / (1.0 + c.first / 10)
-            rows.append(row)
-        if not rows:
-            return np.zeros((0, len(FEATURES)))
-        self._add_meaning(rows, candidates)
-        matrix = np.array([[row[name] for name in FEATURES] for row in rows])
-        for best, of in (("cover_best", "cover_place"), ("bm25_best", "bm25"), ("window_best", "window"), ("cosine_best", "cosine"), ("soft_best", "soft"), ("evidence_best", "evidence")):
-            values = matrix[:, FEATURES.index(of)]
-            top = values.max()
-            matrix[:, FEATURES.index(best)] = values / top if top > 0 else 0.0
-        by_bm25 = np.argsort(-matrix[:, FEATURES.index("bm25")], kind="stable")
-        ranks = np.empty(len(rows))
-        ranks[by_bm25] = 1.0 / (1.0 + np.arange(len(rows)))
-        matrix[:, FEATURES.index("rank")] = ranks
-        return matrix
-
-    def _window(self, tokens: list[tuple[str, tuple[str, ...]]], size: int = 30) -> float:
-        """Return the largest share of the question in `size` tokens in a row."""
-        weights = self.weights
-        at = [(i, [t for t in terms if t in weights]) for i, (_, terms) in enumerate(tokens)]
-        at = [(i, terms) for i, terms in at if terms]
-        best = 0.0
-        for k, (i, _) in enumerate(at):
-            seen: set[str] = set()
-            for j, terms in at[k:]:
-                if j - i >= size:
-                    break
-                seen.update(terms)
-            best = max(best, sum(weights[t] for t in seen))
-        return best / self.total if self.total else 0.0
-
-    def _near(self, text: str, hits: list[int]) -> float:
-        """Return the largest share of the question within 150 characters of what is wanted."""
-        best = 0.0
-        for hit in hits[:12]:
-            around = text[max(0, hit - 150) : hit + 150]
-            here = {t for raw in raw_tokens(around) for t in expand(raw)}
-            best = max(best, _share(self.weights, here, self.total))
-        return best
-
-    def _add_meaning(self, rows: list[dict[str, float]], candidates: Sequence[Candidate]) -> None:
-        if self.embedder is None:
-            return
-        asked = self.asked
-        words = {raw: max((self.weights.get(t, 0.0) for t in expand(raw)), default=0.0) for raw in dict.fromkeys(raw_tokens(asked.text)) if expand(raw)}
-        texts = [asked.text, *(c.text[:400] for c in candidates), *(" ".join([*c.leads, c.title]) for c in candidates)]
-        vectors = self.embedder.embed(texts)
-        n = len(candidates)
-        cosine = vectors[1 : n + 1] @ vectors[0]
-        lead = vectors[n + 1 :] @ vectors[0]
-        lines = [(k, line.strip()) for k, c in enumerate(candidates) for line in c.text.split("\n") if len(line.strip()) > 12]
-        best = np.zeros(n)
-        if lines:
-            near = self.embedder.embed([line for _, line in lines]) @ vectors[0]
-            for (k, _), value in zip(lines, near, strict=True):
-                best[k] = max(best[k], value)
-        soft = np.zeros(n)
-        listed = [word for word in words if words[word] > 0]
-        if listed:
-            vocabulary = sorted({raw.lower() for c in candidates for raw in raw_tokens(c.text + " " + " ".join(c.leads) + " " + c.title) if expand(raw) and len(raw) > 2})[:6000]
-            if vocabulary:
-                table = self.embedder.embed(listed) @ self.embedder.embed(vocabulary).T
-                index = {word: k for k, word in enumerate(vocabulary)}
-                sum_ = sum(words[word] for word in listed)
-                for k, c in enumerate(candidates):
-                    own = [index[raw.lower()] for raw in set(raw_tokens(c.text + " " + " ".join(c.leads) + " " + c.title)) if raw.lower() in index]
-                    if own:
-                        near_ = table[:, own].max(axis=1)
-                        near_ = np.where(near_ >= 0.4, near_, 0.0)
-                        soft[k] = sum(words[w] * v for w, v in zip(listed, near_, strict=True)) / sum_
-        for k, row in enumerate(rows):
-            row["cosine"] = float(cosine[k])
-            row["cosine_lead"] = float(lead[k])
-            row["cosine_line"] = float(best[k])
-            row["soft"] = float(min(soft[k], 1.0))
+    if not candidates:
+        return np.zeros((0, len(FEATURES)))
+    rows = np.array([_words_of(asked, candidate, weights) for candidate in candidates])
+    if embedder is not None:
+        rows[:, _COLUMNS] = _meaning_of(asked, candidates, weights, embedder)
+    for name in ("soft_cover_of_best", "cosine_of_best", "evidence_of_best"):
+        column = rows[:, FEATURES.index(name)]
+        best = column.max()
+        rows[:, FEATURES.index(name)] = column / best if best > 0 else 0.0
+    return rows
 
 
-_TEST = re.compile(r"(?:^|/)(?:tests?|testing|spec|examples?|demo)[/_.]|test_", re.I)
+_COLUMNS = [
+    FEATURES.index(name) for name in ("line_cosine", "soft_cover_of_best", "cosine_of_best", "lead_cosine")
+]
 
 
-def _assigns(text: str, exact: str) -> bool:
-    return bool(re.search(r"(?m)^[\s\-*`'\"|.]*(?:\w+:: *)?" + re.escape(exact) + r"[`'\"]*\s*(?:[:=(|]|--| – | - |\s{2,}|is\b|$)", text))
+def _words_of(asked: Asked, candidate: Candidate, weights: Mapping[str, float]) -> list[float]:
+    """Return a row without what embeddings say."""
+    tokens = raw_tokens(candidate.text)
+    here = {term for raw in tokens for term in expand(raw)}
+    place = here | {term for raw in raw_tokens(f"{candidate.head} {candidate.about}") for term in expand(raw)}
+    strong = [word for word in asked.key_terms if word.weight >= STRONG]
+    missing = [word for word in strong if not word.is_in(place)]
+    heaviest = max(weights.values(), default=0.0)
+    row = dict.fromkeys(FEATURES, 0.0)
+    row["distinct_words"] = min(len(here & weights.keys()), _MOST_DISTINCT) / _MOST_DISTINCT
+    if asked.exact:
+        whole = f"{candidate.text}\n{candidate.head}\n{candidate.about}"
+        row["exact"] = sum(holds(whole, one) for one in asked.exact) / len(asked.exact)
+    row["wanted_kind"] = _has_wanted(asked, candidate.text)
+    row["name_missing"] = float(bool(missing))
+    if missing:
+        row["key_missing"] = sum(word.weight for word in missing) / sum(word.weight for word in strong)
+    row["is_code"] = float(candidate.is_code)
+    row["defines"] = float(asked.kind == "what" and bool(_DEFINES.search(candidate.text[:300])))
+    if heaviest > 0:
+        row["heaviest_missing"] = (
+            max((w for t, w in weights.items() if t not in place), default=0.0) / heaviest
+        )
+    asks_default = _ASKS_DEFAULT.search(asked.text)
+    row["default_said"] = float(bool(asks_default) and bool(_WANTED["default"].search(candidate.text)))
+    row["evidence_of_best"] = candidate.evidence
+    row["short"] = float(len(tokens) < _SHORT)
+    row["is_test"] = float(bool(_TEST.search(candidate.node)))
+    return list(row.values())
 
 
-def _pairs(text: str) -> set[tuple[str, str]]:
-    order = [terms[-1] for raw in raw_tokens(text) if (terms := expand(raw))]
-    return set(zip(order, order[1:]))
+def _has_wanted(asked: Asked, text: str) -> float:
+    """Say whether a passage holds the kind of thing that is asked for, and not only what the question itself says."""
+    pattern = _WANTED.get(asked.kind)
+    if pattern is None:
+        return 0.0
+    own = asked.text.lower()
+    words = (text[match.start() : match.start() + 40].split() for match in pattern.finditer(text))
+    return float(any(word and word[0].lower().strip(",.;") not in own for word in words))
 
 
-def _has(text: str, exact: str) -> bool:
+def _meaning_of(
+    asked: Asked, candidates: Sequence[Candidate], weights: Mapping[str, float], embedder: Embedder
+) -> Floats:
+    """Return (n, 4): cosine of the nearest line, cover by near words, cosine, cosine of what it stands under."""
+    n = len(candidates)
+    vectors = embedder.embed([asked.text, *(c.text for c in candidates), *(c.head for c in candidates)])
+    lines = [
+        (number, line.strip())
+        for number, candidate in enumerate(candidates)
+        for line in candidate.text.split("\n")
+        if len(line.strip()) > _LINE_CHARS
+    ]
+    nearest = np.zeros(n)
+    if lines:
+        cosines = embedder.embed([line for _, line in lines]) @ vectors[0]
+        np.maximum.at(nearest, [number for number, _ in lines], cosines)
+    cosine = vectors[1 : n + 1] @ vectors[0]
+    head = vectors[n + 1 :] @ vectors[0]
+    return np.column_stack([nearest, _soft_cover(asked, candidates, weights, embedder), cosine, head])
+
+
+def _soft_cover(
+    asked: Asked, candidates: Sequence[Candidate], weights: Mapping[str, float], embedder: Embedder
+) -> Floats:
+    """Return (n,) the share of the question's words in a passage, each by the cosine of its nearest word there."""
+    wanted = {
+        raw: weight
+        for raw in dict.fromkeys(raw_tokens(asked.text))
+        if (weight := max((weights.get(term, 0.0) for term in expand(raw)), default=0.0)) > 0
+    }
+    texts = [
+        {raw.lower() for raw in raw_tokens(f"{c.text} {c.head}") if len(raw) > 2 and expand(raw)}
+        for c in candidates
+    ]
+    vocabulary = {word: number for number, word in enumerate(sorted(set().union(*texts))[:MOST_WORDS])}
+    if not wanted or not vocabulary:
+        return np.zeros(len(candidates))
+    table = embedder.embed(list(wanted)) @ embedder.embed(list(vocabulary)).T
+    table[table < LEAST_NEAR] = 0.0
+    share = np.array(list(wanted.values())) / sum(wanted.values())
+    columns = [[vocabulary[word] for word in words if word in vocabulary] for words in texts]
+    return np.array([min(1.0, share @ table[:, own].max(axis=1)) if own else 0.0 for own in columns])
+
+
+def holds(text: str, exact: str) -> bool:
+    """Say whether a text holds something as it stands, and not as a part of a longer word.
+
+    Example:
+        >>> holds("use --no-ff here", "--no-ff"), holds("no_ffx", "no_ff"), holds("SIGHUP", "sighup")
+        (True, False, True)
+    """
     at = text.find(exact)
     if at < 0 and len(exact) > 3:
-        at = text.lower().find(exact.lower())
+        text, exact = text.lower(), exact.lower()
+        at = text.find(exact)
     while at >= 0:
-        before, after = text[at - 1 : at] if at else "", text[at + len(exact) : at + len(exact) + 1]
-        if not (exact[0].isalnum() and (before.isalnum() or before == "_")) and not (
-            exact[-1].isalnum() and (after.isalnum() or after == "_")
-        ):
+        before, after = text[at - 1 : at], text[at + len(exact) : at + len(exact) + 1]
+        if not (_in_word(exact[0]) and _in_word(before)) and not (_in_word(exact[-1]) and _in_word(after)):
             return True
         at = text.find(exact, at + 1)
     return False
 
 
-def _same(one: str, title: str) -> bool:
-    return one.rstrip("()").lower() in (title.lower(), title.lower().rpartition(".")[2])
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
