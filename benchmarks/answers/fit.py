@@ -21,7 +21,7 @@ import numpy.typing as npt
 from metatree_memory_tools.build.build import build_tree
 from metatree_routers import TextEvidence
 from metatree_routers.embeddings.static import static_embedder
-from metatree_routers.passages import model
+from metatree_routers.passages import ranking
 from metatree_routers.passages.asked import Asked, read_question
 from metatree_routers.passages.candidates import KEPT, candidates_of, weigh
 from metatree_routers.passages.features import FEATURES, features
@@ -98,7 +98,7 @@ def fit_ranker(given: Sequence[Row]) -> Floats:
     scale = np.vstack([matrix for matrix, _ in lists]).std(axis=0) + 1e-6
 
     def slope(weights: Floats) -> Floats:
-        total: Floats = RANKER_L2 * weights
+        total = np.asarray(RANKER_L2 * weights)
         for matrix, right in lists:
             scores = matrix / scale @ weights
             share = np.exp(scores - scores.max())
@@ -207,12 +207,12 @@ def report(judged: list[tuple[float, bool, Row]]) -> None:
 
 
 def write(ranker: Floats, claim: Floats, bias: float) -> None:
-    """Write the numbers into `metatree_routers.passages.model`."""
+    """Write the numbers into `metatree_routers.passages._model`."""
 
     def listed(values: Floats) -> str:
         return ", ".join(f"{value:.4g}" for value in values)
 
-    path = Path(model.__file__)
+    path = Path(ranking.__file__).with_name("_model.py")
     text = path.read_text(encoding="utf-8")
     text = re.sub(
         r"(RANKER: Final = )np\.\w+\(.*?\)\n\"",

@@ -38,7 +38,7 @@ from metatree_routers.index.store import is_indexed
 from metatree_routers.index.vectors import MOST_VECTORS, Progress
 from metatree_routers.passages.asked import read_question
 from metatree_routers.passages.candidates import Text
-from metatree_routers.passages.features import Candidate
+from metatree_routers.passages.features import PassageCandidate
 from metatree_routers.passages.ranking import best_apart, rank_passages
 from metatree_routers.query.best_line import best_line
 from metatree_routers.query.key_terms import key_terms_of, missing
@@ -64,7 +64,7 @@ LEAST_COMMON = 5
 """It is in at least so many texts: in a small tree, a word of one text may be a twentieth of all."""
 
 T = TypeVar("T")
-RankedPassages = list[tuple[Candidate, float]]
+RankedPassages = list[tuple[PassageCandidate, float]]
 _RankingKey = tuple[tuple[str, ...], int, int | None, tuple[str, ...]]
 """Questions, generation of the index, scope, ids of flags."""
 

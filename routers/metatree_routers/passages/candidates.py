@@ -14,9 +14,9 @@ import numpy as np
 
 from metatree.node import Node
 from metatree_routers.embeddings.static import Embedder
+from metatree_routers.passages._cut import Line, Span, lines_of, spans_of
 from metatree_routers.passages.asked import Asked
-from metatree_routers.passages.cut import Line, Span, lines_of, spans_of
-from metatree_routers.passages.features import Candidate, Floats, holds
+from metatree_routers.passages.features import Floats, PassageCandidate, holds
 from metatree_routers.query.terms import term_counts
 
 KEPT: Final = 40
@@ -62,7 +62,7 @@ def weigh(asked: Asked, df: Mapping[str, int], n: int) -> dict[str, float]:
 
 def candidates_of(
     asked: Asked, texts: Iterable[Text], weights: Mapping[str, float], embedder: Embedder | None
-) -> list[Candidate]:
+) -> list[PassageCandidate]:
     """Return at most `KEPT` passages, best first by words and nearness in meaning."""
     scored = [pair for text in texts for pair in _of_text(asked, text, weights)]
     scored.sort(key=lambda pair: -pair[0])
@@ -80,7 +80,7 @@ def _standard(values: Floats) -> Floats:
     return np.asarray((values - values.mean()) / max(float(values.std()), 1e-6))
 
 
-def _of_text(asked: Asked, text: Text, weights: Mapping[str, float]) -> list[tuple[float, Candidate]]:
+def _of_text(asked: Asked, text: Text, weights: Mapping[str, float]) -> list[tuple[float, PassageCandidate]]:
     """Score the passages of a text by their words, and keep the best that do not overlap much."""
     node, content = text.node, text.content
     is_code = is_code_text(node, content)
@@ -114,7 +114,7 @@ def _of_text(asked: Asked, text: Text, weights: Mapping[str, float]) -> list[tup
     return [
         (
             score,
-            Candidate(
+            PassageCandidate(
                 node.id,
                 node.title,
                 about,

@@ -46,7 +46,7 @@ _MOST_DISTINCT = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PassageCandidate:
     """A passage that may answer, and its place."""
 
     node: str
@@ -105,7 +105,7 @@ _TEST = re.compile(r"(?:^|/)(?:tests?|testing|spec|examples?|demo)[/_.]|test_", 
 
 def features(
     asked: Asked,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[PassageCandidate],
     weights: Mapping[str, float],
     embedder: Embedder | None,
 ) -> Floats:
@@ -132,7 +132,7 @@ _COLUMNS = [
 ]
 
 
-def _words_of(asked: Asked, candidate: Candidate, weights: Mapping[str, float]) -> list[float]:
+def _words_of(asked: Asked, candidate: PassageCandidate, weights: Mapping[str, float]) -> list[float]:
     """Return a row without what embeddings say."""
     tokens = raw_tokens(candidate.text)
     here = {term for raw in tokens for term in expand(raw)}
@@ -174,7 +174,7 @@ def _has_wanted(asked: Asked, text: str) -> float:
 
 
 def _meaning_of(
-    asked: Asked, candidates: Sequence[Candidate], weights: Mapping[str, float], embedder: Embedder
+    asked: Asked, candidates: Sequence[PassageCandidate], weights: Mapping[str, float], embedder: Embedder
 ) -> Floats:
     """Return (n, 4): cosine of the nearest line, cover by near words, cosine, cosine of what it stands under."""
     n = len(candidates)
@@ -195,7 +195,7 @@ def _meaning_of(
 
 
 def _soft_cover(
-    asked: Asked, candidates: Sequence[Candidate], weights: Mapping[str, float], embedder: Embedder
+    asked: Asked, candidates: Sequence[PassageCandidate], weights: Mapping[str, float], embedder: Embedder
 ) -> Floats:
     """Return (n,) the share of the question's words in a passage, each by the cosine of its nearest word there."""
     wanted = {

@@ -1,6 +1,6 @@
 """Rank the passages that may answer a question, and say how likely the best one does.
 
-Two small models whose numbers are in `model`: a ranker, which orders forty candidates (a logistic model over the list:
+Two small models whose numbers are in `_model`: a ranker, which orders forty candidates (a logistic model over the list:
 one of them is right), and a claim model, which turns the features of its best one into a probability. Both are fitted
 by `python -m benchmarks.answers.fit`, on questions over packages that nobody tuned on.
 
@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from metatree_routers.embeddings.static import Embedder
+from metatree_routers.passages._model import BIAS, CLAIM, RANKER
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.candidates import Text, candidates_of, weigh
-from metatree_routers.passages.features import Candidate, Floats, features
-from metatree_routers.passages.model import BIAS, CLAIM, RANKER
+from metatree_routers.passages.features import Floats, PassageCandidate, features
 
 _ALONE = 2.0
 """Lead of a candidate that has no rival."""
@@ -27,7 +27,7 @@ _ALONE = 2.0
 
 def rank_passages(
     asked: Asked, texts: Iterable[Text], df: Mapping[str, int], n: int, embedder: Embedder | None
-) -> list[tuple[Candidate, float]]:
+) -> list[tuple[PassageCandidate, float]]:
     """Return the candidates with how likely each answers, in [0, 1], the likeliest first.
 
     Args:
@@ -66,9 +66,11 @@ def claim_probability(row: Floats) -> float:
     return float(1.0 / (1.0 + np.exp(-(row @ CLAIM + BIAS))))
 
 
-def best_apart(ranked: Sequence[tuple[Candidate, float]], k: int) -> list[tuple[Candidate, float]]:
+def best_apart(
+    ranked: Sequence[tuple[PassageCandidate, float]], k: int
+) -> list[tuple[PassageCandidate, float]]:
     """Return the first `k` that share no line with a better one, and do not say the same."""
-    kept: list[tuple[Candidate, float]] = []
+    kept: list[tuple[PassageCandidate, float]] = []
     for candidate, score in ranked:
         if len(kept) >= k:
             break
@@ -77,5 +79,5 @@ def best_apart(ranked: Sequence[tuple[Candidate, float]], k: int) -> list[tuple[
     return kept
 
 
-def _same_place(one: Candidate, other: Candidate) -> bool:
+def _same_place(one: PassageCandidate, other: PassageCandidate) -> bool:
     return one.node == other.node and one.first <= other.last and other.first <= one.last

@@ -54,7 +54,7 @@ class ClosestOutput(Output):
     node: str
     title: str
     place: str
-    lines: tuple[int, int]
+    lines: list[int]
     quote: str
     score: Score
 

@@ -318,6 +318,7 @@ def test_ask_json_is_the_contract() -> None:
                 "question": "How long?",
                 "answer": "30 seconds",
                 "sources": [{"node": "auth", "title": "auth.py", "quote": "TIMEOUT = 30"}],
+                "confidence": None,
             }
         ],
         "open_questions": [],
