@@ -98,7 +98,7 @@ def fit_ranker(given: Sequence[Row]) -> Floats:
     scale = np.vstack([matrix for matrix, _ in lists]).std(axis=0) + 1e-6
 
     def slope(weights: Floats) -> Floats:
-        total = np.asarray(RANKER_L2 * weights)
+        total: Floats = RANKER_L2 * weights
         for matrix, right in lists:
             scores = matrix / scale @ weights
             share = np.exp(scores - scores.max())
@@ -106,7 +106,7 @@ def fit_ranker(given: Sequence[Row]) -> Floats:
             total = total + (matrix / scale).T @ (share / share.sum() - wanted / wanted.sum())
         return np.asarray(total / len(lists))
 
-    return _descend(slope, len(FEATURES)) / scale
+    return np.asarray(_descend(slope, len(FEATURES)) / scale)
 
 
 def fit_claim(matrix: Floats, right: Floats) -> tuple[Floats, float]:

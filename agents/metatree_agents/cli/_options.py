@@ -53,8 +53,7 @@ TreePath = Annotated[
     ),
 ]
 Start = Annotated[
-    str | None,
-    option("--start", "NODE", "Node to start from: its own subtree first, then its surroundings."),
+    str | None, option("--start", "NODE", "Node to start from: its own subtree first, then its surroundings.")
 ]
 Router = Annotated[
     str | None,

@@ -30,8 +30,7 @@ def build(
         ),
     ] = None,
     source: Annotated[
-        list[str] | None,
-        options.option("--source", "SOURCE", "The same, as other commands have it."),
+        list[str] | None, options.option("--source", "SOURCE", "The same, as other commands have it.")
     ] = None,
     tree: options.TreePath = None,
     add: Annotated[

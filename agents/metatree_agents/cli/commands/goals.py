@@ -146,10 +146,7 @@ def show(agent: AgentId, store: Store = None, json: Json = False) -> int:
 
 @goals_app.add("start")
 def start(
-    domain: Annotated[
-        str,
-        argument("DOMAIN", "A .toml or .yaml file, or MODULE:NAME of a Domain."),
-    ],
+    domain: Annotated[str, argument("DOMAIN", "A .toml or .yaml file, or MODULE:NAME of a Domain.")],
     goal: Annotated[str, argument("GOAL", "The top-level goal, `name(value, …)`.")],
     fact: Annotated[
         list[str] | None,
@@ -198,10 +195,7 @@ def start(
 
 @goals_app.add("run")
 def run_(
-    agent: Annotated[
-        str | None,
-        argument("[AGENT]", "Id of the agent; all that can go on."),
-    ] = None,
+    agent: Annotated[str | None, argument("[AGENT]", "Id of the agent; all that can go on.")] = None,
     domain: DomainOption = None,
     store: Store = None,
     json: Json = False,

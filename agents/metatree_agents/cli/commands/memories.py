@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from metatree import Node, Tree
 
 _LISTED = 20
-Who = Annotated[
-    str | None,
-    options.option("--who", "NAME", "Who says it; the user by default."),
-]
+Who = Annotated[str | None, options.option("--who", "NAME", "Who says it; the user by default.")]
 
 
 def remember(
@@ -29,21 +26,15 @@ def remember(
         typer.Argument(metavar="TEXT", help="What to remember; - reads standard input, @FILE a file."),
     ],
     title: Annotated[
-        str | None,
-        options.option("--title", "TEXT", "A few words; taken from the text else."),
+        str | None, options.option("--title", "TEXT", "A few words; taken from the text else.")
     ] = None,
     origin: Annotated[
-        str | None,
-        options.option("--from", "TEXT", "Where it comes from, such as a meeting."),
+        str | None, options.option("--from", "TEXT", "Where it comes from, such as a meeting.")
     ] = None,
-    under: Annotated[
-        str | None,
-        options.option("--under", "NODE", "Put it below this node."),
-    ] = None,
+    under: Annotated[str | None, options.option("--under", "NODE", "Put it below this node.")] = None,
     who: Who = None,
     update: Annotated[
-        str | None,
-        options.option("--update", "NODE", "Replace the text of this memory."),
+        str | None, options.option("--update", "NODE", "Replace the text of this memory.")
     ] = None,
     *,
     where: TreeOptions,
@@ -85,13 +76,9 @@ def remember(
 
 def memories(
     who: Annotated[
-        str | None,
-        options.option("--who", "NAME", "Only what this person or agent said."),
+        str | None, options.option("--who", "NAME", "Only what this person or agent said.")
     ] = None,
-    under: Annotated[
-        str | None,
-        options.option("--under", "NODE", "Only what lies below this node."),
-    ] = None,
+    under: Annotated[str | None, options.option("--under", "NODE", "Only what lies below this node.")] = None,
     flags: Annotated[
         bool,
         typer.Option("--flags", help="List what people have flagged instead: what counts less, and why."),
@@ -122,8 +109,7 @@ def memories(
 
 def forget(
     node: Annotated[
-        str,
-        options.argument("NODE", "Id of what was added; `metatree memories` lists memories."),
+        str, options.argument("NODE", "Id of what was added; `metatree memories` lists memories.")
     ],
     *,
     where: TreeOptions,

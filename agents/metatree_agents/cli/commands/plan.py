@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 def plan(
     domain: Annotated[Path, argument("DOMAIN", "The domain: .hddl, .toml or .yaml.", parser=path)],
     problem: Annotated[
-        str,
-        argument("PROBLEM", "The problem's .hddl file; for TOML and YAML a goal, `name(value)`."),
+        str, argument("PROBLEM", "The problem's .hddl file; for TOML and YAML a goal, `name(value)`.")
     ],
     run: Annotated[
         bool,

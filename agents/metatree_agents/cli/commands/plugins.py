@@ -34,8 +34,7 @@ def plugins(
         ),
     ] = False,
     revoke: Annotated[
-        str | None,
-        options.option("--revoke", "TOOL", "Take the permission of this tool back."),
+        str | None, options.option("--revoke", "TOOL", "Take the permission of this tool back.")
     ] = None,
     *,
     where: TreeOptions,

@@ -42,8 +42,7 @@ def rules(
         typer.Option("--query", metavar="CONDITIONS", help="After the run, print how these are met."),
     ] = None,
     trace: Annotated[
-        Path | None,
-        option("--trace", "FILE", "Write the trace there, as JSON.", parser=path),
+        Path | None, option("--trace", "FILE", "Write the trace there, as JSON.", parser=path)
     ] = None,
     picture: Annotated[
         Path | None,

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 def show(
     node: Annotated[
-        str,
-        options.argument("NODE", "Id of a node, or the end of one; the root by default."),
+        str, options.argument("NODE", "Id of a node, or the end of one; the root by default.")
     ] = ".",
     depth: Annotated[int, typer.Option("--depth", min=0, metavar="N", help="How many levels below it.")] = 2,
     content: Annotated[

@@ -75,10 +75,7 @@ def list_(
 
 @keys_app.add("revoke")
 def revoke(
-    key_id: Annotated[
-        str,
-        options.argument("ID", "As `metatree service keys list` lists it."),
-    ],
+    key_id: Annotated[str, options.argument("ID", "As `metatree service keys list` lists it.")],
     *,
     service: ServiceOptions,
 ) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,8 +17,7 @@ from metatree_agents.cli.commands._trees import TreeOptions
 from metatree_agents.cli.commands.service._serve_options import Concurrency, Human
 
 if TYPE_CHECKING:
-    from metatree import Limits, Tree
-    from metatree.shared import Shared
+    from metatree import Tree
 
 SECRET = "METATREE_SECRET"
 
@@ -82,7 +80,9 @@ def worker(
     """
     from metatree.storage.postgres_address import is_postgres
     from metatree_agents.cli.commands._search import parts_for, suite_parts, web_parts
-    from metatree_agents.service.replication.copies import copies_folder
+    from metatree_agents.service.engine.client import ServiceClient
+    from metatree_agents.service.engine.engine import Engine
+    from metatree_agents.service.replication.copies import TreeCopy, copies_folder
     from metatree_agents.service.replication.sharing import shared_at
 
     secret = os.environ.get(SECRET, "")
@@ -104,62 +104,35 @@ def worker(
         if memory is not None:
             parts_of(memory)  # what is wrong with the options is said now
         shared = opened.enter_context(shared_at(database)) if database is not None else None
-        folder = copy or copies_folder()
-        run_until_stopped(
-            lambda stop: _work(
-                server,
-                user,
-                secret,
-                memory,
-                parts_of,
-                budget.limits(),
-                concurrency,
-                stop,
-                folder=folder,
-                shared=shared,
-            )
+        client = ServiceClient(server, user, secret)
+        searched: Tree | TreeCopy = (
+            TreeCopy(client, copy or copies_folder(), shared=shared, say=output.note)
+            if memory is None
+            else memory
         )
-    return FOUND
-
-
-async def _work(
-    server: str,
-    user: str,
-    secret: str,
-    memory: Tree | None,
-    parts: Callable[[Tree], dict[str, Any]],
-    limits: Limits | None,
-    concurrency: int,
-    stop: asyncio.Event,
-    *,
-    folder: Path,
-    shared: Shared | None,
-) -> None:
-    from metatree_agents.service.engine.client import ServiceClient
-    from metatree_agents.service.engine.engine import Engine
-    from metatree_agents.service.replication.copies import TreeCopy
-
-    async with AsyncExitStack() as opened:
-        client = await opened.enter_async_context(ServiceClient(server, user, secret))
-        searched: Tree | TreeCopy | None = memory
-        if searched is None:
-            copy = TreeCopy(client, folder, shared=shared, say=output.note)
-            searched = await unless_stopped(stop, opened.enter_async_context(copy))
-            if searched is None:
-                return
         engine = Engine(
             client,
             searched,
-            parts=parts,
-            limits=limits,
+            parts=parts_of,
+            limits=budget.limits(),
             concurrency=concurrency,
             on_answer=lambda query, reply: output.note(
                 output.visible(f"{query.topic} {query.seq}: {reply.ended}: {query.text}")
             ),
         )
-        output.note(f"working for {server} as {user}")
-        stopping = asyncio.ensure_future(on_stop(stop, engine.stop))
-        try:
-            await engine.run()
-        finally:
-            stopping.cancel()
+
+        async def work(stop: asyncio.Event) -> None:
+            async with client, AsyncExitStack() as inside:
+                if isinstance(searched, TreeCopy):
+                    fetched = await unless_stopped(stop, inside.enter_async_context(searched))
+                    if fetched is None:
+                        return
+                output.note(f"working for {server} as {user}")
+                stopping = asyncio.ensure_future(on_stop(stop, engine.stop))
+                try:
+                    await engine.run()
+                finally:
+                    stopping.cancel()
+
+        run_until_stopped(work)
+    return FOUND
