@@ -89,21 +89,21 @@ def apply(machine: Machine[S], replayed: Replayed[S], record: Record) -> Sequenc
         The effects that follow from it; None when the machine is not told of such a record.
     """
     match record.kind:
+        case "outcome" | "signal":
+            if record.effect is not None:
+                replayed.pending.pop(record.effect)
+                replayed.errors.pop(record.effect, None)
+                replayed.started.pop(record.effect, None)
+        case "start" if record.effect is not None:
+            replayed.started[record.effect] = replayed.started.get(record.effect, 0) + 1
+            if record.body is None:
+                return None
         case "attempt" if record.effect is not None:
             replayed.errors.setdefault(record.effect, []).append(str(record.body))
             return None
         case "cut" if record.effect is not None and record.body["anew"]:
             replayed.errors.pop(record.effect, None)
             return None
-        case "start" if record.effect is not None:
-            replayed.started[record.effect] = replayed.started.get(record.effect, 0) + 1
-            if record.body is None:
-                return None
-        case "outcome" | "signal":
-            if record.effect is not None:
-                replayed.pending.pop(record.effect)
-                replayed.errors.pop(record.effect, None)
-                replayed.started.pop(record.effect, None)
         case _:
             return None
     following = machine.step(replayed.state, _event_of(record))

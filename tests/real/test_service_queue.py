@@ -599,11 +599,11 @@ def test_the_same_chat_request_is_one_query_wherever_the_other_comes_in_between(
 
     async def run() -> None:
         async with opened(place) as database:
-            other = Conversations(database, Queue(database), content=str)
+            other = Conversations(database, Queue(database))
             interrupted = Interrupted(place, reads, lambda: other.place("ann", said))
             await interrupted.start()
             try:
-                mine = await Conversations(interrupted, Queue(interrupted), content=str).place("ann", said)
+                mine = await Conversations(interrupted, Queue(interrupted)).place("ann", said)
             finally:
                 await interrupted.close()
             assert interrupted.reads <= 0 and mine.joined

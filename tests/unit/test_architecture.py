@@ -229,7 +229,6 @@ PROBES = {
     "memory_tools/metatree_memory_tools/openapi/_document.py": "what PyYAML was built with, and its errors",
     "routers/metatree_routers/llm/_connection.py": "completions as servers send them",
     "routers/metatree_routers/llm/_sdk_errors.py": "completions and errors of the SDK",
-    "routers/metatree_routers/llm/_response_models.py": "metadata of pydantic",
 }
 """Modules that may ask an object for an attribute by a quoted name, and of what."""
 

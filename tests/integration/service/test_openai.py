@@ -13,7 +13,7 @@ from typing import Any
 import openai
 import pytest
 import requests
-from metatree_agents.service.openai.models import ASKS_BACK
+from metatree_agents.service.openai._models import ASKS_BACK
 from metatree_agents.service.openai.routes import owner_of
 from metatree_agents.service.queue import waiting
 

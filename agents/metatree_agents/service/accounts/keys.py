@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Final
 
 from metatree.errors import TransientError, UserError
-from metatree_agents.service.accounts.users import Caller
+from metatree_agents.service.accounts.users import Caller, note_use
 from metatree_agents.service.database.database import ServiceDatabase
 
 PREFIX: Final = "mtk-"
@@ -107,10 +107,7 @@ class Keys:
         async with self._database.transaction() as do:
             if not await do.execute("UPDATE service_key SET used_at = ? WHERE hash = ?", now, digest):
                 return  # it was taken out meanwhile
-            await do.execute(
-                "INSERT INTO service_use(name, at) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET at = excluded.at",
-                *(name, now),
-            )
+            await note_use(do, name, now)
 
 
 def _hash(key: str) -> str:

@@ -19,7 +19,7 @@ from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
 from metatree_agents.service.accounts.nonces import FORGET_S, end_of, forget, in_time
-from metatree_agents.service.database.database import ServiceDatabase, Transaction
+from metatree_agents.service.database.database import ServiceDatabase, Statements, Transaction
 
 Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
@@ -90,6 +90,12 @@ async def _log_out(do: Transaction, name: str) -> None:
     """End what a user's old secret opened: sessions of the web page, and codes for them."""
     await do.execute("DELETE FROM service_session WHERE name = ?", name)
     await do.execute("DELETE FROM service_login WHERE name = ?", name)
+
+
+async def note_use(do: Statements, name: str, now: float) -> None:
+    """Note when a user was last here."""
+    sql = "INSERT INTO service_use(name, at) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET at = excluded.at"
+    await do.execute(sql, name, now)
 
 
 class Users:
@@ -224,10 +230,7 @@ class Users:
         if abs(now - self._seen.get(name, 0.0)) < SEEN_S:
             return
         self._seen[name] = now
-        await self._database.execute(
-            "INSERT INTO service_use(name, at) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET at = excluded.at",
-            *(name, now),
-        )
+        await note_use(self._database, name, now)
 
     async def right_secret(self, name: str, secret: str) -> Caller | None:
         """Return who this is by the secret itself, for the login of the web page."""

@@ -23,7 +23,7 @@ from metatree_agents.service.http.bodies import (
     stamp,
 )
 from metatree_agents.service.http.calls import refused, submitted
-from metatree_agents.service.http.routes import ANSWERING, ASKING, topic_of
+from metatree_agents.service.http.routes import ANSWERING, ASKING, owner_for, topic_of
 from metatree_agents.service.queue.human_input import Ask, Became, Kind
 
 router = APIRouter(prefix="/api")
@@ -80,9 +80,7 @@ async def ask_person(request: Request) -> Response:
 async def answer_question(request: Request) -> Response:
     """Answer what a query asks; its run goes on where it asked. An empty answer declines to say."""
     service, who, body = await submitted(request, AnswerQuestion, *ASKING)
-    user = body.OnBehalfOf or who.name
-    if who.role == "user" and user != who.name:
-        raise refused(403, f"{who.name} may not act for another user")
+    user = owner_for(who, body.OnBehalfOf or who.name)
     given = {"Topic": body.Topic} | ({"OnBehalfOf": body.OnBehalfOf} if body.OnBehalfOf else {})
     topic = await topic_of(service, who, given)
     became = await service.human_input.answer(

@@ -50,7 +50,7 @@ async def login(request: Request) -> Response:
 async def user_topics(request: Request) -> Response:
     """List the topics of a user, each with its first query."""
     service, who, given = await admitted(request, *ASKING)
-    topics = await service.queue.topics(_on_behalf(who, required(given, "OnBehalfOf")))
+    topics = await service.queue.topics(owner_for(who, required(given, "OnBehalfOf")))
     if not topics:
         raise refused(404, "this user has no topics")
     return JSONResponse(topics)
@@ -60,7 +60,7 @@ async def user_topics(request: Request) -> Response:
 async def remove_topic(request: Request) -> Response:
     """Delete a topic with its queries and answers."""
     service, who, given = await admitted(request, *ASKING)
-    owner = _on_behalf(who, required(given, "OnBehalfOf"))
+    owner = owner_for(who, required(given, "OnBehalfOf"))
     for topic in _spellings(required(given, "Topic")):
         if await service.queue.remove(topic, owner):
             service.waiting.removed(topic)
@@ -72,7 +72,7 @@ async def remove_topic(request: Request) -> Response:
 async def add_query(request: Request) -> Response:
     """Ask a question in a topic; the first one makes the topic."""
     service, who, body = await submitted(request, bodies.AddQuery, *ASKING)
-    user = _on_behalf(who, body.User)
+    user = owner_for(who, body.User)
     service.limits.admit_open(who, await service.queue.open_of(user) if who.role == "user" else 0)
     try:
         seq, at = await service.queue.add(
@@ -147,7 +147,7 @@ async def recommend(request: Request) -> Response:
         _require_sight(service, who, owner)
     at = await service.recommendations.add(
         topic=body.Topic,
-        on_behalf_of=_on_behalf(who, body.OnBehalfOf),
+        on_behalf_of=owner_for(who, body.OnBehalfOf),
         query=body.Query,
         fragment=body.Fragment,
         comment=body.Comment,
@@ -256,7 +256,7 @@ async def give_new_matches(request: Request) -> Response:
 # what they share
 
 
-def _on_behalf(who: Caller, user: str) -> str:
+def owner_for(who: Caller, user: str) -> str:
     """Return for whom a caller acts: a frontend for anybody, a user for nobody else."""
     if who.role == "user" and user != who.name:
         raise refused(403, f"{who.name} may not act for another user")

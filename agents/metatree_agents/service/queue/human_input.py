@@ -21,7 +21,8 @@ from typing import Any, Final, Literal
 
 from metatree_agents.service.database.database import ServiceDatabase, Transaction
 from metatree_agents.service.http.bodies import stamp
-from metatree_agents.service.queue.turns import open_again
+from metatree_agents.service.queue.progress import add_step
+from metatree_agents.service.queue.turns import has_lease, open_again, take_back
 
 Kind = Literal["question", "permission", "call"]
 """`question` wants words; `permission` (of a tool that changes something) and `call` (one that was interrupted, again)
@@ -111,9 +112,7 @@ class HumanInput:
         """
         now = self._database.clock()
         async with self._database.transaction() as do:
-            if not await do.execute(
-                "UPDATE topic SET lease = lease WHERE id = ? AND lease = ?", topic, lease
-            ):
+            if not await has_lease(do, topic, lease):
                 return False
             row = await do.row("SELECT status, asked FROM query WHERE topic = ? AND seq = ?", topic, seq)
             if row is None or row[0] != "Pending":
@@ -128,10 +127,7 @@ class HumanInput:
                     " WHERE topic = ? AND seq = ?",
                     *(_as_json(asks), topic, seq),
                 )
-            await do.execute(
-                "UPDATE query SET status = 'Open', attempts = attempts - 1 WHERE topic = ? AND status = 'Pending'",
-                topic,
-            )
+            await take_back(do, topic)
             if len(asks) > MAX_ASKS:
                 await tell(do, topic, seq, "failed", f"gave up after {MAX_ASKS} questions to a person")
                 await open_again(do, topic)
@@ -211,4 +207,4 @@ def _as_json(asks: Sequence[Ask]) -> str:
 async def tell(do: Transaction, topic: str, seq: int, event: str, text: str) -> None:
     """Add a step for those who watch, in this process or another."""
     step = {"Event": event, "Node": None, "Choice": None, "Text": text[:1_000]}
-    await do.execute("INSERT INTO progress(topic, seq, data) VALUES (?, ?, ?)", topic, seq, json.dumps(step))
+    await add_step(do, topic, seq, step)

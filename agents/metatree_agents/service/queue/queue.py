@@ -30,9 +30,11 @@ from metatree_agents.service.queue.turns import (
     OPEN,
     QUERIES,
     end_turn,
+    has_lease,
     join,
     leave,
     open_again,
+    take_back,
 )
 
 LEASE_S: Final = 60.0
@@ -82,13 +84,11 @@ class TopicTaken(Exception):
     """The topic belongs to somebody else."""
 
 
-_COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run"
-_CLAIM = postgres_statements.CLAIM.format(
-    ended=ENDED.replace("?", "$1"), columns="query." + _COLUMNS.replace(", ", ", query.")
-)
-_SHOWN = "SELECT {} FROM query JOIN topic ON topic.id = query.topic".format(
-    ", ".join(SHOWN if name == "status" else f"query.{name}" for name in _COLUMNS.split(", "))
-)
+_NAMES = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run"
+COLUMNS: Final = "query." + _NAMES.replace(", ", ", query.")
+"""Of which `query_of` makes a query."""
+_CLAIM = postgres_statements.CLAIM.format(ended=ENDED.replace("?", "$1"), columns=COLUMNS)
+_SHOWN = f"SELECT {COLUMNS} FROM query JOIN topic ON topic.id = query.topic".replace("query.status", SHOWN)
 
 
 class Queue:
@@ -202,7 +202,7 @@ class Queue:
         rows = await self._database.rows(
             f"{_SHOWN} WHERE query.topic = ? ORDER BY seq", self._database.clock(), topic
         )
-        return [_query(row) for row in rows]
+        return [query_of(row) for row in rows]
 
     async def query(self, topic: str, seq: int, *, last: Query | None = None) -> Query | None:
         """Return one query, None when there is none.
@@ -214,7 +214,7 @@ class Queue:
         row = await self._database.row(
             f"{_SHOWN} WHERE query.topic = ? AND query.seq = ?", self._database.clock(), topic, seq
         )
-        query = None if row is None else _query(row)
+        query = None if row is None else query_of(row)
         if query is None or last is None or (query.run, query.at) == (last.run, last.at):
             return query
         return None
@@ -285,7 +285,9 @@ class Queue:
         if not rows:
             return None, None
         topic = str(rows[0][0])
-        queries = sorted((_query(row[1:]) for row in rows if row[1] is not None), key=lambda query: query.seq)
+        queries = sorted(
+            (query_of(row[1:]) for row in rows if row[1] is not None), key=lambda query: query.seq
+        )
         return (Claim(topic, lease, until, queries) if queries else None), topic
 
     async def _take(
@@ -327,7 +329,7 @@ class Queue:
         rows = await do.rows(
             "UPDATE query SET status = 'Pending', attempts = attempts + 1, engine = ?"
             " WHERE topic = ? AND status = 'Open' AND seq IN (SELECT seq FROM query WHERE topic = ?"
-            f" AND status = 'Open' ORDER BY seq LIMIT {QUERIES}) RETURNING {_COLUMNS}",
+            f" AND status = 'Open' ORDER BY seq LIMIT {QUERIES}) RETURNING {_NAMES}",
             *(engine, topic, topic),
         )
         if not rows:  # all that was left of it has failed
@@ -344,7 +346,7 @@ class Queue:
         )
         assert found is not None
         await end_turn(do, found[0])
-        queries = sorted((_query(row) for row in rows), key=lambda query: query.seq)
+        queries = sorted((query_of(row) for row in rows), key=lambda query: query.seq)
         return Claim(topic, lease, until, queries)
 
     async def give_up(self, do: Transaction, topic: str) -> None:
@@ -451,12 +453,9 @@ class Queue:
     async def hand_back(self, topic: str, lease: str) -> bool:
         """Open again what an engine that stops did not answer; the attempt does not count."""
         async with self._database.transaction() as do:
-            if not await self._holds(do, topic, lease):
+            if not await has_lease(do, topic, lease):
                 return False
-            await do.execute(
-                "UPDATE query SET status = 'Open', attempts = attempts - 1 WHERE topic = ? AND status = 'Pending'",
-                topic,
-            )
+            await take_back(do, topic)
             await open_again(do, topic)
         return True
 
@@ -472,7 +471,7 @@ class Queue:
             if not is_dead(lease.rpartition(_OF)[0], shared=bool(self._database.skip_locked)):
                 continue
             async with self._database.transaction() as do:
-                if not await self._holds(do, topic, lease):
+                if not await has_lease(do, topic, lease):
                     continue
                 pending = "topic = ? AND status = 'Pending'"
                 await do.execute(
@@ -484,11 +483,6 @@ class Queue:
                 await open_again(do, topic)
                 freed += 1
         return freed
-
-    async def _holds(self, do: Transaction, topic: str, lease: str) -> bool:
-        """Take the row of a topic, as everywhere first; False when it has another lease by now."""
-        sql = "UPDATE topic SET lease = lease WHERE id = ? AND lease = ?"
-        return bool(await do.execute(sql, topic, lease))
 
     async def _hand_back_lost(self, lease: str, until: float) -> None:
         """Hand back what was claimed under a lease that its engine never heard of."""
@@ -513,7 +507,8 @@ def _run() -> str:
     return f"query-{secrets.token_hex(10)}"
 
 
-def _query(row: Sequence[Any]) -> Query:
+def query_of(row: Sequence[Any]) -> Query:
+    """Return the query of a row of `COLUMNS`."""
     topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asks, run = row
     return Query(
         topic,

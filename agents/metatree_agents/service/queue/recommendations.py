@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, get_args
 
 from metatree_agents.service.database.database import ServiceDatabase
 
-TYPES: Final = (
+RecommendationType = Literal[
     "Suggest Improvement",
     "Promote Answer",
     "Make Correction",
     "Add Missing Info",
     "Clarify Phrasing",
     "Flag as Off Topic",
-)
+]
+TYPES: Final[tuple[str, ...]] = get_args(RecommendationType)
 NEGATIVE: Final = frozenset({"Flag as Off Topic"})
 """Says that a text should be found less, not more."""
 CORRECTION: Final = "Make Correction"

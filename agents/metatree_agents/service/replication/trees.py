@@ -10,7 +10,7 @@ from typing import Final
 
 from metatree._util.process import is_dead
 from metatree.notes.replication import RowChange
-from metatree_agents.service.database.database import ServiceDatabase, Transaction, placeholders
+from metatree_agents.service.database.database import ServiceDatabase, Transaction, rows_with
 
 LEASE_S: Final = 30.0
 """How long a server that publishes is waited for before another one may."""
@@ -98,12 +98,8 @@ class Trees:
 
     async def missing_files(self, digests: Collection[str]) -> set[str]:
         """Return those of the digests that no file is kept for."""
-        missing, listed = set(digests), sorted(digests)
-        for at in range(0, len(listed), _PAGE):
-            page = listed[at : at + _PAGE]
-            sql = f"SELECT digest FROM tree_file WHERE part = 0 AND digest IN ({placeholders(page)})"
-            missing.difference_update(row[0] for row in await self._database.rows(sql, *page))
-        return missing
+        sql = "SELECT digest FROM tree_file WHERE part = 0 AND digest IN"
+        return set(digests) - {row[0] for row in await rows_with(self._database, sql, digests)}
 
     async def add_parts(self, parts: Iterable[FilePart]) -> None:
         """Keep parts of files; those of one file come last part first: a file whose part 0 is there is there."""
@@ -158,10 +154,7 @@ class Trees:
             old = {row[0] for row in await do.rows("SELECT DISTINCT digest FROM tree_file")}
             for (needed,) in await do.rows("SELECT files FROM tree_version"):
                 old.difference_update(json.loads(needed))
-            listed = sorted(old)
-            for at in range(0, len(listed), _PAGE):
-                page = listed[at : at + _PAGE]
-                await do.execute(f"DELETE FROM tree_file WHERE digest IN ({placeholders(page)})", *page)
+            await rows_with(do, "DELETE FROM tree_file WHERE digest IN", old, end=" RETURNING part")
         return len(old)
 
     async def file_part(self, digest: str, part: int) -> tuple[bytes, bool] | None:
