@@ -25,6 +25,9 @@ FUZZ := .venv-fuzz
 FUZZ_STAMP := $(FUZZ)/.installed-$(shell cksum < requirements/service.txt | cut -d' ' -f1)
 FUZZ_ARGS := --schemathesis $(FUZZ)/bin/schemathesis
 
+# Hundreds of tests start a process that imports the project, which would compile all of it each time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo prepare test test-model test-real test-lowest lock check format docs soak soak-service fuzz-service audit bench bench-retrieval bench-answers bench-peers bench-planning bench-service clean
 
 help: ## list the targets
@@ -57,7 +60,7 @@ test-real: $(STAMP) ## run the tests with real programs, servers and files of ot
 
 test-lowest: $(STAMP) ## run the quick tests of what uses other packages with the lowest versions that pyproject.toml allows
 	@.ci/lowest "$(LOWEST)" "$(BIN)/python"
-	@$(LOWEST)/bin/python -m pytest -n 2 --dist worksteal $(LOWEST_TESTS) $(ARGS)
+	@METATREE_TESTS=quick $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal $(LOWEST_TESTS) $(ARGS)
 
 lock: ## write requirements/*.txt again: versions and hashes of all that is installed here; ARGS=--upgrade for the latest
 	@python3 -m venv $(LOCK)
