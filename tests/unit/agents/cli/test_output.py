@@ -321,6 +321,7 @@ def test_ask_json_is_the_contract() -> None:
                 "confidence": None,
             }
         ],
+        "closest": [],
         "open_questions": [],
         "ended": "answered",
         "usage": search.UsageOutput.model_validate(usage).as_json(),
