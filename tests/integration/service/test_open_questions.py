@@ -148,7 +148,7 @@ def test_the_page_shows_three_passages_and_asks_for_no_recommendation(serve: Ser
     browser = entered(service, "User_1")
     topic = asked(browser, QUESTION)
     service.engine.get("get-new-queries")
-    long = passage(1, Node=node, Quote="Lamp 1 has a bulb of nine watts.\n" + "more " * 500)
+    long = passage(1, Node=node, Quote=quote)
     give(service.engine, topic, Closest=[long, *(passage(n) for n in (2, 3, 4))])
     said = article(browser.get(f"/thread?topic={topic}").text)
     assert "not answered" in said and 'class="answer"' not in said and "Recommend" not in said
