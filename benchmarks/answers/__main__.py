@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -67,14 +68,16 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw risk over coverage as a PNG")
     chosen = parser.parse_args()
+    earlier = report.read_rows(chosen.compare) if chosen.compare else []
     if chosen.read:
         found = [row for row in report.read_rows(chosen.read) if row.set in (chosen.sets or SETS)]
     elif not chosen.work:
         parser.error("--work is missing: name a folder for sources and trees")
     else:
-        found = list(_asked(chosen))
-    if chosen.rows:
-        report.write_rows(chosen.rows, found)
+        try:
+            found = list(_asked(chosen))
+        except FileNotFoundError as error:
+            sys.exit(f"there is no {error.filename}" if error.filename else str(error))
     for line in report.tables(found):
         print(line)
     if chosen.json:
@@ -84,7 +87,7 @@ def main() -> None:
 
         draw(report.panels(found), chosen.plot)
     if chosen.compare:
-        for line in report.changes(report.read_rows(chosen.compare), found):
+        for line in report.changes(earlier, found):
             print(line)
 
 
@@ -94,21 +97,21 @@ def _asked(chosen: argparse.Namespace) -> Iterator[Row]:
         for name in dict.fromkeys(chosen.sets or OWN)
         for source in _loaded(name, chosen.data, chosen.work).sources
     ]
-    if chosen.jobs == 1:
-        for job in jobs:
-            yield from _told(job, _run(job))
-        return
-    with ProcessPoolExecutor(chosen.jobs) as pool:
-        for job, found in zip(jobs, pool.map(_run, jobs), strict=True):
-            yield from _told(job, found)
+    if chosen.rows:
+        chosen.rows.unlink(missing_ok=True)
+    with ProcessPoolExecutor(chosen.jobs) if chosen.jobs > 1 else nullcontext() as pool:
+        for job, found in zip(jobs, pool.map(_run, jobs) if pool else map(_run, jobs), strict=True):
+            if chosen.rows:
+                report.append_rows(chosen.rows, found)
+            _tell(job, found)
+            yield from found
 
 
-def _told(job: _Job, found: list[Row]) -> list[Row]:
+def _tell(job: _Job, found: list[Row]) -> None:
     seconds = sum(row.seconds for row in found)
     print(
         f"{job.set} {job.source}: {len(found)} rows, {seconds:.1f} s of asking", file=sys.stderr, flush=True
     )
-    return found
 
 
 def _run(job: _Job) -> list[Row]:

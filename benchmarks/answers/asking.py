@@ -73,7 +73,7 @@ def ask(name: str, question: Question, answerable: bool, source: str, tree: Tree
         partial=not right
         and bool(result.open_questions)
         and answered_parts(question, [text]) >= max(1, len(result.answers)),
-        shown=right or is_right(question, closest),
+        shown=is_right(question, [text, *closest]),
         closest=len(closest),
         closest_right=is_right(question, closest),
         confidence=confidence_of(result),

@@ -6,6 +6,7 @@ import hashlib
 import html
 import json
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,10 +159,15 @@ def ready(source: Source, name: str, work: Path, index: Callable[[Tree], None]) 
     place = work / "trees" / f"{name}-{source.key[:12]}"
     if not place.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = place.with_name(f"{place.name}.unfinished")
-        with source.build(unfinished) as tree:
-            index(tree)
-        unfinished.rename(place)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix="unfinished-") as folder:
+            unfinished = Path(folder) / "tree"
+            with source.build(unfinished) as tree:
+                index(tree)
+            try:
+                unfinished.rename(place)
+            except OSError:
+                if not place.exists():  # another run was faster
+                    raise
     return Tree.open(place)
 
 

@@ -31,7 +31,8 @@ def draw(groups: Mapping[str, Sequence[Row]], file: Path) -> None:
         panel.frame(name)
         for place, system in enumerate((BASELINE, OURS)):
             points = curve([row for row in rows if row.system == system and not row.wrong_collection])
-            panel.line(points, system, place)
+            if points:
+                panel.line(points, system, place)
     image.resize((across * width, down * height), Image.Resampling.LANCZOS).save(file)
 
 
@@ -64,10 +65,9 @@ class _Panel:
         colour = _COLOURS[name]
         if len(points) > 1:
             self._pen.line([self._at(point) for point in points], colour, 2 * _FINE, joint="curve")
-        for point in points[-1:]:
-            x, y = self._at(point)
-            reach = 4 * _FINE
-            self._pen.ellipse((x - reach, y - reach, x + reach, y + reach), colour)
+        x, y = self._at(points[-1])
+        reach = 4 * _FINE
+        self._pen.ellipse((x - reach, y - reach, x + reach, y + reach), colour)
         x, y = self._left + _SIDE - 6, self._top + _SIDE - 10 - 16 * (1 - place)
         self._text(x, y, name, "rm", 12, colour)
 

@@ -200,15 +200,15 @@ def _finite(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else round(value, 4)
 
 
-def write_rows(file: Path, rows: Iterable[Row]) -> None:
-    """Write a line of JSON for each question and system."""
-    with file.open("w", encoding="utf-8") as out:
+def append_rows(file: Path, rows: Iterable[Row]) -> None:
+    """Add a line of JSON for each question and system."""
+    with file.open("a", encoding="utf-8") as out:
         for row in rows:
             out.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
 
 
 def read_rows(file: Path) -> list[Row]:
-    """Read what `write_rows` wrote."""
+    """Read what `append_rows` wrote."""
     return [Row(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines() if line]
 
 

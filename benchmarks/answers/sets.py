@@ -34,5 +34,5 @@ def load(name: str, data: Path | None, work: Path) -> QuestionSet:
     if name in OWN:
         return OWN[name](work)
     if data is None:
-        raise FileNotFoundError(f"the folder of the data of {name}: name it with --data")
+        raise FileNotFoundError(f"{name} is read from a folder of data: name it with --data")
     return SHARED[name](data)

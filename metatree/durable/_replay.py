@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from metatree.durable._journal import Record
+from metatree.durable._journal import Journal, Record
 from metatree.durable._machine import Effect, Event, Machine, Outcome, Signal
 from metatree.errors import BrokenStore, UserError
 
@@ -72,6 +74,37 @@ def replay(machine: Machine[S], records: Sequence[Record]) -> Replayed[S]:
         except Exception as exc:
             raise _mismatch_error(number, exc) from exc
     return replayed
+
+
+def take_up(
+    machine: Machine[S],
+    journal: Journal,
+    run_id: str,
+    *signals: tuple[str, Any],
+    released_as: str | None = "failed",
+) -> tuple[int, Replayed[S]]:
+    """Acquire a run that was begun before; return the token of its lease, and the run as its journal tells it.
+
+    Args:
+        signals: names and values of what the machine is told as it goes on.
+        released_as: what the run is released as when its journal cannot be replayed.
+
+    Raises:
+        LeaseLost: another process is at work on it.
+    """
+    token = journal.acquire(run_id)
+    try:
+        records = list(journal.read(run_id))  # now that nobody else writes
+        now = time.time()
+        told = [Record("signal", now, body={"name": name, "value": value}) for name, value in signals]
+        for record in (Record("resume", now), *told):
+            journal.append(run_id, token, len(records), record)
+            records.append(record)
+        return token, replay(machine, records)
+    except BaseException:
+        with suppress(Exception):
+            journal.release(run_id, token, released_as)
+        raise
 
 
 def _mismatch_error(number: int, exc: Exception) -> BrokenStore:

@@ -15,7 +15,7 @@ from typing import Any
 
 from metatree.errors import MetatreeError, UnknownNode
 from metatree.node import Node
-from metatree.protocols import Evidence, Option, Scored
+from metatree.protocols import Evidence, Option, Passage, Scored
 from metatree.trees.tree import ROOT, Tree
 
 _log = logging.getLogger("metatree")
@@ -228,6 +228,18 @@ class MenuMaker:
         except Exception:
             _log.warning("the evidence could not explain itself", exc_info=True)
             return ""
+
+    def closest(self, question: str) -> list[Passage]:
+        """Return the passages that come closest to a question; none without evidence that knows any."""
+        if self._evidence is None:
+            return []
+        try:
+            return list(self._evidence.passages(question))
+        except MetatreeError:
+            raise
+        except Exception:
+            _log.warning("the evidence could not give passages", exc_info=True)
+            return []
 
     def _scope(self, node: str) -> str:
         return self.start if self.start in self._path(node) else ROOT

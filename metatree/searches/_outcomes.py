@@ -79,6 +79,7 @@ class FoundAnswer(TypedDict):
     answer: str
     quote: str
     complete: bool
+    confidence: NotRequired[float | None]
     node: NotRequired[str]
     title: NotRequired[str]
 
@@ -180,3 +181,22 @@ class Composed(TypedDict):
     """Comes of `ComposeAnswers`."""
 
     text: str
+
+
+class PassageFound(TypedDict):
+    """A passage that comes close to a question."""
+
+    question: str
+    node: str
+    title: str
+    place: str
+    lines: list[int]
+    """First and last, from 1, of the file; of the node's content where it is part of none."""
+    quote: str
+    score: float
+
+
+class ClosestFound(TypedDict):
+    """Comes of `FindClosest`."""
+
+    passages: list[PassageFound]

@@ -84,7 +84,8 @@ class ReadingSteps(Moves):
         question = next((q for q in frame.open if question_key(q) == key), None)
         if question is None or not answer["answer"]:
             return
-        part = Part(question, answer["answer"], answer["quote"], answer["complete"], node, title)
+        confidence = answer.get("confidence")
+        part = Part(question, answer["answer"], answer["quote"], answer["complete"], node, title, confidence)
         if part not in frame.parts:  # a known read, taken again
             frame.parts.append(part)
         if part.complete:

@@ -24,6 +24,7 @@ from metatree.protocols import (
     ComposeRequest,
     HasTraits,
     Option,
+    Passage,
     Reader,
     Reading,
     ReadRequest,
@@ -31,15 +32,25 @@ from metatree.protocols import (
     Router,
     RouteRequest,
 )
-from metatree.searches._effects import AskHuman, ComposeAnswers, ListNode, RankMenu, ReadText, RouteMenu
+from metatree.searches._effects import (
+    AskHuman,
+    ComposeAnswers,
+    FindClosest,
+    ListNode,
+    RankMenu,
+    ReadText,
+    RouteMenu,
+)
 from metatree.searches._menu import Menu, MenuMaker
 from metatree.searches._off_loop import Home
 from metatree.searches._outcomes import (
     Chosen,
+    ClosestFound,
     Composed,
     FoundAnswer,
     Listing,
     MenuSplit,
+    PassageFound,
     Ranked,
     ReadResult,
     Routed,
@@ -81,6 +92,7 @@ class World:
             RankMenu.kind: self._rank,
             ReadText.kind: self._read,
             ComposeAnswers.kind: self._compose,
+            FindClosest.kind: self._closest,
         }
 
     def policies(self) -> dict[str, Policy]:
@@ -91,6 +103,7 @@ class World:
             RankMenu.kind: Policy(fatal=STORE_ERRORS),
             ReadText.kind: model_policy(self.reader, "reads", timeout_s=self.timeout_s, needed=True),
             ComposeAnswers.kind: model_policy(self.composer, timeout_s=self.timeout_s),
+            FindClosest.kind: Policy(fatal=STORE_ERRORS),
             AskHuman.kind: Policy(external=True),
         }
 
@@ -230,6 +243,31 @@ class World:
             raise BadModelAnswer("the composer must return a text that is not empty")
         return {"text": text}
 
+    def _closest(self, effect: Effect, attempt: Attempt) -> ClosestFound:
+        payload: FindClosest = effect.payload
+        return {
+            "passages": [
+                _passage_json(question, passage, self.tree.find(passage.node_id))
+                for question in payload.questions
+                for passage in self.menus.closest(question)
+            ]
+        }
+
+
+def _passage_json(question: str, passage: Passage, node: Node | None) -> PassageFound:
+    """Return a passage with its place in the file, where its node is part of one."""
+    source = None if node is None else node.source
+    before = (source.start_line or 1) - 1 if source is not None else 0
+    return {
+        "question": question,
+        "node": passage.node_id,
+        "title": passage.title,
+        "place": (node.path if node is not None else None) or passage.node_id,
+        "lines": [before + line for line in passage.lines],
+        "quote": _text(passage.text, ANSWER_CHARS),
+        "score": round(passage.score, 4),
+    }
+
 
 def _tree_changed_error(exc: UnknownNode) -> TransientError:
     """Return the error for a node that another process deleted while it was looked at."""
@@ -322,6 +360,7 @@ def answer_json(answer: object, content: str | None = None) -> FoundAnswer:
         "answer": _text(answer.answer, ANSWER_CHARS),
         "quote": quote if content is None else quote_in(content, quote),
         "complete": bool(answer.complete),
+        "confidence": answer.confidence,
     }
 
 

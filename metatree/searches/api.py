@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from metatree._util.threads import run_apart
-from metatree.durable import Effect, Journal, MemoryJournal, Record, Replayed, RunInfo, first_record, replay
+from metatree.durable import Effect, Journal, MemoryJournal, Replayed, RunInfo, first_record, replay, take_up
 from metatree.durable.sql_journal import SqlJournal
 from metatree.errors import UserError
 from metatree.node import Node
@@ -247,16 +247,9 @@ async def _resume(options: ResumeOptions, home: Home) -> SearchResult:
             concurrency=given["concurrency"],
             limits=options.limits or limits_of(replayed.state.limits),
         )
-        token = open_journal.acquire(run_id)
+        signals = [] if options.limits is None else [("limits", limits_json(options.limits))]
+        token, replayed = take_up(machine, open_journal, run_id, *signals)
         try:
-            records = open_journal.read(run_id)  # now that nobody else writes
-            extra = [Record("resume", time.time())]
-            if options.limits is not None:
-                body = {"name": "limits", "value": limits_json(options.limits)}
-                extra.append(Record("signal", time.time(), body=body))
-            for seq, record in enumerate(extra, start=len(records)):
-                open_journal.append(run_id, token, seq, record)
-            replayed = replay(machine, [*records, *extra])
             settled = _answers_by_effect(replayed, answers)
             if run.link is not None:
                 settled = run.link.answers(replayed.pending.values()) | settled

@@ -86,8 +86,8 @@ def test_import_loads_nothing_heavy(package: str) -> None:
 
 PUBLIC = {
     "metatree": """
-        Answer Blackboard ComposeRequest Composer DescribeRequest Describer Description Ended Evidence
-        FallbackRequest FallbackResult Forgotten Limits Merge MetatreeError Node NodeRef Option PersonQuestion
+        Answer Blackboard ClosestPassage ComposeRequest Composer DescribeRequest Describer Description Ended Evidence
+        FallbackRequest FallbackResult Forgotten Limits Merge MetatreeError Node NodeRef Option Passage PersonQuestion
         QuestionAnswer Quote ReadRequest Reader Reading Remembered RouteDecision RouteRequest Router RunInfo Scored
         SearchResult Settings Source SourceRef Suite Tool ToolCaller ToolGroup
         ToolRequest ToolSpec TraceEntry TraceEvent Traits Tree Usage UserError aresume asearch ask_person astream cancel

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +14,7 @@ from typing import Any
 import pytest
 
 from benchmarks.answers import report
-from benchmarks.answers.asking import BASELINE, OURS, ask, closest_of, confidence_of
+from benchmarks.answers.asking import BASELINE, OURS, ask, closest_of, confidence_of, rows
 from benchmarks.answers.dataset import Nodes, Question, QuestionSet, cut
 from benchmarks.answers.scoring import (
     Passed,
@@ -27,8 +30,9 @@ from benchmarks.answers.scoring import (
     silenced,
     threshold_for,
 )
+from benchmarks.answers.sets import load
 from metatree import Node, SearchResult, Tree
-from metatree.result import QuestionAnswer
+from metatree.result import Ended, QuestionAnswer
 
 COOKIES = Question("q", "s", "what", "Where are cookies kept?", True, pattern=r"in a\W+jar")
 TWO = Question("q", "s", "several", "Which, and when?", True, pattern="red.*1990", parts=("red", "1990"))
@@ -183,7 +187,8 @@ def test_what_changed_between_two_runs_is_listed() -> None:
 
 def test_rows_come_back_from_a_file(tmp_path: Path) -> None:
     rows = [row(right=True, confidence=0.5), row(claimed=False, ended="limit")]
-    report.write_rows(tmp_path / "rows", rows)
+    report.append_rows(tmp_path / "rows", rows[:1])
+    report.append_rows(tmp_path / "rows", rows[1:])
     assert report.read_rows(tmp_path / "rows") == rows
     assert [each.verdict for each in rows] == ["right", "limit"]
 
@@ -229,7 +234,95 @@ def test_a_question_is_asked_of_a_tree_and_judged() -> None:
     assert absent.verdict == "silent"
 
 
+@pytest.mark.parametrize(
+    ("ended", "verdict"), [("answered", "right"), ("exhausted", "right"), ("limit", "limit")]
+)
+def test_what_a_search_had_at_a_limit_is_no_claim_but_is_shown(
+    ended: Ended, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "They are in a jar."
+    result = SearchResult(answer=text, answers=(QuestionAnswer("q", text, ()),), ended=ended)
+    monkeypatch.setattr("benchmarks.answers.asking.search", lambda *_, **__: result)
+    with Tree.create(":memory:") as tree:
+        made = ask("set", COOKIES, True, "s", tree)
+    assert (made.verdict, made.shown) == (verdict, True)
+
+
 def test_the_wrong_source_is_the_one_that_is_named_or_the_next() -> None:
     sources = {name: Nodes(name, []) for name in "abc"}
     some = QuestionSet("set", [], sources, {"a": "c"})
     assert [some.other(name) for name in "abc"] == ["c", "c", "a"]
+
+
+def _write(file: Path, rows: Sequence[dict[str, object]]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    if file.suffix == ".gz":
+        file.write_bytes(gzip.compress(text.encode()))
+    else:
+        file.write_text(text)
+
+
+def test_adversarial_questions_are_answered_by_nothing_and_conversations_are_apart(tmp_path: Path) -> None:
+    said: dict[str, object] = {
+        "session": 1,
+        "date": "May",
+        "speaker": "Ann",
+        "text": "I left.",
+        "caption": None,
+    }
+    _write(
+        tmp_path / "memory" / "locomo_turns.jsonl", [{"id": f"c{n}/1", "conv": f"c{n}"} | said for n in "12"]
+    )
+    asked: dict[str, object] = {"conv": "c1", "query": "Who left?", "gold": ["c1/1"]}
+    _write(
+        tmp_path / "memory" / "locomo.jsonl",
+        [
+            asked | {"id": "c1-q0", "category": "single-hop", "answer": "Ann"},
+            asked | {"id": "c1-q1", "category": "adversarial", "answer": None},
+        ],
+    )
+    found = load("locomo", tmp_path, tmp_path)
+    assert [(each.answerable, sorted(each.gold)) for each in found.questions] == [
+        (True, ["c1/1"]),
+        (False, []),
+    ]
+    assert [passage.node for passage in found.sources["c1"].passages()] == ["c1/1"]
+    assert found.other("c1") == "c2"
+
+
+def test_the_wrong_filing_is_of_another_company(tmp_path: Path) -> None:
+    names = ["ACME_2020", "ACME_2021", "ZINC_2020"]
+    _write(
+        tmp_path / "documents" / "financebench_pages.jsonl.gz",
+        [{"id": f"{name}/p0", "doc": name, "page": 0, "text": "Sales"} for name in names],
+    )
+    _write(
+        tmp_path / "documents" / "financebench.jsonl",
+        [{"id": name, "doc": name, "query": "?", "answer": "1", "gold": [f"{name}/p0"]} for name in names],
+    )
+    found = load("financebench", tmp_path, tmp_path)
+    assert [found.other(name) for name in names] == ["ZINC_2020", "ZINC_2020", "ACME_2020"]
+
+
+def test_each_source_is_asked_its_own_questions_and_those_of_another(tmp_path: Path) -> None:
+    def page(text: str) -> Nodes:
+        return Nodes("pages", [(Node(id="p", title="page", content=text, kind="page"), ".")])
+
+    questions = [
+        replace(COOKIES, id="q1", source="a"),
+        replace(COOKIES, id="q2", source="b", answerable=False),
+    ]
+    some = QuestionSet(
+        "set", questions, {"a": page("Cookies are kept in a jar."), "b": page("Bread is baked in an oven.")}
+    )
+    found = [each for name in "ab" for each in rows(some, name, tmp_path, wrong=True, limit=None)]
+    assert [(each.id, each.asked, each.system, each.verdict) for each in found] == [
+        ("q1", "a", OURS, "right"),
+        ("q1", "a", BASELINE, "right"),
+        ("q1", "b", OURS, "silent"),
+        ("q1", "b", BASELINE, "silent"),
+        ("q2", "b", OURS, "silent"),
+        ("q2", "b", BASELINE, "silent"),
+    ]
+    assert len(list((tmp_path / "trees").iterdir())) == 2

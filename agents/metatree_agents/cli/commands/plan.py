@@ -152,9 +152,9 @@ def _plan_goal(
 ) -> int:
     from metatree_agents.planner import Domain, PlanLimits
     from metatree_agents.planner import plan as plan_for
-    from metatree_agents.planner.agents.state import AgentOptions, facts_from
+    from metatree_agents.planner.agents.state import AgentOptions
     from metatree_agents.planner.domain.domain import goal_of
-    from metatree_agents.planner.domain.facts import Facts
+    from metatree_agents.planner.domain.facts import Facts, facts_by_relation
     from metatree_agents.planner.domain.files import facts_of, read_file
     from metatree_agents.planner.domain.network import TOP, Intent
 
@@ -172,7 +172,7 @@ def _plan_goal(
     made = plan_for(
         domain.library,
         {TOP: Intent(TOP, top_goal)},
-        Facts(domain.library, facts_from(facts)),
+        Facts(domain.library, facts_by_relation(facts)),
         seed=seed,
         limits=PlanLimits(seconds=seconds),
         expand=domain.expand,
