@@ -20,6 +20,7 @@ from metatree import (
     Description,
     Node,
     Option,
+    Passage,
     Reading,
     ReadRequest,
     RouteDecision,

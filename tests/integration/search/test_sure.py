@@ -66,7 +66,7 @@ def test_what_is_no_likelihood_is_refused(tree: Tree, sure: float) -> None:
 
 
 def test_the_likelihood_falls_along_the_ranking() -> None:
-    asked = read_question("How many times is a request tried?")
+    asked = read_question("What does a request wait for between two tries?")
     texts = [Text(Node(id=name, title=name), text) for name, text in PAGES.items()]
     ranked = rank_passages(asked, texts, {}, len(texts), None)
     scores = [score for _, score in ranked]
