@@ -25,7 +25,10 @@ FUZZ := .venv-fuzz
 FUZZ_STAMP := $(FUZZ)/.installed-$(shell cksum < requirements/service.txt | cut -d' ' -f1)
 FUZZ_ARGS := --schemathesis $(FUZZ)/bin/schemathesis
 
-.PHONY: help setup demo prepare test test-model test-real test-lowest lock check format docs soak soak-service fuzz-service audit bench bench-retrieval bench-peers bench-planning bench-service clean
+# Hundreds of tests start a process that imports the project, which would compile all of it each time.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help setup demo prepare test test-model test-real test-lowest lock check format docs soak soak-service fuzz-service audit bench bench-retrieval bench-answers bench-peers bench-planning bench-service clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,7 +60,7 @@ test-real: $(STAMP) ## run the tests with real programs, servers and files of ot
 
 test-lowest: $(STAMP) ## run the quick tests of what uses other packages with the lowest versions that pyproject.toml allows
 	@.ci/lowest "$(LOWEST)" "$(BIN)/python"
-	@$(LOWEST)/bin/python -m pytest -n 2 --dist worksteal $(LOWEST_TESTS) $(ARGS)
+	@METATREE_TESTS=quick $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal $(LOWEST_TESTS) $(ARGS)
 
 lock: ## write requirements/*.txt again: versions and hashes of all that is installed here; ARGS=--upgrade for the latest
 	@python3 -m venv $(LOCK)
@@ -101,6 +104,9 @@ bench: $(STAMP) ## print the tables of the benchmarks that need nothing but this
 
 bench-retrieval: $(STAMP) ## measure how well nodes are found: DATA=FOLDER, SETS="qasper locomo" (all of them by default)
 	@$(BIN)/python -m benchmarks.retrieval $(or $(SETS),all) --data "$(DATA)" $(ARGS)
+
+bench-answers: $(STAMP) ## measure what `ask` claims: WORK=FOLDER for sources and trees, ARGS="--data FOLDER --sets locomo" for sets of others
+	@$(BIN)/python -m benchmarks.answers --work "$(WORK)" $(ARGS)
 
 bench-peers: $(PEERS_STAMP) ## compare with other tree searches, write docs/benchmarks/peers.*; some minutes
 	@$(PEERS)/bin/python -m benchmarks.peers --docs docs/benchmarks $(ARGS)

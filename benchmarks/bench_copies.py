@@ -23,7 +23,7 @@ from metatree_agents.service.accounts.users import Users
 from metatree_agents.service.database.database import SqliteDatabase
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.replication.copies import TreeCopy
-from metatree_agents.service.replication.publisher import Published
+from metatree_agents.service.replication.publisher import Publication, Published
 from metatree_agents.service.replication.trees import Trees
 from metatree_agents.service.serving import listen, server_of
 from metatree_memory_tools import build_tree
@@ -83,7 +83,9 @@ async def measure(folder: Path) -> None:
             ServiceClient(url, "engine", secret) as server,
             ServiceClient(url, "engine", secret) as engine,
         ):
-            published = Published(server, Trees(own), tree, copies=folder / "own", say=said.append)
+            published = Published(
+                server, Trees(own), Publication(tree, copies=folder / "own"), say=said.append
+            )
             await timed("publish the whole tree", published.start(), said)
             copy = TreeCopy(engine, folder / "copies", say=said.append)
             await timed("copy the whole tree", copy.__aenter__(), said)

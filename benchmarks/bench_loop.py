@@ -2,7 +2,7 @@
 
 A task on the loop looks at the clock every millisecond while `asearch` runs beside it, with the embedded router: for
 the first time in the process, on a small tree, which loads the embeddings (their tokenizer keeps the interpreter's lock
-meanwhile); for the first time on a tree of many nodes, which builds the text index; and again on that. Four figures of
+in pieces); for the first time on a tree of many nodes, which builds the text index; and again on that. Four figures of
 each:
 
     search    how long the search takes

@@ -17,7 +17,7 @@ import typer
 from metatree_agents.cli import _errors as exit_codes
 from metatree_agents.cli._main import app
 from metatree_agents.cli.schemas import search
-from metatree_agents.cli.schemas.registry import OUTPUTS
+from metatree_agents.cli.schemas.registry import OUTPUTS, models_of
 from pydantic import BaseModel
 
 HERE = Path(__file__).parent
@@ -29,7 +29,7 @@ NAMES: Mapping[Any, str] = {
     type(None): "null",
 }
 MODELS: tuple[type[BaseModel], ...] = (
-    *dict.fromkeys(each for output in OUTPUTS.values() for each in (get_args(output) or (output,))),
+    *dict.fromkeys(model for command in OUTPUTS for model in models_of(command)),
     search.UsageOutput,
 )
 

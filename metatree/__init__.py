@@ -13,6 +13,7 @@ from metatree.protocols import (
     Description,
     Evidence,
     Option,
+    Passage,
     Reader,
     Reading,
     ReadRequest,
@@ -27,6 +28,7 @@ from metatree.protocols import (
     Traits,
 )
 from metatree.result import (
+    ClosestPassage,
     Ended,
     Limits,
     NodeRef,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "Blackboard",
+    "ClosestPassage",
     "ComposeRequest",
     "Composer",
     "DescribeRequest",
@@ -69,6 +72,7 @@ __all__ = [
     "Node",
     "NodeRef",
     "Option",
+    "Passage",
     "PersonQuestion",
     "QuestionAnswer",
     "Quote",

@@ -134,6 +134,8 @@ class Answer:
     """The words of the content that support it, exactly."""
     complete: bool = True
     """Whether it closes the question; a part is shown to later reads."""
+    confidence: float | None = None
+    """How likely it is right, in [0, 1], calibrated; None when the reader cannot tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,23 @@ class Scored:
     """The line of the node that matched best."""
 
 
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of a node's content that may answer a question."""
+
+    node_id: str
+    title: str
+    """Of the node."""
+    text: str
+    """Exactly as it stands there."""
+    start: int
+    """Offset of its first character in the content."""
+    lines: tuple[int, int]
+    """Its first and last line in the content, from 1, both included."""
+    score: float
+    """How likely it answers, in [0, 1], calibrated."""
+
+
 @runtime_checkable
 class Evidence(HasTraits, Protocol):
     """Scores nodes for questions without asking a model."""
@@ -269,6 +288,17 @@ class Evidence(HasTraits, Protocol):
             under: the node below which alone nodes competed, if any.
         """
         return ""
+
+    def passages(
+        self, question: str, *, under: str | None = None, k: int = 3, text: tuple[Node, str] | None = None
+    ) -> list[Passage]:
+        """Return at most `k` passages that may answer a question, the likeliest first; none when it cannot tell.
+
+        Args:
+            under: only of this node and what lies below it.
+            text: a node and a content: of this content alone, which need not be the one in the tree.
+        """
+        return []
 
     def is_common(self, word: str) -> bool:
         """Say whether so many texts have a word that it tells none from another, as the name of a project."""

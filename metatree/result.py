@@ -90,6 +90,25 @@ class QuestionAnswer:
     answer: str
     sources: tuple[Quote, ...]
     complete: bool = True
+    confidence: float | None = None
+    """How likely it is right, in [0, 1], calibrated; None when the reader cannot tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClosestPassage:
+    """A passage that comes close to a question that nothing has answered."""
+
+    question: str
+    node: str
+    title: str
+    place: str
+    """The path of its file, or the id of its node."""
+    lines: tuple[int, int]
+    """First and last, from 1, both included: of the file, or of the node's content where that is part of none."""
+    quote: str
+    """The words of the node, exactly."""
+    score: float
+    """How likely it answers, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +160,8 @@ class SearchResult:
     nodes: tuple[NodeRef, ...] = ()
     """`returns="nodes"`: what was collected, best first. `returns="answer"`: the nodes that the answers come from."""
     open_questions: tuple[str, ...] = ()
+    closest: tuple[ClosestPassage, ...] = ()
+    """What comes closest to the questions that stayed open, at most three passages for each, the likeliest first."""
     trace: tuple[TraceEntry, ...] = ()
     usage: Usage = field(default_factory=Usage)
     ended: Ended = "exhausted"

@@ -1,8 +1,9 @@
 """How often properties are tried: seldom while developing, in full where it counts.
 
 `quick` is the profile that hypothesis takes by hand and with `make test`; `full` the one of continuous integration
-(`CI=1`, `.ci/run`) and of `METATREE_TESTS=full`; `--hypothesis-profile NAME` names either. There are no deadlines: how
-long an example takes says how busy the machine is, and nothing of the code.
+(`CI=1`, `.ci/run`). `METATREE_TESTS` or `--hypothesis-profile` names either, such as `quick` where what was tried in
+full is run again with other versions. There are no deadlines: how long an example takes says how busy the machine is,
+and nothing of the code.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ def load_profile() -> None:
     """Register both profiles and load the one that the environment asks for."""
     settings.register_profile("full", max_examples=_FULL, deadline=None)
     settings.register_profile("quick", max_examples=_QUICK, deadline=None)
-    full = os.environ.get("CI") or os.environ.get("METATREE_TESTS") == "full"
-    settings.load_profile("full" if full else "quick")
+    settings.load_profile(os.environ.get("METATREE_TESTS") or ("full" if os.environ.get("CI") else "quick"))
 
 
 def examples(full: int) -> int:

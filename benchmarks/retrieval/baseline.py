@@ -25,6 +25,13 @@ class BM25:
 
     def rank(self, question: str, k: int) -> Sequence[str]:
         """Return the ids of the best `k` texts."""
+        return [id_ for id_, _ in self.scored(question, k)]
+
+    def scored(self, question: str, k: int) -> Sequence[tuple[str, float]]:
+        """Return the ids of the best `k` texts with their scores; 0 is for those that share no word."""
         words = self._tokenize([question], stemmer=self._stemmer, show_progress=False, return_ids=False)
-        numbers, _ = self._index.retrieve(words, k=min(k, len(self._ids)), show_progress=False)
-        return [self._ids[int(number)] for number in numbers[0]]
+        numbers, scores = self._index.retrieve(words, k=min(k, len(self._ids)), show_progress=False)
+        return [
+            (self._ids[int(number)], float(score))
+            for number, score in zip(numbers[0], scores[0], strict=True)
+        ]

@@ -24,3 +24,20 @@ def private_folder(path: Path) -> None:
         OSError: it cannot be made.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def publish(part: Path, file: Path) -> None:
+    """Give a file that was written whole its name; one that another process made meanwhile stays.
+
+    The caller removes `part`.
+
+    Raises:
+        OSError: it cannot be given.
+    """
+    try:
+        os.link(part, file)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without hard links
+        if not file.exists():
+            part.replace(file)

@@ -106,9 +106,6 @@ class Blackboard(Sections, Watching, GivenToTools):
 
         What is written there is on the board for all who may see it. A view of a view sees no more than that.
         """
-        board = object.__new__(Blackboard)
-        board._share = self._share
-        board.agent = self.agent if agent is None else agent
         filter_ = self._filter(which)
         if agent is not None and not self._view.reader:
             filter_ = replace(filter_, reader=agent)
@@ -116,17 +113,14 @@ class Blackboard(Sections, Watching, GivenToTools):
             raise UserError(
                 f"a view of {self._view.reader!r} cannot become one of {agent!r}: ask the whole board"
             )
-        board._view = filter_
-        return board
+        return _seen(self._share, self.agent if agent is None else agent, filter_)
 
     def whole(self) -> Blackboard:
         """Return this board without the limits of its view, for code that keeps its own records on it.
 
         Views keep agents apart that play by the rules; this is no way around a lock.
         """
-        board = object.__new__(Blackboard)
-        board._share, board.agent, board._view = self._share, self.agent, Filter()
-        return board
+        return _seen(self._share, self.agent, Filter())
 
     def fork(self, name: str, *, agent: str | None = None) -> Blackboard:
         """Return a copy of what this view shows, under a name of its own in the same place, for a child agent.
@@ -136,12 +130,10 @@ class Blackboard(Sections, Watching, GivenToTools):
         Raises:
             UserError: there is a board of this name.
         """
-        board = object.__new__(Blackboard)
         rows = fork_rows(self._share.store, self._share.rows.board, name, self._view)
-        board._share = replace(self._share, rows=rows, name=name, owns_store=False)
-        board.agent = self.agent if agent is None else agent
-        board._view = Filter(reader=board.agent)
-        return board
+        share = replace(self._share, rows=rows, name=name, owns_store=False)
+        agent = self.agent if agent is None else agent
+        return _seen(share, agent, Filter(reader=agent))
 
     def merge(self, fork: Blackboard, *, on_conflict: OnConflict = "error") -> Merge:
         """Bring into this board what was added, changed and removed on a fork of it, all or nothing.
@@ -187,6 +179,13 @@ class Blackboard(Sections, Watching, GivenToTools):
         return (
             f"Blackboard({':memory:' if self.path is None else str(self.path)!r}, name={self.name!r}{agent})"
         )
+
+
+def _seen(share: OpenBoard, agent: str, view: Filter) -> Blackboard:
+    """Return an open board as an agent sees it."""
+    board = object.__new__(Blackboard)
+    board._share, board.agent, board._view = share, agent, view
+    return board
 
 
 def _open_store(place: str | Path | Tree | Database | None) -> tuple[Database, bool]:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from metatree.blackboard._rows import Filter, Rows
+from metatree.blackboard._rows import NEXT, Filter, Rows
 from metatree.errors import Conflict, UserError
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ def fork_rows(store: Database, parent: int, name: str, view: Filter) -> Rows:
             raise UserError(
                 f"there is a board {name!r} in this store already: choose another name for the fork"
             )
-        number = store.rows(
+        number = store.value(
             "INSERT INTO board(name, parent, made_at) VALUES (?, ?, ?) RETURNING number",
             (name, parent, time.time()),
-        )[0][0]
+        )
         condition, values = view.sql(store)
         # `base` remembers the parent's version; copies are numbered in the parent's order.
         store.execute(
@@ -70,8 +70,8 @@ def merge_rows(parent: Rows, child: Rows, on_conflict: OnConflict) -> Merge:
         Conflict: an item was changed on both, and `on_conflict` is `error`.
     """
     store = parent.store
-    made_of = store.row("SELECT parent FROM board WHERE number = ?", (child.board,))
-    if child.store is not store or made_of is None or made_of[0] != parent.board:
+    made_of = store.value("SELECT parent FROM board WHERE number = ?", (child.board,))
+    if child.store is not store or made_of != parent.board:
         raise UserError(
             "the board to merge is no fork of this one: merge it into the board that it was made of"
         )
@@ -120,9 +120,7 @@ def merge_rows(parent: Rows, child: Rows, on_conflict: OnConflict) -> Merge:
 
 def _copy(store: Database, number: int, board: int) -> None:
     store.execute(
-        f"INSERT INTO item(board, {_COPIED}, changed)"
-        f" SELECT ?, {_COPIED}, (SELECT coalesce(max(changed), 0) + 1 FROM item WHERE board = ?)"
-        " FROM item WHERE number = ?",
+        f"INSERT INTO item(board, {_COPIED}, changed) SELECT ?, {_COPIED}, {NEXT} FROM item WHERE number = ?",
         (board, board, number),
     )
 
@@ -131,7 +129,7 @@ def _overwrite(store: Database, board: int, number: int, with_number: int) -> No
     store.execute(
         "UPDATE item SET (data, tokens, pinned, audience, sources, image, removed) ="
         " (SELECT data, tokens, pinned, audience, sources, image, removed FROM item WHERE number = ?),"
-        " version = version + 1, changed = (SELECT coalesce(max(changed), 0) + 1 FROM item WHERE board = ?)"
+        f" version = version + 1, changed = {NEXT}"
         " WHERE number = ?",
         (with_number, board, number),
     )

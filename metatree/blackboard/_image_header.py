@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,15 +24,11 @@ class ImageHeader:
 def read_header(head: bytes) -> ImageHeader | None:
     """Return what the first bytes of an image tell, None when it is no PNG, JPEG, GIF or WebP."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        return (
-            ImageHeader("png", *_big_endian_size(head, 16, 20, 4))
-            if head[12:16] == b"IHDR"
-            else ImageHeader("png", None, None)
-        )
+        return ImageHeader("png", *_size(">II", head, 16 if head[12:16] == b"IHDR" else len(head)))
     if head.startswith(b"\xff\xd8\xff"):
         return ImageHeader("jpeg", *_jpeg(head))
     if head[:6] in (b"GIF87a", b"GIF89a"):
-        return ImageHeader("gif", *_little_endian_size(head, 6, 8, 2))
+        return ImageHeader("gif", *_size("<HH", head, 6))
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return ImageHeader("webp", *_webp(head))
     return None
@@ -52,21 +49,13 @@ def image_tokens(width: int | None, height: int | None) -> int:
     return 85 + 170 * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
 
 
-def _big_endian_size(head: bytes, first: int, second: int, size: int) -> tuple[int | None, int | None]:
-    if len(head) < second + size:
+def _size(form: str, head: bytes, at: int) -> tuple[int | None, int | None]:
+    """Return the two numbers at a place, as `struct` reads them; None for both where the bytes end before."""
+    try:
+        first, second = struct.unpack_from(form, head, at)
+    except struct.error:
         return None, None
-    return int.from_bytes(head[first : first + size], "big"), int.from_bytes(
-        head[second : second + size], "big"
-    )
-
-
-def _little_endian_size(head: bytes, first: int, second: int, size: int) -> tuple[int | None, int | None]:
-    if len(head) < second + size:
-        return None, None
-    return (
-        int.from_bytes(head[first : first + size], "little"),
-        int.from_bytes(head[second : second + size], "little"),
-    )
+    return first, second
 
 
 def _jpeg(head: bytes) -> tuple[int | None, int | None]:
@@ -75,7 +64,7 @@ def _jpeg(head: bytes) -> tuple[int | None, int | None]:
     while at + 9 <= len(head) and head[at] == 0xFF:
         marker = head[at + 1]
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = _big_endian_size(head, at + 5, at + 7, 2)
+            height, width = _size(">HH", head, at + 5)
             return width, height
         if marker == 0xFF:
             at += 1
@@ -91,8 +80,8 @@ def _webp(head: bytes) -> tuple[int | None, int | None]:
     if chunk == b"VP8X" and len(head) >= 30:
         return 1 + int.from_bytes(head[24:27], "little"), 1 + int.from_bytes(head[27:30], "little")
     if chunk == b"VP8 " and len(head) >= 30:
-        width, height = _little_endian_size(head, 26, 28, 2)
-        return (width or 0) & 0x3FFF, (height or 0) & 0x3FFF
+        width, height = struct.unpack_from("<HH", head, 26)
+        return width & 0x3FFF, height & 0x3FFF
     if chunk == b"VP8L" and len(head) >= 25:
         bits = int.from_bytes(head[21:25], "little")
         return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)

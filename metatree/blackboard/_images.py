@@ -14,8 +14,9 @@ import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from metatree._util.private import private_folder
 from metatree.blackboard._image_header import ImageHeader, read_header
@@ -109,7 +110,7 @@ class Images:
             if known is not None:
                 return known
             with file.open("rb") as stream:
-                return self._keep(lambda: stream.read(_CHUNK), header)
+                return self._keep(stream, header)
         except FileNotFoundError as exc:
             raise BadItem(f"there is no image {str(path)!r}: check the path") from exc
         except OSError as exc:
@@ -139,8 +140,8 @@ class Images:
 
     def data_url(self, name: str) -> str:
         """Return an image as a `data:` URL; '' when its file is gone, or is none of this folder, or another image."""
-        row = self._store.row("SELECT max(size) FROM image WHERE name = ? OR thumbnail = ?", (name, name))
-        most = max((row and row[0]) or 0, self._settings.image_max_bytes)
+        size = self._store.value("SELECT max(size) FROM image WHERE name = ? OR thumbnail = ?", (name, name))
+        most = max(size or 0, self._settings.image_max_bytes)
         try:
             content, _ = read_inside(self.folder, name, limit=most + 1)
         except (OSError, UserError):
@@ -213,10 +214,9 @@ class Images:
         known = self._name_of_known(f"{blake2b(content, digest_size=16).hexdigest()}.{header.type}")
         if known is not None:
             return known
-        pieces = iter((content, b""))
-        return self._keep(lambda: next(pieces), header)
+        return self._keep(BytesIO(content), header)
 
-    def _keep(self, read: Any, header: ImageHeader) -> str:
+    def _keep(self, stream: BinaryIO, header: ImageHeader) -> str:
         """Write an image piece by piece, then its row; return its name, or that of one that looks alike."""
         folder = self.folder
         private_folder(folder)
@@ -225,7 +225,7 @@ class Images:
         number, temporary = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
         try:
             with os.fdopen(number, "wb") as out:
-                while piece := read():
+                while piece := stream.read(_CHUNK):
                     digest.update(piece)
                     size += len(piece)
                     out.write(piece)

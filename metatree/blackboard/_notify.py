@@ -58,10 +58,8 @@ class Notifier:
 
     def listeners(self) -> int:
         """Return how many listen, in all processes; one that was killed counts for a while."""
-        row = self.store.row(
-            "SELECT count(*) FROM board_waiter WHERE board = ? AND expires_at > ?", (self.board, time.time())
-        )
-        return 0 if row is None else int(row[0])
+        sql = "SELECT count(*) FROM board_waiter WHERE board = ? AND expires_at > ?"
+        return int(self.store.value(sql, (self.board, time.time())))
 
     def listen(self) -> Listener:
         """Begin to listen; a change that is committed after this returns is noticed."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from math import inf
 from typing import Any, Unpack
 
 from metatree.blackboard._item import Item
@@ -63,14 +64,11 @@ class Watching(Items):
         Raises:
             UnknownItem: there is no such question, or it was removed meanwhile.
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         with self._share.rows.notifier.listen() as listener:
-            while is_open(item := self.get(question_id)):
-                remaining_s = 3600.0 if deadline is None else deadline - time.monotonic()
-                if remaining_s <= 0:
-                    return None
-                listener.wait(remaining_s)
-        return str(item.get_value("answer"))
+            for seconds in _pauses(lambda: is_open(self.get(question_id)), timeout_s):
+                listener.wait(seconds)
+        item = self.get(question_id)
+        return None if is_open(item) else str(item.get_value("answer"))
 
     def changes(self, since: int = 0, *, limit: int | None = None, **which: Unpack[Which]) -> list[Item]:
         """Return what was added, changed or removed after a version of the board, in this order.
@@ -87,31 +85,21 @@ class Watching(Items):
             since: None for the version at this moment.
             timeout_s: None to wait for ever.
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         since = self.version if since is None else since
-        if (version := self.version) > since:
-            return version
-        with self._share.rows.notifier.listen() as listener:
-            while (version := self.version) <= since:
-                remaining_s = 3600.0 if deadline is None else deadline - time.monotonic()
-                if remaining_s <= 0:
-                    break
-                listener.wait(remaining_s)
-        return version
+        if self.version <= since:
+            with self._share.rows.notifier.listen() as listener:
+                for seconds in _pauses(lambda: self.version <= since, timeout_s):
+                    listener.wait(seconds)
+        return self.version
 
     async def await_change(self, since: int | None = None, timeout_s: float | None = None) -> int:
         """Do what `wait` does, in an event loop."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         since = self.version if since is None else since
-        if (version := self.version) > since:
-            return version
-        with self._share.rows.notifier.listen() as listener:
-            while (version := self.version) <= since:
-                remaining_s = 3600.0 if deadline is None else deadline - time.monotonic()
-                if remaining_s <= 0:
-                    break
-                await listener.wait_async(remaining_s)
-        return version
+        if self.version <= since:
+            with self._share.rows.notifier.listen() as listener:
+                for seconds in _pauses(lambda: self.version <= since, timeout_s):
+                    await listener.wait_async(seconds)
+        return self.version
 
     def subscribe(
         self, since: int | None = None, *, timeout_s: float | None = None, **which: Unpack[Which]
@@ -122,39 +110,41 @@ class Watching(Items):
             since: a version to begin after; None for the one at the call.
         """
         since = self.version if since is None else since
-        return self._subscribed(since, timeout_s, self._filter(which))
+        return self._subscribed(self._steps(since, timeout_s, self._filter(which)))
 
-    def _subscribed(self, since: int, timeout_s: float | None, which: Filter) -> Iterator[Item]:
-        rows = self._share.rows
-        with rows.notifier.listen() as listener:
-            quiet_since = time.monotonic()
-            while True:
-                for item in rows.changes(since, which):
-                    since = item.changed
-                    yield item
-                    quiet_since = time.monotonic()
-                remaining_s = 3600.0 if timeout_s is None else quiet_since + timeout_s - time.monotonic()
-                if remaining_s <= 0:
-                    return
-                listener.wait(remaining_s)
+    def _subscribed(self, steps: Iterator[Item | float]) -> Iterator[Item]:
+        with self._share.rows.notifier.listen() as listener:
+            for step in steps:
+                if isinstance(step, Item):
+                    yield step
+                else:
+                    listener.wait(step)
+
+    def _steps(self, since: int, timeout_s: float | None, which: Filter) -> Iterator[Item | float]:
+        """Yield what changes, and each time that all of it was told for how long to wait for more."""
+        quiet_since = time.monotonic()
+        while True:
+            for item in self._share.rows.changes(since, which):
+                since = item.changed
+                yield item
+                quiet_since = time.monotonic()
+            remaining_s = inf if timeout_s is None else quiet_since + timeout_s - time.monotonic()
+            if remaining_s <= 0:
+                return
+            yield remaining_s
 
     async def watch(
         self, since: int | None = None, *, timeout_s: float | None = None, **which: Unpack[Which]
     ) -> AsyncIterator[Item]:
         """Do what `subscribe` does, in an event loop; `since` counts from the first step of the loop."""
         since = self.version if since is None else since
-        rows, filter_ = self._share.rows, self._filter(which)
-        with rows.notifier.listen() as listener:
-            quiet_since = time.monotonic()
-            while True:
-                for item in rows.changes(since, filter_):
-                    since = item.changed
-                    yield item
-                    quiet_since = time.monotonic()
-                remaining_s = 3600.0 if timeout_s is None else quiet_since + timeout_s - time.monotonic()
-                if remaining_s <= 0:
-                    return
-                await listener.wait_async(remaining_s)
+        steps = self._steps(since, timeout_s, self._filter(which))
+        with self._share.rows.notifier.listen() as listener:
+            for step in steps:
+                if isinstance(step, Item):
+                    yield step
+                else:
+                    await listener.wait_async(step)
 
     def listeners(self) -> int:
         """Return how many wait for a change of this board at this moment, in all processes."""
@@ -165,3 +155,10 @@ def is_open(item: Item) -> bool:
     """Say whether an item is a question that waits for an answer."""
     data = item.data
     return "question" in data and "answer" in data and data["answer"] is None
+
+
+def _pauses(is_awaited: Callable[[], bool], timeout_s: float | None) -> Iterator[float]:
+    """Yield how many seconds are left to wait, again and again, while something is awaited and time is left."""
+    deadline = inf if timeout_s is None else time.monotonic() + timeout_s
+    while is_awaited() and (remaining_s := deadline - time.monotonic()) > 0:
+        yield remaining_s

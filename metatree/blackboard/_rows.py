@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from metatree.blackboard._item import Item, estimate
 from metatree.blackboard._notify import Notifier
@@ -24,10 +24,10 @@ _COLUMNS: Final = (
     "id, section, data, number, version, changed, at, agent, run, step, round,"
     " sources, audience, pinned, image"
 )
-_NEXT: Final = "(SELECT coalesce(max(changed), 0) + 1 FROM item WHERE board = ?)"
+NEXT: Final = "(SELECT coalesce(max(changed), 0) + 1 FROM item WHERE board = ?)"
 _INSERT: Final = (
     "INSERT INTO item(board, id, section, data, tokens, at, agent, run, step, round, sources, audience, pinned, image,"
-    f" removed, version, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 1, {_NEXT})"
+    f" removed, version, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 1, {NEXT})"
     " ON CONFLICT(board, id) DO NOTHING"
     " RETURNING number, changed, EXISTS(SELECT 1 FROM board_waiter)"
 )
@@ -36,9 +36,8 @@ _NO_BOARD: Final = 0
 """Number of a board that is not there; none has it."""
 
 
-@dataclass(slots=True)
-class Draft:
-    """An item that is about to be added."""
+class Draft(NamedTuple):
+    """An item that is about to be added; its fields are those of an `Item`, in that order, without the board's own."""
 
     id: str
     section: str
@@ -55,23 +54,8 @@ class Draft:
 
     def item(self, number: int, changed: int) -> Item:
         """Return it as it is on the board."""
-        return Item(
-            self.id,
-            self.section,
-            self.json,
-            number,
-            1,
-            changed,
-            self.at,
-            self.agent,
-            self.run,
-            self.step,
-            self.round,
-            self.sources,
-            self.audience,
-            self.pinned,
-            self.image,
-        )
+        values: tuple[Any, ...] = (*self[:3], number, 1, changed, *self[3:])
+        return Item(*values)
 
 
 @dataclass(slots=True)
@@ -219,8 +203,7 @@ class Rows:
     def _insert(self, ticket: _Ticket) -> bool:
         """Insert what a ticket holds; return whether somebody waits for changes."""
         waited_for = False
-        if ticket.if_version is not None and self.version() != ticket.if_version:
-            version = self.version()
+        if ticket.if_version is not None and (version := self.version()) != ticket.if_version:
             ticket.error = Conflict(
                 f"the board is at version {version}, not {ticket.if_version}: read what changed and try again",
                 expected=ticket.if_version,
@@ -229,26 +212,10 @@ class Rows:
             return False
         numbers: list[tuple[int, int] | None] = []
         for draft in ticket.drafts:
-            rows = self.store.rows(
-                _INSERT,
-                (
-                    self.board,
-                    draft.id,
-                    draft.section,
-                    draft.json,
-                    estimate(draft.json) + 1,
-                    draft.at,
-                    draft.agent,
-                    draft.run,
-                    draft.step,
-                    draft.round,
-                    json.dumps(draft.sources) if draft.sources else None,
-                    None if draft.audience is None else json.dumps(draft.audience),
-                    draft.pinned,
-                    draft.image,
-                    self.board,
-                ),
-            )
+            sources = json.dumps(draft.sources) if draft.sources else None
+            audience = None if draft.audience is None else json.dumps(draft.audience)
+            values = (*draft[:3], estimate(draft.json) + 1, *draft[3:8], sources, audience, *draft[10:])
+            rows = self.store.rows(_INSERT, (self.board, *values, self.board))
             numbers.append((rows[0][0], rows[0][1]) if rows else None)
             waited_for = waited_for or bool(rows and rows[0][2])
         ticket.made = numbers
@@ -281,7 +248,7 @@ class Rows:
             if columns:
                 names = ", ".join(f"{name} = ?" for name in columns)
                 self.store.execute(
-                    f"UPDATE item SET {names}, version = version + 1, changed = {_NEXT} WHERE number = ?",
+                    f"UPDATE item SET {names}, version = version + 1, changed = {NEXT} WHERE number = ?",
                     (*columns.values(), self.board, item.number),
                 )
                 if not columns.get("removed"):
@@ -293,12 +260,12 @@ class Rows:
     def remove_all(self, which: Filter) -> int:
         """Remove all items that a filter lets through; return how many."""
         self._check_process()
-        condition, values = which.sql(self.store)
+        where, values = self._where(which)
         with self.store.transaction():
             removed = self.store.execute(
                 f"UPDATE item SET removed = 1, data = '', tokens = 0, image = '', version = version + 1,"
-                f" changed = {_NEXT} WHERE board = ? AND removed = 0{condition}",
-                (self.board, self.board, *values),
+                f" changed = {NEXT} WHERE {where}",
+                (self.board, *values),
             )
         if removed:
             self.notifier.notify()
@@ -327,17 +294,14 @@ class Rows:
 
     def version(self) -> int:
         """Return the version of the board: raised by every change, 0 for one that was never written to."""
-        row = self.store.row("SELECT coalesce(max(changed), 0) FROM item WHERE board = ?", (self.board,))
-        assert row is not None
-        return int(row[0])
+        return int(
+            self.store.value("SELECT coalesce(max(changed), 0) FROM item WHERE board = ?", (self.board,))
+        )
 
     def get(self, item_id: str, visible: Filter) -> Item:
         """Return an item. Raises UnknownItem."""
-        condition, values = visible.sql(self.store)
-        row = self.store.row(
-            f"SELECT {_COLUMNS} FROM item WHERE board = ? AND id = ? AND removed = 0{condition}",
-            (self.board, item_id, *values),
-        )
+        where, values = self._where(visible)
+        row = self.store.row(f"SELECT {_COLUMNS} FROM item WHERE {where} AND id = ?", (*values, item_id))
         if row is None:
             raise UnknownItem(item_id)
         return _item(row)
@@ -346,87 +310,84 @@ class Rows:
         self, which: Filter, *, limit: int | None = None, newest: bool = False, before: int | None = None
     ) -> list[Item]:
         """Return items, oldest first; with `newest` the newest of them first; `before` a number."""
-        condition, values = which.sql(self.store)
+        where, values = self._where(which)
         if before is not None:
-            condition += " AND number < ?"
+            where += " AND number < ?"
             values.append(before)
         rows = self.store.rows(
-            f"SELECT {_COLUMNS} FROM item{self._plan(which)} WHERE board = ? AND removed = 0{condition}"
+            f"SELECT {_COLUMNS} FROM item{self._plan(which)} WHERE {where}"
             f" ORDER BY number {'DESC' if newest else ''} LIMIT ?",
-            (self.board, *values, _LARGEST if limit is None else limit),
+            (*values, _LARGEST if limit is None else limit),
         )
         return [_item(row) for row in rows]
 
     def texts(self, which: Filter) -> list[str]:
         """Return what items say, as JSON, oldest first; quicker than `select`."""
-        condition, values = which.sql(self.store)
-        rows = self.store.rows(
-            f"SELECT data FROM item WHERE board = ? AND removed = 0{condition} ORDER BY number",
-            (self.board, *values),
-        )
-        return [row[0] for row in rows]
+        where, values = self._where(which)
+        return [
+            row[0] for row in self.store.rows(f"SELECT data FROM item WHERE {where} ORDER BY number", values)
+        ]
 
     def count(self, which: Filter) -> int:
         """Return how many items a filter lets through."""
-        condition, values = which.sql(self.store)
-        row = self.store.row(
-            f"SELECT count(*) FROM item WHERE board = ? AND removed = 0{condition}", (self.board, *values)
-        )
-        assert row is not None
-        return int(row[0])
+        where, values = self._where(which)
+        return int(self.store.value(f"SELECT count(*) FROM item WHERE {where}", values))
 
     def weigh(self, which: Filter, most: int) -> tuple[int, int]:
         """Return how many items there are and how many tokens they take, each counted for at most `most`."""
-        condition, values = which.sql(self.store)
-        row = self.store.row(
+        where, values = self._where(which)
+        ((items, tokens),) = self.store.rows(
             "SELECT count(*), coalesce(sum(CASE WHEN tokens < ? THEN tokens ELSE ? END), 0) FROM item"
-            f" WHERE board = ? AND removed = 0{condition}",
-            (most, most, self.board, *values),
+            f" WHERE {where}",
+            (most, most, *values),
         )
-        assert row is not None
-        return int(row[0]), int(row[1])
+        return int(items), int(tokens)
 
     def changes(self, since: int, which: Filter, limit: int | None = None) -> list[Item]:
         """Return what changed after a version, in the order of the changes; removed items too."""
-        condition, values = which.sql(self.store)
+        where, values = self._where(which, removed=True)
+        sql = f"SELECT {_COLUMNS} FROM item WHERE {where}"
         rows = self.store.rows(
-            f"SELECT {_COLUMNS} FROM item WHERE board = ? AND changed > ?{condition}"
-            " ORDER BY changed, number LIMIT ?",
-            (self.board, since, *values, _LARGEST if limit is None else limit),
+            f"{sql} AND changed > ? ORDER BY changed, number LIMIT ?",
+            (*values, since, _LARGEST if limit is None else limit),
         )
         if limit is not None and len(rows) == limit > 0:  # what changed together is reported together
             rows += self.store.rows(
-                f"SELECT {_COLUMNS} FROM item WHERE board = ? AND changed = ? AND number > ?{condition}"
-                " ORDER BY number",
-                (self.board, rows[-1][5], rows[-1][3], *values),
+                f"{sql} AND changed = ? AND number > ? ORDER BY number", (*values, rows[-1][5], rows[-1][3])
             )
         return [_item(row) for row in rows]
 
     def last_round(self) -> int:
         """Return the number of the latest round of requests, 0 when there is none."""
-        row = self.store.row(
-            "SELECT coalesce(max(round), 0) FROM item WHERE board = ? AND section = 'requests' AND removed = 0",
-            (self.board,),
-        )
-        assert row is not None
-        return int(row[0])
+        where, values = self._where(Filter(sections=("requests",)))
+        return int(self.store.value(f"SELECT coalesce(max(round), 0) FROM item WHERE {where}", values))
 
     def last_id(self, prefix: str) -> str | None:
         """Return the greatest id that begins with a text, also of a removed item."""
-        row = self.store.row(
+        last: str | None = self.store.value(
             "SELECT max(id) FROM item WHERE board = ? AND id >= ? AND id < ?",
             (self.board, prefix, prefix + "\U0010ffff"),
         )
-        return None if row is None or row[0] is None else str(row[0])
+        return last
 
     def find_ids(self, prefix: str, which: Filter) -> list[str]:
         """Return up to three ids that begin with a text."""
-        condition, values = which.sql(self.store)
+        where, values = self._where(which)
         rows = self.store.rows(
-            f"SELECT id FROM item WHERE board = ? AND id >= ? AND id < ? AND removed = 0{condition} LIMIT 3",
-            (self.board, prefix, prefix + "\U0010ffff", *values),
+            f"SELECT id FROM item WHERE {where} AND id >= ? AND id < ? LIMIT 3",
+            (*values, prefix, prefix + "\U0010ffff"),
         )
         return [row[0] for row in rows]
+
+    def _where(self, which: Filter, *, removed: bool = False) -> tuple[str, list[Any]]:
+        """Return the condition that items of this board are meant, and its parameters.
+
+        Args:
+            which: what must hold besides.
+            removed: whether removed items are meant, too.
+        """
+        condition, values = which.sql(self.store)
+        return f"board = ?{'' if removed else ' AND removed = 0'}{condition}", [self.board, *values]
 
     def _plan(self, which: Filter) -> str:
         """Return how items are to be found in their order.
@@ -465,21 +426,21 @@ def find_or_make_board(
 
     In a store that can only be read, a board that is not there is one without items.
     """
-    row = store.row("SELECT number FROM board WHERE name = ?", (name,))
-    if row is not None:
-        return Rows(store, row[0])
+    by_name = "SELECT number FROM board WHERE name = ?"
+    number = store.value(by_name, (name,))
+    if number is not None:
+        return Rows(store, number)
     if store.read_only:
         return Rows(store, _NO_BOARD)
     drafts = list(first())
     with store.transaction():
-        row = store.row("SELECT number FROM board WHERE name = ?", (name,))
-        if row is not None:  # another process was faster
-            return Rows(store, row[0])
-        rows = store.rows(
-            "INSERT INTO board(name, made_at) VALUES (?, ?) RETURNING number",
-            (name, time.time()),
+        number = store.value(by_name, (name,))
+        if number is not None:  # another process was faster
+            return Rows(store, number)
+        number = store.value(
+            "INSERT INTO board(name, made_at) VALUES (?, ?) RETURNING number", (name, time.time())
         )
-        board = Rows(store, rows[0][0])
+        board = Rows(store, number)
         if drafts:
             board._insert(_Ticket(drafts, None))
     if store.path is not None:

@@ -11,7 +11,7 @@ whose outcome is there are never repeated, those that were in flight are started
 from metatree.durable._journal import Journal, MemoryJournal, Record, RunInfo
 from metatree.durable._machine import Effect, Event, Machine, Outcome, Signal
 from metatree.durable._policy import Attempt, Handler, InDoubt, Policy
-from metatree.durable._replay import Replayed, first_record, replay
+from metatree.durable._replay import Replayed, first_record, replay, take_up
 from metatree.durable._runner import Finish, Runner, report_usage
 
 __all__ = [
@@ -34,4 +34,5 @@ __all__ = [
     "first_record",
     "replay",
     "report_usage",
+    "take_up",
 ]

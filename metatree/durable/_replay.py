@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from metatree.durable._journal import Record
+from metatree.durable._journal import Journal, Record
 from metatree.durable._machine import Effect, Event, Machine, Outcome, Signal
 from metatree.errors import BrokenStore, UserError
 
@@ -68,10 +70,41 @@ def replay(machine: Machine[S], records: Sequence[Record]) -> Replayed[S]:
             replayed.used["seconds"] = replayed.used.get("seconds", 0) + max(0.0, record.at - working)
             working = max(working, record.at)
         try:
-            _apply(machine, replayed, record)
+            apply(machine, replayed, record)
         except Exception as exc:
             raise _mismatch_error(number, exc) from exc
     return replayed
+
+
+def take_up(
+    machine: Machine[S],
+    journal: Journal,
+    run_id: str,
+    *signals: tuple[str, Any],
+    released_as: str | None = "failed",
+) -> tuple[int, Replayed[S]]:
+    """Acquire a run that was begun before; return the token of its lease, and the run as its journal tells it.
+
+    Args:
+        signals: names and values of what the machine is told as it goes on.
+        released_as: what the run is released as when its journal cannot be replayed.
+
+    Raises:
+        LeaseLost: another process is at work on it.
+    """
+    token = journal.acquire(run_id)
+    try:
+        records = list(journal.read(run_id))  # now that nobody else writes
+        now = time.time()
+        told = [Record("signal", now, body={"name": name, "value": value}) for name, value in signals]
+        for record in (Record("resume", now), *told):
+            journal.append(run_id, token, len(records), record)
+            records.append(record)
+        return token, replay(machine, records)
+    except BaseException:
+        with suppress(Exception):
+            journal.release(run_id, token, released_as)
+        raise
 
 
 def _mismatch_error(number: int, exc: Exception) -> BrokenStore:
@@ -82,27 +115,37 @@ def _mismatch_error(number: int, exc: Exception) -> BrokenStore:
     )
 
 
-def _apply(machine: Machine[S], replayed: Replayed[S], record: Record) -> None:
+def apply(machine: Machine[S], replayed: Replayed[S], record: Record) -> Sequence[Effect] | None:
+    """Apply what a record tells to a run, live or at a replay.
+
+    Returns:
+        The effects that follow from it; None when the machine is not told of such a record.
+    """
     match record.kind:
-        case "attempt" if record.effect is not None:
-            replayed.errors.setdefault(record.effect, []).append(str(record.body))
-        case "cut" if record.effect is not None and record.body["anew"]:
-            replayed.errors.pop(record.effect, None)
-        case "start" if record.effect is not None:
-            replayed.started[record.effect] = replayed.started.get(record.effect, 0) + 1
-            if record.body is not None:
-                for effect in machine.step(replayed.state, event_of(record)):
-                    replayed.pending[effect.id] = effect
         case "outcome" | "signal":
             if record.effect is not None:
                 replayed.pending.pop(record.effect)
                 replayed.errors.pop(record.effect, None)
                 replayed.started.pop(record.effect, None)
-            for effect in machine.step(replayed.state, event_of(record)):
-                replayed.pending[effect.id] = effect
+        case "start" if record.effect is not None:
+            replayed.started[record.effect] = replayed.started.get(record.effect, 0) + 1
+            if record.body is None:
+                return None
+        case "attempt" if record.effect is not None:
+            replayed.errors.setdefault(record.effect, []).append(str(record.body))
+            return None
+        case "cut" if record.effect is not None and record.body["anew"]:
+            replayed.errors.pop(record.effect, None)
+            return None
+        case _:
+            return None
+    following = machine.step(replayed.state, _event_of(record))
+    for effect in following:
+        replayed.pending[effect.id] = effect
+    return following
 
 
-def event_of(record: Record) -> Event:
+def _event_of(record: Record) -> Event:
     """Return the event that a record of an outcome, a signal or a start tells of."""
     body = record.body
     if record.kind == "start":

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from metatree.durable._journal import SIGNALS, STOP, Journal, Record
 from metatree.durable._machine import Effect, Machine
 from metatree.durable._policy import Attempt, Handler, InDoubt, Policy
-from metatree.durable._replay import Replayed, event_of
+from metatree.durable._replay import Replayed, apply
 from metatree.durable.renewal import Renewal
 from metatree.errors import LeaseLost, ToolFailed, TransientError, UserError
 
@@ -279,7 +279,8 @@ class Runner(Generic[S]):
             ):
                 return
             if once or policy.announced:
-                self._begin(effect, started, announced=policy.announced)
+                body = {"attempt": started + 1} if policy.announced else None
+                self._keep(Record("start", self._now(), effect.id, body))
         if used:
             self._count(used)
         meter = _meter.set(used)
@@ -329,8 +330,7 @@ class Runner(Generic[S]):
         if final or once or len(errors) + 1 >= policy.attempts:
             self._settle(effect, {"!": error, "kind": kind}, used)
             return
-        self._append(Record("attempt", self._now(), effect.id, error, used))
-        self._replayed.errors[effect.id] = [*errors, error]
+        self._keep(Record("attempt", self._now(), effect.id, error, used))
         await self._pause(pause)
         self._queue.appendleft(effect)
 
@@ -349,29 +349,13 @@ class Runner(Generic[S]):
             return False
         return True
 
-    def _begin(self, effect: Effect, started: int, *, announced: bool) -> None:
-        """Write down that an effect is started, and tell the machine if it wants to know."""
-        record = Record("start", self._now(), effect.id, {"attempt": started + 1} if announced else None)
-        self._append(record)
-        self._replayed.started[effect.id] = started + 1
-        if announced:
-            for following in self._machine.step(self._replayed.state, event_of(record)):
-                self._replayed.pending[following.id] = following
-                self._enqueue(following)
-            if self._on_step is not None:
-                self._on_step(self._replayed.state)
-
     def _take_signals(self) -> None:
         """Take up what was posted to the run."""
         self._has_signals = False
         replayed = self._replayed
         for record in self._journal.take(self._run_id, self._token, replayed.seq):
             replayed.seq += 1
-            for following in self._machine.step(replayed.state, event_of(record)):
-                replayed.pending[following.id] = following
-                self._enqueue(following)
-            if self._on_step is not None:
-                self._on_step(replayed.state)
+            self._apply(record)
 
     def _check_flags(self, flags: int) -> None:
         """Check what the journal says about the run."""
@@ -418,18 +402,21 @@ class Runner(Generic[S]):
             raise
 
     def _settle(self, effect: Effect, body: dict[str, Any], used: dict[str, float]) -> None:
-        """Write an outcome down, then apply it."""
-        record = Record("outcome", self._now(), effect.id, body, used)
+        self._keep(Record("outcome", self._now(), effect.id, body, used))
+
+    def _keep(self, record: Record) -> None:
+        """Write down what happened, then apply it."""
         self._append(record)
-        replayed = self._replayed
-        replayed.pending.pop(effect.id, None)
-        replayed.errors.pop(effect.id, None)
-        replayed.started.pop(effect.id, None)
-        for following in self._machine.step(replayed.state, event_of(record)):
-            replayed.pending[following.id] = following
-            self._enqueue(following)
+        self._apply(record)
+
+    def _apply(self, record: Record) -> None:
+        following = apply(self._machine, self._replayed, record)
+        if following is None:
+            return
+        for effect in following:
+            self._enqueue(effect)
         if self._on_step is not None:
-            self._on_step(replayed.state)
+            self._on_step(self._replayed.state)
 
     def _append(self, record: Record) -> None:
         self._check_flags(self._journal.append(self._run_id, self._token, self._replayed.seq, record))

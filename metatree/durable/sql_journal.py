@@ -122,8 +122,10 @@ class SqlJournal:
 
     def _flags(self, number: int, token: int) -> int | None:
         """Return the flags of a run that is still held, None for one that is not."""
-        row = self._database.row("SELECT flags FROM run WHERE number = ? AND token = ?", (number, token))
-        return None if row is None else int(row[0])
+        flags: int | None = self._database.value(
+            "SELECT flags FROM run WHERE number = ? AND token = ?", (number, token)
+        )
+        return flags
 
     def post(self, run_id: str, name: str, value: Any) -> None:
         number, database = self._number(run_id), self._database
@@ -183,8 +185,9 @@ class SqlJournal:
 
     def refused(self, run_id: str) -> int:
         """Return how many writes to a run were refused, since another process held it by then. Raises UnknownRun."""
-        row = self._database.row("SELECT refused FROM run WHERE number = ?", (self._number(run_id),))
-        return 0 if row is None else int(row[0])
+        return int(
+            self._database.value("SELECT refused FROM run WHERE number = ?", (self._number(run_id),)) or 0
+        )
 
     def release(self, run_id: str, token: int, ended: str | None) -> None:
         self._write(
@@ -268,10 +271,10 @@ class SqlJournal:
     def _number(self, run_id: str) -> int:
         number = self._numbers.get(run_id)
         if number is None:
-            row = self._database.row("SELECT number FROM run WHERE id = ?", (run_id,))
-            if row is None:
+            number = self._database.value("SELECT number FROM run WHERE id = ?", (run_id,))
+            if number is None:
                 raise UnknownRun(run_id)
-            number = self._numbers[run_id] = int(row[0])
+            self._numbers[run_id] = number
         return number
 
     def _is_dead(self, owner: str) -> bool:

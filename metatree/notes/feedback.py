@@ -10,7 +10,6 @@ Lost: a weight of the node (harms other topics), a memory that says "not this" (
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -94,19 +93,19 @@ def flag(
         layer.set_fact(result.id, asdict(result))
         all_flags = sorted(flags(tree.memory), key=lambda each: each.at)
         own = [each for each in all_flags if each.who == who]
-        _remove(tree.memory, [*own[:-MOST_OF_ONE], *all_flags[:-MOST]])
+        for each in (*own[:-MOST_OF_ONE], *all_flags[:-MOST]):
+            layer.drop_fact(each.id)
     return result
 
 
 def flags(store: Store) -> list[Flag]:
     """Return the flags that a memory holds, in no order."""
-    rows = store.rows("SELECT value FROM meta WHERE key >= ? AND key < ?", _RANGE)
-    return [Flag(**json.loads(row[0])) for row in rows]
+    return [Flag(**fact) for fact in Layer(store).facts(FLAG).values()]
 
 
 def flag_ids(store: Store) -> tuple[str, ...]:
     """Return the ids of the flags that a memory holds; what a flag says never changes."""
-    return tuple(row[0] for row in store.rows("SELECT key FROM meta WHERE key >= ? AND key < ?", _RANGE))
+    return tuple(Layer(store).fact_keys(FLAG))
 
 
 def take_back(tree: Tree, flag_id: str) -> Flag:
@@ -115,13 +114,13 @@ def take_back(tree: Tree, flag_id: str) -> Flag:
     Raises:
         UserError: there is none with this id.
     """
+    layer = Layer(tree.memory)
     with tree.memory.durable(), tree.memory.transaction():
-        fact = Layer(tree.memory).fact(flag_id) if flag_id.startswith(FLAG) else None
+        fact = layer.fact(flag_id) if flag_id.startswith(FLAG) else None
         if fact is None:
             raise UserError(f"no flag {flag_id!r}: `metatree memories --flags` lists them")
-        removed = Flag(**fact)
-        _remove(tree.memory, [removed])
-    return removed
+        layer.drop_fact(flag_id)
+    return Flag(**fact)
 
 
 def share_left(likeness: Iterable[tuple[str, float]]) -> float:
@@ -138,11 +137,3 @@ def share_left(likeness: Iterable[tuple[str, float]]) -> float:
     for who, like in likeness:
         best[who] = max(like, best.get(who, 0.0))
     return max(LEAST, 1.0 / (1.0 + sum(best.values())))
-
-
-_RANGE: Final = (FLAG, FLAG[:-1] + chr(ord(":") + 1))
-
-
-def _remove(store: Store, removed: Iterable[Flag]) -> None:
-    for each in removed:
-        store.execute("DELETE FROM meta WHERE key = ?", (each.id,))

@@ -255,7 +255,7 @@ def erase(tree: Tree, layer: Layer, nodes: tuple[Node, ...]) -> None:
         if node.content is not None:
             key = _TEXT_FACT + _key(node.content)
             if layer.fact(key) == node.id:
-                tree.memory.execute("DELETE FROM meta WHERE key = ?", (key,))
+                layer.drop_fact(key)
         if node.provenance.get("call"):  # or the next search would bring it back without a call
             tree.memory.execute("DELETE FROM call WHERE hash = ?", (node.provenance["call"],))
     tree.memory.execute("PRAGMA secure_delete=ON")
@@ -338,7 +338,7 @@ def _updated(
         provenance = {**node.provenance, **mention, "said": [*mentions(node), mention]}
         if _key(text) != _key(node.content or ""):
             provenance["earlier"] = earlier
-            tree.memory.execute("DELETE FROM meta WHERE key = ?", (_TEXT_FACT + _key(node.content or ""),))
+            layer.drop_fact(_TEXT_FACT + _key(node.content or ""))
         labels = _labels_of(text, title, None, None)
         node = tree.update(
             replace(node, title=labels[0], description=labels[1], content=text, provenance=provenance)

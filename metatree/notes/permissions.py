@@ -99,10 +99,7 @@ class Permissions:
 
     def all(self) -> list[Permission]:
         """Return all permissions, by tool and time."""
-        rows = self._store.rows(
-            "SELECT value FROM meta WHERE key >= ? AND key < ?", (_FACT, _FACT[:-1] + chr(ord(":") + 1))
-        )
-        permissions = [Permission(**json.loads(row[0])) for row in rows]
+        permissions = [Permission(**fact) for fact in self._layer.facts(_FACT).values()]
         return sorted(permissions, key=lambda each: (each.tool, each.at))
 
     def revoke(self, tool: str) -> list[Permission]:
@@ -114,5 +111,5 @@ class Permissions:
         ]
         with self._store.durable(), self._store.transaction():
             for each in revoked:
-                self._store.execute("DELETE FROM meta WHERE key = ?", (_FACT + each.fingerprint,))
+                self._layer.drop_fact(_FACT + each.fingerprint)
         return revoked

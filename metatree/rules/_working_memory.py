@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -260,8 +261,8 @@ class WorkingMemory:
         agenda = self.agenda(name)
         adds, removes = [_values(t) for t in add], [_values(t) for t in remove]
         for waiting, wanted, what in ((agenda.to_remove, removes, "remove"), (agenda.to_add, adds, "add")):
-            for values in wanted:
-                if values not in waiting:
+            for values, times in Counter(wanted).items():
+                if values not in waiting or times > 1:
                     raise UserError(f"{agenda.token(values)} is not a token to {what} of {name!r}")
         production = self._productions[name]
         with self.batch():

@@ -53,4 +53,5 @@ def part_json(part: Part) -> FoundAnswer:
         "complete": part.complete,
         "node": part.node,
         "title": part.title,
+        "confidence": part.confidence,
     }

@@ -161,6 +161,14 @@ class ComposeAnswers:
     context: str
 
 
+@dataclass(frozen=True, slots=True)
+class FindClosest:
+    """Find the passages that come closest to questions that nothing has answered."""
+
+    kind: ClassVar = "closest"
+    questions: Sequence[str]
+
+
 SearchEffect = (
     ListNode
     | RouteMenu
@@ -174,4 +182,5 @@ SearchEffect = (
     | RunFallback
     | AskHuman
     | ComposeAnswers
+    | FindClosest
 )

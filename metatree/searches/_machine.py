@@ -26,6 +26,7 @@ from metatree.searches._effects import (
     ComposeAnswers,
     DescribeNode,
     FillArguments,
+    FindClosest,
     InsertNode,
     ListNode,
     ListTools,
@@ -114,6 +115,9 @@ class SearchMachine(TreeWalk, ReadingSteps, ToolWalk):
                 return self._on_answer(state, frame, payload, event)
             case ComposeAnswers():
                 return self._on_compose(state, frame, event)
+            case FindClosest():
+                state.closest = [] if event.error is not None else event.value["passages"]
+                return self._finish_run(state, frame)
             case _:
                 assert_never(payload)
 
@@ -135,6 +139,8 @@ class SearchMachine(TreeWalk, ReadingSteps, ToolWalk):
         if collecting(state):
             state.ended = "answered" if state.collected or frame.parts else "exhausted"
             return []
+        if state.closest is None and (still_open := [q for f in roots for q in f.open]):
+            return effect_of(state, frame, FindClosest(tuple(dict.fromkeys(still_open))))
         order = {question_key(question): number for number, question in enumerate(state.given["questions"])}
         parts = sorted((p for f in roots for p in f.parts), key=lambda p: order[question_key(p.question)])
         answers = [part_json(p) for p in parts]
@@ -229,11 +235,9 @@ class SearchMachine(TreeWalk, ReadingSteps, ToolWalk):
             state, frame, "person", None, "answered" if reply else "declined", question=question, answer=reply
         )
         if payload.about == "call":
-            visit = frame.tools
-            assert visit is not None
             if reply.casefold() in ("yes", "y", "true", "1"):
-                return self._call(state, frame, visit, again=True)
-            return self._tool_done(state, frame, visit, VISITED, "interrupted once, and not called again")
+                return self._call(state, frame, again=True)
+            return self._tool_done(state, frame, VISITED, "interrupted once, and not called again")
         if payload.about == "permission":
             return self._on_permission(state, frame, reply, payload.fingerprint)
         if reply:

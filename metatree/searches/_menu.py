@@ -15,7 +15,7 @@ from typing import Any
 
 from metatree.errors import MetatreeError, UnknownNode
 from metatree.node import Node
-from metatree.protocols import Evidence, Option, Scored
+from metatree.protocols import Evidence, Option, Passage, Scored
 from metatree.trees.tree import ROOT, Tree
 
 _log = logging.getLogger("metatree")
@@ -229,6 +229,18 @@ class MenuMaker:
             _log.warning("the evidence could not explain itself", exc_info=True)
             return ""
 
+    def closest(self, question: str) -> list[Passage]:
+        """Return the passages that come closest to a question; none without evidence that knows any."""
+        if self._evidence is None:
+            return []
+        try:
+            return list(self._evidence.passages(question))
+        except MetatreeError:
+            raise
+        except Exception:
+            _log.warning("the evidence could not give passages", exc_info=True)
+            return []
+
     def _scope(self, node: str) -> str:
         return self.start if self.start in self._path(node) else ROOT
 
@@ -267,13 +279,11 @@ class MenuMaker:
         key = (self._sequence, questions, under, k, doubts)
         ranking = self._rankings.get(key)
         if ranking is None:
-            where: dict[str, Any] = {"under": under}
+            where: dict[str, Any] = {}
             if self._candidates is not None:
-                where = (
-                    {"among": self._candidates}
-                    if under == ROOT
-                    else {"under": under, "among": self._candidates}
-                )
+                where["among"] = self._candidates
+            if self._candidates is None or under != ROOT:
+                where["under"] = under
             # Who collects nodes wants the best there are; who asks wants to know when nothing can answer.
             best = self._accepts is not None or not doubts
             score = self._evidence.rank if best else self._evidence.score

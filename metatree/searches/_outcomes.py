@@ -38,6 +38,11 @@ class Chosen(TypedDict):
     accept: bool
 
 
+def unscored(choice: str | None) -> Chosen:
+    """Return a choice of which nothing else is known, or that there is none."""
+    return {"choice": choice, "title": "", "score": 0.0, "hint": "", "accept": False}
+
+
 class Ranked(Chosen):
     """Comes of `RankMenu`."""
 
@@ -74,6 +79,7 @@ class FoundAnswer(TypedDict):
     answer: str
     quote: str
     complete: bool
+    confidence: NotRequired[float | None]
     node: NotRequired[str]
     title: NotRequired[str]
 
@@ -175,3 +181,22 @@ class Composed(TypedDict):
     """Comes of `ComposeAnswers`."""
 
     text: str
+
+
+class PassageFound(TypedDict):
+    """A passage that comes close to a question."""
+
+    question: str
+    node: str
+    title: str
+    place: str
+    lines: list[int]
+    """First and last, from 1, of the file; of the node's content where it is part of none."""
+    quote: str
+    score: float
+
+
+class ClosestFound(TypedDict):
+    """Comes of `FindClosest`."""
+
+    passages: list[PassageFound]

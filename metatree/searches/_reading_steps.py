@@ -73,9 +73,8 @@ class ReadingSteps(Moves):
         return self._after_reading(state, frame, "read" if useful else why)
 
     def _after_reading(self, state: SearchState, frame: Frame, reason: str) -> list[Effect]:
-        visit = frame.tools
-        if visit is not None:
-            return self._list_tools(state, frame, visit)
+        if frame.tools is not None:
+            return self._list_tools(state, frame)
         if not frame.options and not frame.has_tools:
             return self._leave(state, frame, reason)  # a leaf: say why
         return self._descend(state, frame)
@@ -85,7 +84,8 @@ class ReadingSteps(Moves):
         question = next((q for q in frame.open if question_key(q) == key), None)
         if question is None or not answer["answer"]:
             return
-        part = Part(question, answer["answer"], answer["quote"], answer["complete"], node, title)
+        confidence = answer.get("confidence")
+        part = Part(question, answer["answer"], answer["quote"], answer["complete"], node, title, confidence)
         if part not in frame.parts:  # a known read, taken again
             frame.parts.append(part)
         if part.complete:

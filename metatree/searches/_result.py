@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from metatree.durable import Effect
 from metatree.result import (
+    ClosestPassage,
     Ended,
     NodeRef,
     PersonQuestion,
@@ -19,6 +20,7 @@ from metatree.result import (
     Usage,
 )
 from metatree.searches._context import question_key
+from metatree.searches._outcomes import PassageFound
 from metatree.searches._state import Part, SearchState
 
 
@@ -51,6 +53,7 @@ def result_of(
         answers=tuple(answers),
         nodes=tuple(nodes),
         open_questions=tuple(open_questions),
+        closest=tuple(_closest_passage(passage) for passage in state.closest or ()),
         trace=trace_of(state.trace),
         usage=usage_of(used),
         ended=cast(Ended, ended),
@@ -108,7 +111,21 @@ def _answer(question: str, parts: Sequence[Part]) -> QuestionAnswer:
     complete = [part for part in parts if part.complete]
     text = complete[-1].answer if complete else "\n".join(dict.fromkeys(part.answer for part in parts))
     sources = dict.fromkeys(Quote(part.node, part.title, part.quote) for part in parts)
-    return QuestionAnswer(question, text, tuple(sources), bool(complete))
+    confidence = complete[-1].confidence if complete else None
+    return QuestionAnswer(question, text, tuple(sources), bool(complete), confidence)
+
+
+def _closest_passage(found: PassageFound) -> ClosestPassage:
+    first, last = found["lines"]
+    return ClosestPassage(
+        found["question"],
+        found["node"],
+        found["title"],
+        found["place"],
+        (first, last),
+        found["quote"],
+        found["score"],
+    )
 
 
 def _sources(answers: Sequence[QuestionAnswer]) -> list[NodeRef]:

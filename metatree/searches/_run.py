@@ -87,8 +87,8 @@ class Search:
         kinds = accepted_kinds(options.accept)
         filled = not suite.tool_caller.traits.by_rules
         toolbox = Toolbox(
-            tree,
-            ToolTree(with_own(tree, _tools(options.tools), options.own_tools, filled=filled)),
+            tree=tree,
+            tools=ToolTree(with_own(tree, _tools(options.tools), options.own_tools, filled=filled)),
             home=home,
             run_id=run_id,
             tool_caller=suite.tool_caller,
@@ -110,7 +110,7 @@ class Search:
             answers_outside_tree=toolbox.answers_outside_tree(),
         )
         world = World(
-            tree,
+            tree=tree,
             home=home,
             router=suite.router,
             reader=suite.reader,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from metatree.durable import Effect
-from metatree.searches._outcomes import ReadResult, Routed
+from metatree.searches._outcomes import PassageFound, ReadResult, Routed
 
 VISITED = "visited"
 UNVIABLE = "unviable"
@@ -45,6 +45,7 @@ class Part:
     complete: bool
     node: str
     title: str
+    confidence: float | None = None
 
 
 @dataclass(slots=True)
@@ -126,6 +127,12 @@ class Frame:
     """Whether the node at the end of the trail has a tool tree."""
     ended: str | None = None
 
+    @property
+    def visit(self) -> ToolVisit:
+        """The walk through a tool tree that the frame is in, for steps that are made in one alone."""
+        assert self.tools is not None
+        return self.tools
+
 
 @dataclass(slots=True)
 class Collected:
@@ -171,6 +178,8 @@ class SearchState:
     collected: list[Collected] = field(default_factory=list)
     trace: list[dict[str, Any]] = field(default_factory=list)
     composed: str | None = None
+    closest: list[PassageFound] | None = None
+    """The passages that come closest to what stayed open; None before they were looked for."""
     tallies: dict[str, Tally] = field(default_factory=dict)
     """Kind of effect -> how they came out."""
     unread: int = 0

@@ -10,7 +10,7 @@ from metatree.durable import Effect
 from metatree.result import TraceEvent
 from metatree.searches._effects import RouteMenu, SearchEffect
 from metatree.searches._outcomes import FoundAnswer
-from metatree.searches._state import Fact, Frame, SearchState, ToolVisit, Waiting
+from metatree.searches._state import Fact, Frame, SearchState, Waiting
 
 
 class Moves(ABC):
@@ -67,7 +67,7 @@ class Moves(ABC):
         """Walk the tool tree of a node whose content and children did not answer, or leave it."""
 
     @abstractmethod
-    def _list_tools(self, state: SearchState, frame: Frame, visit: ToolVisit) -> list[Effect]:
+    def _list_tools(self, state: SearchState, frame: Frame) -> list[Effect]:
         """List the tools where a walk through a tool tree is."""
 
     @abstractmethod
@@ -75,7 +75,6 @@ class Moves(ABC):
         self,
         state: SearchState,
         frame: Frame,
-        visit: ToolVisit,
         payload: RouteMenu,
         choice: str | None,
         unviable: Mapping[str, str],

@@ -43,16 +43,15 @@ class ToolWalk(Moves):
         node = frame.trail[-1]
         if collecting(state) or not frame.has_tools:
             return self._leave(state, frame, "nothing left below")
-        frame.tools = visit = frame.visits.setdefault(node, ToolVisit(node, [""]))
-        return self._list_tools(state, frame, visit)
+        frame.tools = frame.visits.setdefault(node, ToolVisit(node, [""]))
+        return self._list_tools(state, frame)
 
-    def _list_tools(self, state: SearchState, frame: Frame, visit: ToolVisit) -> list[Effect]:
-        may_create = state.created < state.limits["nodes_created"]
+    def _list_tools(self, state: SearchState, frame: Frame) -> list[Effect]:
+        visit, may_create = frame.visit, state.created < state.limits["nodes_created"]
         return effect_of(state, frame, ListTools(visit.node, visit.path[-1], visit.marks, may_create))
 
     def _on_tools(self, state: SearchState, frame: Frame, event: Outcome) -> list[Effect]:
-        visit = frame.tools
-        assert visit is not None
+        visit = frame.visit
         nothing: ToolListing = {"options": [], "callable": []}
         value: ToolListing = nothing if event.error is not None else event.value
         options = value["options"]
@@ -60,74 +59,70 @@ class ToolWalk(Moves):
             current = visit.path.pop() if len(visit.path) > 1 else ""
             if current:
                 visit.marks[current] = Mark(VISITED, "nothing left below", state.steps, visit.path[-1])
-                return self._list_tools(state, frame, visit)
+                return self._list_tools(state, frame)
             frame.tools = None
             return self._leave(state, frame, "neither its content nor its tools answer")
         if len(options) == 1:
-            return self._enter_tool(state, frame, visit, options[0], options[0] in value["callable"])
+            return self._enter_tool(state, frame, options[0], options[0] in value["callable"])
         return self._route(state, frame, options, tools=True, callable_=value["callable"], jumps=False)
 
     def _apply_tool_decision(
         self,
         state: SearchState,
         frame: Frame,
-        visit: ToolVisit,
         payload: RouteMenu,
         choice: str | None,
         unviable: Mapping[str, str],
     ) -> list[Effect]:
+        visit = frame.visit
         for tool, why in unviable.items():
             visit.marks[tool] = Mark(UNVIABLE, why, state.steps, visit.path[-1])
         if choice is None:
-            return self._list_tools(state, frame, visit)
-        return self._enter_tool(state, frame, visit, choice, choice in payload.callable)
+            return self._list_tools(state, frame)
+        return self._enter_tool(state, frame, choice, choice in payload.callable)
 
-    def _enter_tool(
-        self, state: SearchState, frame: Frame, visit: ToolVisit, tool: str, is_callable: bool
-    ) -> list[Effect]:
+    def _enter_tool(self, state: SearchState, frame: Frame, tool: str, is_callable: bool) -> list[Effect]:
+        visit = frame.visit
         if not is_callable:
             visit.path.append(tool)
-            return self._list_tools(state, frame, visit)
+            return self._list_tools(state, frame)
         visit.tool = tool
         payload = FillArguments(visit.node, tool, tuple(frame.open), context_of(state, frame))
         return effect_of(state, frame, payload)
 
     def _on_fill(self, state: SearchState, frame: Frame, event: Outcome) -> list[Effect]:
-        visit = frame.tools
-        assert visit is not None
+        visit = frame.visit
         if event.error is not None:
-            return self._tool_done(state, frame, visit, UNVIABLE, f"no arguments: {event.error}")
+            return self._tool_done(state, frame, UNVIABLE, f"no arguments: {event.error}")
         value: FilledArguments = event.value
         visit.arguments = value["arguments"]
-        return self._call(state, frame, visit)
+        return self._call(state, frame)
 
     def _call(
         self,
         state: SearchState,
         frame: Frame,
-        visit: ToolVisit,
         *,
         again: bool = False,
         granted: Grant | None = None,
     ) -> list[Effect]:
+        visit = frame.visit
         return effect_of(state, frame, CallTool(visit.node, visit.tool, visit.arguments, again, granted))
 
-    def _tool_done(
-        self, state: SearchState, frame: Frame, visit: ToolVisit, kind: str, reason: str
-    ) -> list[Effect]:
+    def _tool_done(self, state: SearchState, frame: Frame, kind: str, reason: str) -> list[Effect]:
+        visit = frame.visit
         visit.marks[visit.tool] = Mark(kind, reason, state.steps, visit.path[-1])
         note(state, frame, "tool", visit.node, reason, tool=visit.tool, arguments=visit.arguments, mark=kind)
-        return self._list_tools(state, frame, visit)
+        return self._list_tools(state, frame)
 
     def _on_call(self, state: SearchState, frame: Frame, event: Outcome) -> list[Effect]:
-        visit = frame.tools
-        assert visit is not None
+        visit = frame.visit
         if event.error_kind == "in_doubt":
             arguments = json.dumps(visit.arguments, ensure_ascii=False, sort_keys=True)
             happened = f"A call of {visit.tool} with {arguments} was interrupted and may have happened."
             return effect_of(state, frame, AskHuman(f"{happened} Call it again? (yes/no)", "call"))
         if event.error is not None:
-            return self._tool_done(state, frame, visit, UNVIABLE, f"it failed: {event.error}")
+            return self._tool_done(state, frame, UNVIABLE, f"it failed: {event.error}")
         value: ToolOutput = event.value
         if "asks" in value:
             return effect_of(state, frame, AskHuman(value["asks"], "permission", value["fingerprint"]))
@@ -141,33 +136,30 @@ class ToolWalk(Moves):
         note(state, frame, "missed_node" if value["reused"] else "tool", where, before or "called", **call)
         if node is None:
             if not value["text"].strip():
-                return self._list_tools(state, frame, visit)
+                return self._list_tools(state, frame)
             notice = f"{visit.tool} was not called again: {before}" if before and not value.get("own") else ""
             title = f"{visit.tool}, called on {origin['at']}" if origin.get("at") else visit.tool
             return self._read(state, frame, visit.node, title, "", content=value["text"], notice=notice)
         if node.get("kept"):  # it is in the tree already
-            return self._enter_node(state, frame, visit, node["id"])
+            return self._enter_node(state, frame, node["id"])
         if state.created >= state.limits["nodes_created"]:  # by a search beside this one
-            return self._tool_done(state, frame, visit, UNVIABLE, "no more nodes may be made")
+            return self._tool_done(state, frame, UNVIABLE, "no more nodes may be made")
         if not node["title"] or not node["description"]:
             return effect_of(state, frame, DescribeNode(visit.node, node, tuple(frame.open)))
         return effect_of(state, frame, InsertNode(visit.node, node))
 
     def _on_permission(self, state: SearchState, frame: Frame, reply: str, fingerprint: str) -> list[Effect]:
         """Go on with what a person said to a call that needs permission; whatever is no clear yes is a no."""
-        visit = frame.tools
-        assert visit is not None
         answer = reply.casefold().strip(" .!")
         if answer in ("yes", "y", "always"):
             granted = Grant("always" if answer == "always" else "once", fingerprint)
-            return self._call(state, frame, visit, granted=granted)
-        return self._tool_done(state, frame, visit, UNVIABLE, "a person did not permit the call")
+            return self._call(state, frame, granted=granted)
+        return self._tool_done(state, frame, UNVIABLE, "a person did not permit the call")
 
     def _on_describe(
         self, state: SearchState, frame: Frame, payload: DescribeNode, event: Outcome
     ) -> list[Effect]:
-        visit = frame.tools
-        assert visit is not None
+        visit = frame.visit
         plain: NodeDescription = {"title": visit.tool, "description": f"made by {visit.tool}"}
         description: NodeDescription = plain if event.error is not None else event.value
         node = payload.node.copy()
@@ -176,23 +168,20 @@ class ToolWalk(Moves):
         return effect_of(state, frame, InsertNode(visit.node, node))
 
     def _on_insert(self, state: SearchState, frame: Frame, event: Outcome) -> list[Effect]:
-        visit = frame.tools
-        assert visit is not None
+        visit = frame.visit
         if event.error is not None:
-            return self._tool_done(
-                state, frame, visit, UNVIABLE, f"its node could not be kept: {event.error}"
-            )
+            return self._tool_done(state, frame, UNVIABLE, f"its node could not be kept: {event.error}")
         value: NodeInserted = event.value
         if value.get("gone"):
-            return self._tool_done(state, frame, visit, UNVIABLE, "the node it worked on is no longer there")
+            return self._tool_done(state, frame, UNVIABLE, "the node it worked on is no longer there")
         state.created += 1
         note(state, frame, "create", value["id"], f"made by {visit.tool}", parent=visit.node)
-        return self._enter_node(state, frame, visit, value["id"])
+        return self._enter_node(state, frame, value["id"])
 
-    def _enter_node(self, state: SearchState, frame: Frame, visit: ToolVisit, node: str) -> list[Effect]:
+    def _enter_node(self, state: SearchState, frame: Frame, node: str) -> list[Effect]:
         if node in frame.marks or node in frame.trail:
-            return self._list_tools(state, frame, visit)
-        frame.tools = None  # its other tools come when the search is back
+            return self._list_tools(state, frame)
+        visit, frame.tools = frame.visit, None  # its other tools come when the search is back
         frame.trail.append(node)
         note(state, frame, "enter", node, f"made by {visit.tool}")
         return self._list(state, frame)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -49,42 +49,31 @@ if TYPE_CHECKING:
     from metatree.blackboard import Blackboard
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class Toolbox:
     """Handlers for the effects of tools and fallbacks."""
 
-    def __init__(
-        self,
-        tree: Tree,
-        tools: ToolTree,
-        *,
-        home: Home,
-        run_id: str,
-        tool_caller: ToolCaller,
-        describer: Describer,
-        permit: Permit | _AskPerson | None,
-        fallbacks: Sequence[Fallback | _AskPerson],
-        accepts: Callable[[Node], bool] | None,
-        timeout_s: float,
-        board: Callable[[], Blackboard],
-    ) -> None:
-        self._tree = tree
-        self._board = board
-        self._tools = tools
-        self._run_id = run_id
-        self._tool_caller = tool_caller
-        self._describer = describer
-        self._home = home
-        self._ask_tool_caller = home.asks(tool_caller, tool_caller.fill)
-        self._ask_describer = home.asks(describer, describer.describe)
-        self._permit = permit
-        self._fallbacks = fallbacks
-        self._accepts = accepts
-        self._timeout_s = timeout_s
-        store = Store.open(":memory:") if tree.memory.read_only else tree.memory
-        self._records: CallLog = CallLog(store) if tree.shared is None else tree.shared.calls
-        self._permissions = Permissions(tree.memory)
-        self.began = 0.0
-        """When the run was started."""
+    tree: Tree
+    tools: ToolTree
+    home: Home
+    run_id: str
+    tool_caller: ToolCaller
+    describer: Describer
+    permit: Permit | _AskPerson | None
+    fallbacks: Sequence[Fallback | _AskPerson]
+    accepts: Callable[[Node], bool] | None
+    timeout_s: float
+    board: Callable[[], Blackboard]
+    began: float = 0.0
+    """When the run was started."""
+    _records: CallLog = field(init=False)
+    _permissions: Permissions = field(init=False)
+
+    def __post_init__(self) -> None:
+        memory, shared = self.tree.memory, self.tree.shared
+        store = Store.open(":memory:") if memory.read_only else memory
+        self._records = CallLog(store) if shared is None else shared.calls
+        self._permissions = Permissions(memory)
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers by kind of effect."""
@@ -101,47 +90,47 @@ class Toolbox:
         """Return how each kind is tried, timed and counted; a call's time limit is the tool's own."""
         return {
             ListTools.kind: Policy(fatal=(Exception,)),
-            FillArguments.kind: model_policy(self._tool_caller, timeout_s=self._timeout_s, needed=True),
+            FillArguments.kind: model_policy(self.tool_caller, timeout_s=self.timeout_s, needed=True),
             CallTool.kind: Policy(
                 counts=("tool_calls",),
                 repeatable=self._is_repeatable,
                 recover=self._recover,
                 fatal=STORE_ERRORS,
             ),
-            DescribeNode.kind: model_policy(self._describer, timeout_s=self._timeout_s),
+            DescribeNode.kind: model_policy(self.describer, timeout_s=self.timeout_s),
             InsertNode.kind: Policy(fatal=(Exception,)),
-            RunFallback.kind: Policy(timeout_s=self._timeout_s, fatal=STORE_ERRORS),
+            RunFallback.kind: Policy(timeout_s=self.timeout_s, fatal=STORE_ERRORS),
         }
 
     def _is_repeatable(self, effect: Effect) -> bool:
         payload: CallTool = effect.payload
-        return self._tools.tool(payload.tool).is_repeatable
+        return self.tools.tool(payload.tool).is_repeatable
 
     def has_tools(self, node: Node) -> bool:
         """Say whether any tool works on a node."""
-        return bool(self._tools) and bool(self._tools.viable("", node))
+        return bool(self.tools) and bool(self.tools.viable("", node))
 
     def answers_outside_tree(self) -> Callable[[Node], bool] | None:
         """Return what says of a node whether a tool on it may answer what no text says; None when no tool does."""
-        tools = [tool for tool in self._tools.tools() if tool.answers_outside_tree]
+        tools = [tool for tool in self.tools.tools() if tool.answers_outside_tree]
         return (lambda node: any(tool.works_on(node) for tool in tools)) if tools else None
 
     def options(self, ids: Sequence[str], node: Node, questions: Sequence[str]) -> list[Option]:
         """Return tools and groups as a menu for a node; those that are not there are left out."""
-        entries = [entry for entry in map(self._tools.find, ids) if entry is not None]
+        entries = [entry for entry in map(self.tools.find, ids) if entry is not None]
         return [Option(entry.id, entry.title, self._description(entry, node, questions)) for entry in entries]
 
     def _description(self, entry: Tool | ToolGroup, node: Node, questions: Sequence[str]) -> str:
         if isinstance(entry, Tool):
             return entry.described(node, questions)
-        inner = [tool for tool in self._tools.viable(entry.id, node) if isinstance(tool, Tool)]
+        inner = [tool for tool in self.tools.viable(entry.id, node) if isinstance(tool, Tool)]
         texts = [tool.about(node, questions) for tool in inner if tool.about is not None]
         return " ".join([entry.description, *filter(None, texts)])
 
     def _list(self, effect: Effect, attempt: Attempt) -> ToolListing:
         payload: ListTools = effect.payload
-        node = self._tree.find(payload.node)
-        viable = [] if node is None else self._tools.viable(payload.at, node, may_create=payload.may_create)
+        node = self.tree.find(payload.node)
+        viable = [] if node is None else self.tools.viable(payload.at, node, may_create=payload.may_create)
         options = [entry for entry in viable if entry.id not in payload.marks]
         return {
             "options": [entry.id for entry in options],
@@ -149,18 +138,22 @@ class Toolbox:
         }
 
     def _node(self, node_id: str) -> Node:
-        node = self._tree.find(node_id)
+        node = self.tree.find(node_id)
         if node is None:
             raise ToolFailed(f"node {node_id!r} is no longer in the tree")
         return node
 
     async def _fill(self, effect: Effect, attempt: Attempt) -> FilledArguments:
         payload: FillArguments = effect.payload
-        tool = self._tools.tool(payload.tool)
+        tool = self.tools.tool(payload.tool)
         node = self._node(payload.node)
         spec = replace(tool.spec, description=tool.described(node, payload.questions))
         request = ToolRequest(spec, node, tuple(payload.questions), payload.context, attempt.errors)
-        return {"arguments": tool.validated(await self._ask_tool_caller(request))}
+        return {
+            "arguments": tool.validated(
+                await self.home.asks(self.tool_caller, self.tool_caller.fill)(request)
+            )
+        }
 
     async def _call(self, effect: Effect, attempt: Attempt) -> ToolOutput:
         payload: CallTool = effect.payload
@@ -175,7 +168,7 @@ class Toolbox:
                     f"{tool.id!r} may change something, and there is no permission for this call"
                 )
         result = await self._records.claim(
-            call, key=attempt.key, run_id=self._run_id, tool=tool, again=payload.again
+            call, key=attempt.key, run_id=self.run_id, tool=tool, again=payload.again
         )
         if result is not None:
             report_usage(tool_calls=-1)  # nothing was called
@@ -201,10 +194,10 @@ class Toolbox:
         return self._output(call, result)
 
     def _call_of(self, payload: CallTool) -> tuple[Tool, Node, Call]:
-        tool = self._tools.tool(payload.tool)
+        tool = self.tools.tool(payload.tool)
         node = self._node(payload.node)
-        within = f"{self._run_id} {self.began}"
-        call = call_of(tool, payload.arguments, node, scope=scope_of(self._permit), within=within)
+        within = f"{self.run_id} {self.began}"
+        call = call_of(tool, payload.arguments, node, scope=scope_of(self.permit), within=within)
         return tool, node, call
 
     async def _is_permitted(
@@ -215,14 +208,12 @@ class Toolbox:
         Args:
             granted: what a person has said to this call, and of which tool it was.
         """
-        verdict = (
-            self._permit if isinstance(self._permit, _AskPerson) else await self._verdict(tool, arguments)
-        )
+        verdict = self.permit if isinstance(self.permit, _AskPerson) else await self._verdict(tool, arguments)
         if isinstance(verdict, bool):
             return verdict
         if self._permissions.allows(tool):
             return True
-        if not self._permissions.may_ask(self._run_id):
+        if not self._permissions.may_ask(self.run_id):
             return False
         if granted is not None and granted.fingerprint == fingerprint_of(tool):
             if granted.how == "always":
@@ -232,10 +223,10 @@ class Toolbox:
 
     async def _verdict(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict:
         """Return what the caller's function says; anything that is no verdict is a no."""
-        if self._permit is None or isinstance(self._permit, _AskPerson):
+        if self.permit is None or isinstance(self.permit, _AskPerson):
             return None
         try:
-            verdict: Any = await self._home.run(partial(_answer_of, self._permit, tool, arguments))
+            verdict: Any = await self.home.run(partial(_answer_of, self.permit, tool, arguments))
         except Exception as exc:
             raise ToolFailed(
                 f"whether {tool.id!r} is permitted cannot be said: {type(exc).__name__}: {exc}"
@@ -245,10 +236,10 @@ class Toolbox:
     def _output(self, call: Call, result: CallResult) -> ToolOutput:
         if "failed" in result.result:
             raise ToolFailed(result.result["failed"])
-        origin = {**result.origin(), "own": result.run_id == self._run_id} if result.reused else {}
+        origin = {**result.origin(), "own": result.run_id == self.run_id} if result.reused else {}
         output = cast(ToolOutput, {"reused": result.reused, "call": call.hash, **result.result, **origin})
         if "node" in output:
-            node = self._tree.find(output["node"]["id"])
+            node = self.tree.find(output["node"]["id"])
             same = node is not None and (
                 node.provenance.get("call") == call.hash or output["node"].get("there") == node.digest
             )
@@ -275,17 +266,17 @@ class Toolbox:
         worked_on = node
         if tool.on_node and node.has_content and node.content is None:
             try:
-                worked_on = replace(node, content=self._tree.content(node.id))
+                worked_on = replace(node, content=self.tree.content(node.id))
             except (UserError, StaleSource, OSError) as exc:
                 raise ToolFailed(str(exc)) from exc
-        about: dict[type, Any] = {Node: worked_on, Tree: self._tree}
+        about: dict[type, Any] = {Node: worked_on, Tree: self.tree}
         if tool.on_board:
-            board = self._board()
+            board = self.board()
             about[type(board)] = board
         parameters = tool.bound(arguments, about)
         try:
             call = partial(called, tool.function, parameters)
-            return await self._home.run(lambda: within(call, tool.timeout_s))
+            return await self.home.run(lambda: within(call, tool.timeout_s))
         except GaveUp as exc:
             late = f"{tool.id!r} gave nothing within {tool.timeout_s:g} s"
             if not tool.is_repeatable:
@@ -312,7 +303,7 @@ class Toolbox:
     ) -> dict[str, Any]:
         _check_node(node, tool.id)
         node_id = encodable(node.id) or f"{parent.id}~{call.hash[:12]}"
-        existing = self._tree.find(node_id)
+        existing = self.tree.find(node_id)
         known = (
             {}
             if existing is None or existing.digest != (node.digest or _digest(node))
@@ -336,7 +327,7 @@ class Toolbox:
                 "version": tool.version,
                 "arguments": dict(arguments),
                 "call": call.hash,
-                "run": self._run_id,
+                "run": self.run_id,
                 "under": parent.id,
             },
         }
@@ -347,11 +338,11 @@ class Toolbox:
         request = DescribeRequest(
             content=node["content"] or "",
             node=_node_of(node),
-            parent=self._tree.find(payload.parent),
+            parent=self.tree.find(payload.parent),
             questions=tuple(payload.questions),
             tool=node["provenance"]["tool"],
         )
-        description = await self._ask_describer(request)
+        description = await self.home.asks(self.describer, self.describer.describe)(request)
         if not isinstance(description, Description):
             raise BadModelAnswer(f"a describer must return a Description, not {type(description).__name__}")
         return {"title": description.title[:200], "description": description.description[:1000]}
@@ -359,12 +350,12 @@ class Toolbox:
     def _insert(self, effect: Effect, attempt: Attempt) -> NodeInserted:
         payload: InsertNode = effect.payload
         node, parent = _node_of(payload.node), payload.parent
-        with self._tree.memory.transaction():
-            if self._tree.find(node.id) is None:
-                if parent not in self._tree:
+        with self.tree.memory.transaction():
+            if self.tree.find(node.id) is None:
+                if parent not in self.tree:
                     return {"gone": True}
-                self._tree.add(node, parent=parent)
-                self._tree.link(parent, node.id, f"tool:{node.provenance['tool']}")
+                self.tree.add(node, parent=parent)
+                self.tree.link(parent, node.id, f"tool:{node.provenance['tool']}")
         return {"id": node.id, "title": node.title}
 
     async def _fallback(self, effect: Effect, attempt: Attempt) -> FallbackOutput:
@@ -379,13 +370,13 @@ class Toolbox:
 
     async def _run_fallback(self, payload: RunFallback, key: str) -> FallbackResult:
         """Call a function of the chain and check what it gives."""
-        if payload.index >= len(self._fallbacks) or isinstance(self._fallbacks[payload.index], _AskPerson):
+        if payload.index >= len(self.fallbacks) or isinstance(self.fallbacks[payload.index], _AskPerson):
             raise UserError("give the fallbacks that the run was begun with, in the same order")
-        function = self._fallbacks[payload.index]
+        function = self.fallbacks[payload.index]
         assert not isinstance(function, _AskPerson)
-        request = FallbackRequest(tuple(payload.questions), payload.context, self._tree, key)
+        request = FallbackRequest(tuple(payload.questions), payload.context, self.tree, key)
         try:
-            result: Any = await self._home.run(partial(_answer_of, function, request))
+            result: Any = await self.home.run(partial(_answer_of, function, request))
         except Exception as exc:
             raise ToolFailed(f"{type(exc).__name__}: {exc}") from exc
         if isinstance(result, Node):
@@ -397,22 +388,22 @@ class Toolbox:
             )
         for node in result.nodes:
             _check_node(node, "a fallback")
-        if result.nodes and result.parent not in self._tree:
+        if result.nodes and result.parent not in self.tree:
             raise ToolFailed(f"a fallback wants to add below {result.parent!r}, which is not in the tree")
         return result
 
     def _add_from_fallback(self, node: Node, parent: str, key: str) -> NodeAdded:
         """Add a node that a fallback found, once, under another id when its own is taken."""
-        copy = replace(node, provenance={**node.provenance, "run": self._run_id, "key": key})
+        copy = replace(node, provenance={**node.provenance, "run": self.run_id, "key": key})
         for name in (copy.id, f"{copy.id}~{key}"):
             copy = replace(copy, id=name)
-            existing = self._tree.find(name)
+            existing = self.tree.find(name)
             if existing is None:
-                self._tree.add(copy, parent=parent)
+                self.tree.add(copy, parent=parent)
             if existing is None or existing.provenance.get("key") == key:
                 break
-        accept = self._accepts is not None and self._accepts(copy)
-        return {"id": copy.id, "title": copy.title, "accept": accept, "trail": self._tree.ancestors(copy.id)}
+        accept = self.accepts is not None and self.accepts(copy)
+        return {"id": copy.id, "title": copy.title, "accept": accept, "trail": self.tree.ancestors(copy.id)}
 
 
 async def _answer_of(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from metatree.durable import Effect, Outcome
 from metatree.searches._context import context_of
 from metatree.searches._effects import ListNode, RankMenu, RouteMenu
-from metatree.searches._outcomes import Listing, MenuSplit, Ranked, Routed
+from metatree.searches._outcomes import Listing, MenuSplit, Ranked, Routed, unscored
 from metatree.searches._state import UNVIABLE, VISITED, Collected, Frame, Knockout, Mark, SearchState
 from metatree.searches._steps import Moves, collecting, effect_of, note
 
@@ -101,8 +102,6 @@ class TreeWalk(Moves):
             frame.knockout.groups[:0] = value["split"]
             frame.knockout.unviable.update(value["gone"])
             return self._next_group(state, frame)
-        if frame.knockout is not None:
-            return self._apply_group_decision(state, frame, frame.knockout, value, by="router")
         return self._apply_decision(state, frame, payload, value, by="router")
 
     def _next_group(self, state: SearchState, frame: Frame) -> list[Effect]:
@@ -124,34 +123,6 @@ class TreeWalk(Moves):
             return self._list(state, frame)
         return self._route(state, frame, knockout.winners, jumps=False)
 
-    def _apply_group_decision(
-        self, state: SearchState, frame: Frame, knockout: Knockout, value: Routed, *, by: str
-    ) -> list[Effect]:
-        choice = value["choice"]
-        offered = set(value["offered"])
-        ruled_out = {i: r for i, r in value["unviable"].items() if i in offered and i != choice}
-        if choice is None and not ruled_out:
-            ruled_out = dict.fromkeys(value["offered"], value["reason"] or "nothing was chosen")
-        if choice is not None:
-            knockout.winners.append(choice)
-            knockout.last = value
-            if frame.looked_twice:
-                ruled_out = {}  # as for a whole menu
-        knockout.unviable.update(ruled_out)
-        note(
-            state,
-            frame,
-            "route",
-            frame.trail[-1],
-            value["reason"],
-            offered=value["offered"],
-            choice=choice,
-            unviable=ruled_out,
-            by=by,
-            group=True,
-        )
-        return self._next_group(state, frame)
-
     def _enter_or_collect(self, state: SearchState, frame: Frame, knockout: Knockout) -> list[Effect]:
         """Go on with the only winner of all groups."""
         winner, value = knockout.winners[0], knockout.last
@@ -163,16 +134,7 @@ class TreeWalk(Moves):
 
     def _on_rank(self, state: SearchState, frame: Frame, payload: RouteMenu, event: Outcome) -> list[Effect]:
         options = list(payload.options)
-        ranked: Ranked = event.value
-        if event.error is not None:
-            ranked = {
-                "choice": options[0],
-                "title": "",
-                "score": 0.0,
-                "hint": "",
-                "accept": False,
-                "why": "",
-            }
+        ranked: Ranked = {**unscored(options[0]), "why": ""} if event.error is not None else event.value
         removed = options if ranked["choice"] is None else ()
         value: Routed = {
             **ranked,
@@ -181,39 +143,24 @@ class TreeWalk(Moves):
             "reason": "order by evidence",
             "offered": options,
         }
-        if frame.knockout is not None:
-            return self._apply_group_decision(state, frame, frame.knockout, value, by="evidence")
         return self._apply_decision(state, frame, payload, value, by="evidence")
 
     def _apply_decision(
         self, state: SearchState, frame: Frame, payload: RouteMenu, value: Routed, *, by: str
     ) -> list[Effect]:
-        """Apply a decision: only ids that were offered count, and a choice that is also ruled out is a choice."""
-        offered = set(value["offered"])
-        choice = value["choice"] if value["choice"] in offered else None
-        unviable = {i: r for i, r in value["unviable"].items() if i in offered and i != choice}
-        reason = value["reason"]
-        if choice is None and not unviable:
-            unviable = dict.fromkeys(value["offered"], reason or "nothing was chosen")
-        if choice is not None and frame.looked_twice and not payload.tools:
-            # A second look is for routers that are wrong: beside a choice, nothing is ruled out. Lost: two looks (more
-            # calls, 97 % found), and votes (more state).
-            unviable = {}
-        here = frame.trail[-1]
-        note(
-            state,
-            frame,
-            "route",
-            here,
-            reason,
-            offered=value["offered"],
-            choice=choice,
-            unviable=unviable,
-            by=by,
-        )
-        visit = frame.tools
-        if payload.tools and visit is not None:
-            return self._apply_tool_decision(state, frame, visit, payload, choice, unviable)
+        """Apply a decision among nodes, among some of those of a menu that is too long, or among tools."""
+        choice, unviable = _decided(frame, payload, value)
+        here, reason, knockout = frame.trail[-1], value["reason"], frame.knockout
+        data: dict[str, Any] = {"offered": value["offered"], "choice": choice, "unviable": unviable, "by": by}
+        note(state, frame, "route", here, reason, **data, **({} if knockout is None else {"group": True}))
+        if knockout is not None:
+            knockout.unviable.update(unviable)
+            if choice is not None:
+                knockout.winners.append(choice)
+                knockout.last = value
+            return self._next_group(state, frame)
+        if payload.tools:
+            return self._apply_tool_decision(state, frame, payload, choice, unviable)
         for node, why in unviable.items():
             self._mark(state, frame, node, UNVIABLE, why or reason, here)
         if choice is None:
@@ -233,6 +180,23 @@ class TreeWalk(Moves):
             return self._leave(state, frame, "collected")
         self._mark(state, frame, node, VISITED, "collected", frame.trail[-1])
         return self._list(state, frame)
+
+
+def _decided(frame: Frame, payload: RouteMenu, value: Routed) -> tuple[str | None, dict[str, str]]:
+    """Return what was chosen and what was ruled out.
+
+    Only ids that were offered count, and a choice that is also ruled out is a choice.
+    """
+    offered = set(value["offered"])
+    choice = value["choice"] if value["choice"] in offered else None
+    unviable = {i: r for i, r in value["unviable"].items() if i in offered and i != choice}
+    if choice is None and not unviable:
+        unviable = dict.fromkeys(value["offered"], value["reason"] or "nothing was chosen")
+    if choice is not None and frame.looked_twice and not payload.tools:
+        # A second look is for routers that are wrong: beside a choice, nothing is ruled out. Lost: two looks (more
+        # calls, 97 % found), and votes (more state).
+        unviable = {}
+    return choice, unviable
 
 
 def _why_collected(value: Routed) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from metatree.durable import Attempt, Effect, Handler, Policy, report_usage
 from metatree.errors import (
@@ -24,6 +24,7 @@ from metatree.protocols import (
     ComposeRequest,
     HasTraits,
     Option,
+    Passage,
     Reader,
     Reading,
     ReadRequest,
@@ -31,18 +32,29 @@ from metatree.protocols import (
     Router,
     RouteRequest,
 )
-from metatree.searches._effects import AskHuman, ComposeAnswers, ListNode, RankMenu, ReadText, RouteMenu
+from metatree.searches._effects import (
+    AskHuman,
+    ComposeAnswers,
+    FindClosest,
+    ListNode,
+    RankMenu,
+    ReadText,
+    RouteMenu,
+)
 from metatree.searches._menu import Menu, MenuMaker
 from metatree.searches._off_loop import Home
 from metatree.searches._outcomes import (
     Chosen,
+    ClosestFound,
     Composed,
     FoundAnswer,
     Listing,
     MenuSplit,
+    PassageFound,
     Ranked,
     ReadResult,
     Routed,
+    unscored,
 )
 from metatree.searches._quotes import quote_in
 from metatree.trees.text import encodable
@@ -57,37 +69,20 @@ MOST_AT_TWO_LEVELS = 60
 """Options of a menu that shows the children of its options too."""
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class World:
     """Handlers for the effects that need nodes, a router, a reader or a composer."""
 
-    def __init__(
-        self,
-        tree: Tree,
-        *,
-        home: Home,
-        router: Router,
-        reader: Reader,
-        composer: Composer,
-        menus: MenuMaker,
-        accepts: Callable[[Node], bool] | None,
-        has_tools: Callable[[Node], bool],
-        tool_options: Callable[[Sequence[str], Node, Sequence[str]], list[Option]],
-        timeout_s: float,
-    ) -> None:
-        self._tree = tree
-        self._router = router
-        self._reader = reader
-        self._composer = composer
-        self._ask_router = home.asks(router, router.route)
-        self._ask_reader = home.asks(reader, reader.read)
-        self._ask_composer = home.asks(composer, composer.compose)
-        self._menus = menus
-        self._accepts = accepts
-        self._has_tools = has_tools
-        self._tool_options = tool_options
-        self._timeout_s = timeout_s
-        self._counts_of_reads = model_policy(reader, "reads", timeout_s=timeout_s).counts
-        self._counts_of_routes = model_policy(router, "router_calls", timeout_s=timeout_s).counts
+    tree: Tree
+    home: Home
+    router: Router
+    reader: Reader
+    composer: Composer
+    menus: MenuMaker
+    accepts: Callable[[Node], bool] | None
+    has_tools: Callable[[Node], bool]
+    tool_options: Callable[[Sequence[str], Node, Sequence[str]], list[Option]]
+    timeout_s: float
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers by kind of effect."""
@@ -97,33 +92,35 @@ class World:
             RankMenu.kind: self._rank,
             ReadText.kind: self._read,
             ComposeAnswers.kind: self._compose,
+            FindClosest.kind: self._closest,
         }
 
     def policies(self) -> dict[str, Policy]:
         """Return how each kind is tried, timed and counted."""
         return {
             ListNode.kind: Policy(fatal=(Exception,)),
-            RouteMenu.kind: model_policy(self._router, "router_calls", timeout_s=self._timeout_s),
+            RouteMenu.kind: model_policy(self.router, "router_calls", timeout_s=self.timeout_s),
             RankMenu.kind: Policy(fatal=STORE_ERRORS),
-            ReadText.kind: model_policy(self._reader, "reads", timeout_s=self._timeout_s, needed=True),
-            ComposeAnswers.kind: model_policy(self._composer, timeout_s=self._timeout_s),
+            ReadText.kind: model_policy(self.reader, "reads", timeout_s=self.timeout_s, needed=True),
+            ComposeAnswers.kind: model_policy(self.composer, timeout_s=self.timeout_s),
+            FindClosest.kind: Policy(fatal=STORE_ERRORS),
             AskHuman.kind: Policy(external=True),
         }
 
     def _list(self, effect: Effect, attempt: Attempt) -> Listing:
         payload: ListNode = effect.payload
-        listing = self._menus.listing(payload.node)
+        listing = self.menus.listing(payload.node)
         if listing is None:
             return {"gone": True}
         node, below = listing
         children = [child for child in below if child.id not in payload.marks]
-        accepts = self._accepts
+        accepts = self.accepts
         return {
             "id": node.id,
             "title": node.title,
             "version": node.digest,
             "content": node.has_content,
-            "tools": self._has_tools(node),
+            "tools": self.has_tools(node),
             "accept": accepts is not None and accepts(node),
             "children": [child.id for child in children],
             "collectable": accepts is not None and any(accepts(child) for child in children[:1]),
@@ -134,30 +131,32 @@ class World:
         questions = tuple(payload.questions)
         node, menu = self._menu(payload)
         if node is None or not menu.options:
-            report_usage(**dict.fromkeys(self._counts_of_routes, -1))  # nobody was asked
+            _count_nobody(self.router, "router_calls")  # nobody was asked
             return _nothing_offered(list(payload.options))
         request = RouteRequest(questions, payload.context, node, tuple(menu.options), attempt.errors)
         missing = {i: "it is no longer in the tree" for i in payload.options if i not in menu.nodes}
-        capacity = self._router.traits.capacity
+        capacity = self.router.traits.capacity
         if capacity is not None and not payload.tools:
             fits = max(2, capacity(request))
             if fits < len(menu.options):
                 ids = [option.id for option in menu.options]
-                report_usage(**dict.fromkeys(self._counts_of_routes, -1))
+                _count_nobody(self.router, "router_calls")
                 return {"split": [ids[i : i + fits] for i in range(0, len(ids), fits)], "gone": missing}
             deeper = self._deeper(menu, payload) if payload.jumps else None
             if deeper is not None:
                 wider = replace(request, options=tuple(deeper.options))
                 if capacity(wider) >= len(wider.options):
                     menu, request = deeper, wider
-        decision = checked_decision(await self._ask_router(request), menu.options)
+        decision = checked_decision(
+            await self.home.asks(self.router, self.router.route)(request), menu.options
+        )
         chosen = next((option for option in menu.options if option.id == decision.choice), None)
         value = self._choice_json(chosen, menu.nodes)
-        why = self._menus.why(node.id, chosen.id, questions) if chosen and value["accept"] else ""
+        why = self.menus.why(node.id, chosen.id, questions) if chosen and value["accept"] else ""
         return {
             **value,
             "why": why,
-            "by_model": not self._router.traits.follows_evidence,
+            "by_model": not self.router.traits.follows_evidence,
             "unviable": {**missing, **decision.unviable},
             "reason": decision.reason,
             "offered": [option.id for option in menu.options] + list(missing),
@@ -166,23 +165,23 @@ class World:
     def _rank(self, effect: Effect, attempt: Attempt) -> Ranked:
         ranked: RankMenu = effect.payload
         node, menu = self._menu(ranked.menu)
-        best = self._menus.best(menu) if menu.options else None
+        best = self.menus.best(menu) if menu.options else None
         value = self._choice_json(best, menu.nodes)
         questions = tuple(ranked.menu.questions)
-        why = self._menus.why(node.id, best.id, questions) if node and best and value["accept"] else ""
+        why = self.menus.why(node.id, best.id, questions) if node and best and value["accept"] else ""
         return {**value, "why": why}
 
     def _menu(self, payload: RouteMenu) -> tuple[Node | None, Menu]:
         """Return the node being routed, None when it is gone, and what is offered there: nodes, or its tools."""
         try:
-            node = self._menus.find(payload.node)
+            node = self.menus.find(payload.node)
             if node is None:
                 return None, Menu([], {})
             if payload.tools:
-                options = self._tool_options(payload.options, node, payload.questions)
+                options = self.tool_options(payload.options, node, payload.questions)
                 return node, Menu(options, dict.fromkeys(payload.options, node))
             questions = tuple(payload.questions)
-            return node, self._menus.make(
+            return node, self.menus.make(
                 node.id, payload.options, questions, payload.marks, jumps=payload.jumps
             )
         except UnknownNode as exc:
@@ -190,14 +189,14 @@ class World:
 
     def _deeper(self, menu: Menu, payload: RouteMenu) -> Menu | None:
         try:
-            return self._menus.deepen(menu, payload.marks, most=MOST_AT_TWO_LEVELS)
+            return self.menus.deepen(menu, payload.marks, most=MOST_AT_TWO_LEVELS)
         except UnknownNode as exc:
             raise _tree_changed_error(exc) from exc
 
     def _choice_json(self, option: Option | None, nodes: Mapping[str, Node]) -> Chosen:
         if option is None:
-            return {"choice": None, "title": "", "score": 0.0, "hint": "", "accept": False}
-        accept = self._accepts is not None and self._accepts(nodes[option.id])
+            return unscored(None)
+        accept = self.accepts is not None and self.accepts(nodes[option.id])
         return {
             "choice": option.id,
             "title": option.title,
@@ -208,18 +207,18 @@ class World:
 
     async def _read(self, effect: Effect, attempt: Attempt) -> ReadResult:
         payload: ReadText = effect.payload
-        node = self._tree.find(payload.target.node)
+        node = self.tree.find(payload.target.node)
         if node is None:
-            report_usage(**dict.fromkeys(self._counts_of_reads, -1))  # nobody was asked
+            _count_nobody(self.reader, "reads")  # nobody was asked
             return {**_READ_NOTHING, "notes": "it is no longer in the tree"}
         content = payload.target.content
         if content is None:
             try:
-                content = node.content if node.content is not None else self._tree.content(node.id)
+                content = node.content if node.content is not None else self.tree.content(node.id)
             except BrokenStore:
                 raise
             except (StaleSource, UserError, OSError) as exc:
-                report_usage(**dict.fromkeys(self._counts_of_reads, -1))
+                _count_nobody(self.reader, "reads")
                 return {**_READ_NOTHING, "notes": str(exc)}
         request = ReadRequest(
             node,
@@ -229,7 +228,7 @@ class World:
             tuple(Answer(p["question"], p["answer"], p["quote"], p["complete"]) for p in payload.parts),
             attempt.errors,
         )
-        return checked_reading(await self._ask_reader(request), content)
+        return checked_reading(await self.home.asks(self.reader, self.reader.read)(request), content)
 
     async def _compose(self, effect: Effect, attempt: Attempt) -> Composed:
         payload: ComposeAnswers = effect.payload
@@ -239,10 +238,35 @@ class World:
             tuple(payload.open),
             payload.context,
         )
-        text = await self._ask_composer(request)
+        text = await self.home.asks(self.composer, self.composer.compose)(request)
         if not isinstance(text, str) or not text.strip():
             raise BadModelAnswer("the composer must return a text that is not empty")
         return {"text": text}
+
+    def _closest(self, effect: Effect, attempt: Attempt) -> ClosestFound:
+        payload: FindClosest = effect.payload
+        return {
+            "passages": [
+                _passage_json(question, passage, self.tree.find(passage.node_id))
+                for question in payload.questions
+                for passage in self.menus.closest(question)
+            ]
+        }
+
+
+def _passage_json(question: str, passage: Passage, node: Node | None) -> PassageFound:
+    """Return a passage with its place in the file, where its node is part of one."""
+    source = None if node is None else node.source
+    before = (source.start_line or 1) - 1 if source is not None else 0
+    return {
+        "question": question,
+        "node": passage.node_id,
+        "title": passage.title,
+        "place": (node.path if node is not None else None) or passage.node_id,
+        "lines": [before + line for line in passage.lines],
+        "quote": _text(passage.text, ANSWER_CHARS),
+        "score": round(passage.score, 4),
+    }
 
 
 def _tree_changed_error(exc: UnknownNode) -> TransientError:
@@ -268,10 +292,17 @@ def model_policy(part: HasTraits, *counts: str, timeout_s: float, needed: bool =
     Args:
         needed: whether a part that stays out of reach stops the run too, since nothing can stand in for it.
     """
-    if part.traits.uses_model:
-        counts = (*counts, "model_calls")
     fatal = (UserError, MissingExtra, TransientError) if needed else (UserError, MissingExtra)
-    return Policy(attempts=MODEL_ATTEMPTS, timeout_s=timeout_s, counts=counts, fatal=fatal)
+    return Policy(attempts=MODEL_ATTEMPTS, timeout_s=timeout_s, counts=_counters(part, *counts), fatal=fatal)
+
+
+def _counters(part: HasTraits, *counts: str) -> tuple[str, ...]:
+    return (*counts, "model_calls") if part.traits.uses_model else counts
+
+
+def _count_nobody(part: HasTraits, counter: str) -> None:
+    """Take back what was counted for an effect, since the part was not asked after all."""
+    report_usage(**dict.fromkeys(_counters(part, counter), -1))
 
 
 def checked_decision(decision: object, options: list[Option]) -> RouteDecision:
@@ -329,6 +360,7 @@ def answer_json(answer: object, content: str | None = None) -> FoundAnswer:
         "answer": _text(answer.answer, ANSWER_CHARS),
         "quote": quote if content is None else quote_in(content, quote),
         "complete": bool(answer.complete),
+        "confidence": answer.confidence,
     }
 
 

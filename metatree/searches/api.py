@@ -6,15 +6,15 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from metatree._util.threads import run_apart
-from metatree.durable import Effect, Journal, MemoryJournal, Record, Replayed, RunInfo, first_record, replay
+from metatree.durable import Effect, Journal, MemoryJournal, Replayed, RunInfo, first_record, replay, take_up
 from metatree.durable.sql_journal import SqlJournal
 from metatree.errors import UserError
 from metatree.node import Node
@@ -196,7 +196,7 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         "tree": str(tree.path.absolute()) if tree.path else None,
         "board": None if run.link is None else run.link.place(),
     }
-    with _OpenJournal(options.journal, tree, create=True) as open_journal:
+    with _opened(options.journal, tree, create=True) as open_journal:
         first = first_record(run.machine, given, time.time())
         token = open_journal.create(run_id, run.machine.name, first)
         result = await run.drive(open_journal, token, replay(run.machine, [first]), {})
@@ -212,7 +212,7 @@ async def _resume(options: ResumeOptions, home: Home) -> SearchResult:
     )
     if tree is None and options.journal is None:
         raise UserError("resume needs the tree or the journal that the run was kept in")
-    with _OpenJournal(options.journal, tree) as open_journal, ExitStack() as stack:
+    with _opened(options.journal, tree) as open_journal, ExitStack() as stack:
         machine = SearchMachine()
         records = open_journal.read(run_id)
         replayed = replay(machine, records)
@@ -247,16 +247,9 @@ async def _resume(options: ResumeOptions, home: Home) -> SearchResult:
             concurrency=given["concurrency"],
             limits=options.limits or limits_of(replayed.state.limits),
         )
-        token = open_journal.acquire(run_id)
+        signals = [] if options.limits is None else [("limits", limits_json(options.limits))]
+        token, replayed = take_up(machine, open_journal, run_id, *signals)
         try:
-            records = open_journal.read(run_id)  # now that nobody else writes
-            extra = [Record("resume", time.time())]
-            if options.limits is not None:
-                body = {"name": "limits", "value": limits_json(options.limits)}
-                extra.append(Record("signal", time.time(), body=body))
-            for seq, record in enumerate(extra, start=len(records)):
-                open_journal.append(run_id, token, seq, record)
-            replayed = replay(machine, [*records, *extra])
             settled = _answers_by_effect(replayed, answers)
             if run.link is not None:
                 settled = run.link.answers(replayed.pending.values()) | settled
@@ -283,7 +276,7 @@ def _pending(run: Search, journal: Journal) -> list[Effect]:
 
 def runs(*, journal: str | Path | Journal | None = None, tree: Tree | None = None) -> list[RunInfo]:
     """List the runs of a journal, or of a tree's own memory, the last changed first."""
-    with _OpenJournal(journal, tree) as open_journal:
+    with _opened(journal, tree) as open_journal:
         return list(open_journal.runs())
 
 
@@ -294,7 +287,7 @@ def load_run(
 
     `ended` is `failed` with the detail `not finished` when its process died or is still at work.
     """
-    with _OpenJournal(journal, tree) as open_journal:
+    with _opened(journal, tree) as open_journal:
         records = open_journal.read(run_id)
         machine = SearchMachine()
         replayed = replay(machine, records)
@@ -315,45 +308,40 @@ def load_run(
 
 def cancel(run_id: str, *, journal: str | Path | Journal | None = None, tree: Tree | None = None) -> None:
     """Ask the process that works on a run to stop after the effects in flight."""
-    with _OpenJournal(journal, tree) as open_journal:
+    with _opened(journal, tree) as open_journal:
         open_journal.cancel(run_id)
 
 
-class _OpenJournal:
-    """Opens the journal that was asked for, and closes what it opened."""
+@contextmanager
+def _opened(
+    journal: str | Path | Journal | None, tree: Tree | None, *, create: bool = False
+) -> Iterator[Journal]:
+    """Open the journal that was asked for, for the block."""
+    if isinstance(journal, str | Path):
+        with Store.open(Path(journal).expanduser(), create=create) as store:
+            yield SqlJournal(store)
+    elif journal is not None:
+        yield journal
+    elif tree is None:
+        raise UserError("give the journal or the tree that the run was kept in")
+    elif tree.shared is not None:
+        yield tree.shared.journal
+    else:
+        yield _own_journal(tree, create)
 
-    def __init__(
-        self, journal: str | Path | Journal | None, tree: Tree | None, *, create: bool = False
-    ) -> None:
-        self._journal = journal
-        self._tree = tree
-        self._create = create
-        self._store: Store | None = None
 
-    def __enter__(self) -> Journal:
-        if isinstance(self._journal, str | Path):
-            self._store = Store.open(Path(self._journal).expanduser(), create=self._create)
-            return SqlJournal(self._store)
-        if self._journal is not None:
-            return self._journal
-        if self._tree is None:
-            raise UserError("give the journal or the tree that the run was kept in")
-        if self._tree.shared is not None:
-            return self._tree.shared.journal
-        alone = self._create and self._tree.memory.read_only
-        if alone and self._tree.path is not None:
-            _log.warning(
-                "the tree in %s can only be read: this run is kept in memory, and cannot be resumed later",
-                self._tree.path,
-            )
-        if alone or self._tree.memory.path is None:
-            stored: MemoryJournal = self._tree.scratch.setdefault("journal", MemoryJournal())
-            return stored
-        return SqlJournal(self._tree.memory)
-
-    def __exit__(self, *_: object) -> None:
-        if self._store is not None:
-            self._store.close()
+def _own_journal(tree: Tree, create: bool) -> Journal:
+    """Return the journal in a tree's memory, or one in this process where nothing can be kept there."""
+    alone = create and tree.memory.read_only
+    if alone and tree.path is not None:
+        _log.warning(
+            "the tree in %s can only be read: this run is kept in memory, and cannot be resumed later",
+            tree.path,
+        )
+    if alone or tree.memory.path is None:
+        stored: MemoryJournal = tree.scratch.setdefault("journal", MemoryJournal())
+        return stored
+    return SqlJournal(tree.memory)
 
 
 def _questions(questions: str | Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,22 +98,21 @@ class BoardLink:
                     answers[effect.id] = {"answer": answer}
         return answers
 
-    async def wait(self, pending: Collection[Effect], timeout_s: float | None) -> bool:
+    async def wait(self, pending: Collection[Effect], timeout_s: float) -> bool:
         """Wait until the board has an answer for one of these effects, from whichever process.
 
         Returns:
             False when the time is over, or none of the questions is on the board.
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        deadline = time.monotonic() + timeout_s
         while True:
             version = self.board.version
-            open_questions = self.board.open_questions(
-                run=self._run
-            )  # before the answers: one may come in between
+            # Before the answers: one may come in between.
+            open_questions = self.board.open_questions(run=self._run)
             if self.answers(pending):
                 return True
-            remaining_s = None if deadline is None else deadline - time.monotonic()
-            if not open_questions or (remaining_s is not None and remaining_s <= 0):
+            remaining_s = deadline - time.monotonic()
+            if not open_questions or remaining_s <= 0:
                 return False
             await self.board.await_change(version, remaining_s)
 
@@ -240,18 +240,17 @@ async def when_answered(
         pending: gives the effects that it waits with.
         go_on: takes the run up again.
     """
-    deadline = None if wait is True else time.monotonic() + float(wait)
+    deadline = inf if wait is True else time.monotonic() + float(wait)
     while link is not None and wait and result.ended == "waiting":
-        remaining_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+        remaining_s = max(0.0, deadline - time.monotonic())
         waiting = [effect for effect in pending() if effect.kind == "ask"]
         if waiting and not await link.wait(waiting, remaining_s):
             break  # none is left when another process has gone on already
         try:
             result = await go_on()
-        except (
-            LeaseLost
-        ):  # another process has taken it up with the answer: its end is in the journal when it comes
-            if remaining_s is not None and remaining_s <= 0:
+        except LeaseLost:
+            # Another process has taken it up with the answer: its end is in the journal when it comes.
+            if remaining_s <= 0:
                 break
             await asyncio.sleep(TAKEN_UP_S)
     return result

@@ -121,8 +121,8 @@ def _is_of_source(tree: Tree, name: str, node: Node) -> bool:
 def _is_of_file(tree: Tree, name: str, node: Node) -> bool:
     if node.kind == "folder":
         return node.path is not None
-    row = tree.index.row("SELECT reader FROM file WHERE path = ?", (node.path or "",))
-    return row is not None and str(row[0]).rpartition(" ")[0] == name
+    reader = tree.index.value("SELECT reader FROM file WHERE path = ?", (node.path or "",))
+    return str(reader or "").rpartition(" ")[0] == name
 
 
 def _limited(entry: Entry, whens: Sequence[Callable[[Node], bool]]) -> Entry:

@@ -114,8 +114,9 @@ def survey(file: Path) -> Survey:
             connection.set_progress_handler(_deadline(), 100_000)
             return _survey(connection, file, trusted)
         except sqlite3.Error as exc:
+            excess = is_excess(exc, connection)
             return Survey(
-                file, trusted, "it is too large to look into" if is_excess(exc) else f"it is damaged ({exc})"
+                file, trusted, "it is too large to look into" if excess else f"it is damaged ({exc})"
             )
 
 

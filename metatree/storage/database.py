@@ -58,6 +58,11 @@ class Database(ABC):
         rows = self.rows(sql, parameters)
         return rows[0] if rows else None
 
+    def value(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
+        """Run one statement and return the first value of its first row, None when there is none."""
+        row = self.row(sql, parameters)
+        return None if row is None else row[0]
+
     @abstractmethod
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         """Run one statement and return the number of changed rows."""

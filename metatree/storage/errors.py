@@ -34,7 +34,7 @@ _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 def is_busy(exc: sqlite3.Error) -> bool:
     """Whether another connection kept a statement waiting for too long."""
-    return _primary(exc) in _BUSY
+    return primary_code(exc) in _BUSY
 
 
 def is_damage(exc: sqlite3.Error) -> bool:
@@ -59,7 +59,7 @@ def store_error(
         read_only: whether it was opened for reading alone.
         advice: what to do when it is damaged; ends the message.
     """
-    name, code, primary = ":memory:" if file is None else str(file), _code(exc), _primary(exc)
+    name, code, primary = ":memory:" if file is None else str(file), _code(exc), primary_code(exc)
     cause = f"{exc}, {exc.sqlite_errorname}" if code else str(exc)
     if primary in _BUSY:
         return TransientError(f"{name} is being written by another process: try again", retry_after_s=1.0)
@@ -187,5 +187,6 @@ def _code(exc: sqlite3.Error) -> int:
     return int(getattr(exc, "sqlite_errorcode", 0) or 0)
 
 
-def _primary(exc: sqlite3.Error) -> int:
+def primary_code(exc: sqlite3.Error) -> int:
+    """Return the code of an error of SQLite without what extends it; 0 for one of the module's own."""
     return _code(exc) & 0xFF

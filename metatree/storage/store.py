@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 from weakref import WeakSet
 
+from metatree._util.private import publish
 from metatree.errors import BrokenStore, MetatreeError, UserError
 from metatree.storage import trust as _trust
 from metatree.storage._older import move_older
@@ -63,7 +64,7 @@ class Store(Database):
         self._connection = connection
         connection.create_function("metatree_now", 0, lambda: self.clock())
         self._lock = threading.RLock()
-        self._depth = 0
+        self._in_transaction = False
         self._closed = False
         self._synchronous = "NORMAL"
         self._place = None if path is None else path.absolute()
@@ -185,27 +186,21 @@ class Store(Database):
                 reason="foreign",
             )
         if self.path is not None and not trust:
-            self._check_trust(self.path, alone)
+            path = self.path
+            self._run(lambda: _trust.check(self._connection, path, alone=alone))
         if version == 0 and self.path is not None:
             raise BrokenStore(f"{self.name} is empty: what it held is lost{self._advice}", path=self.name)
         return version
 
     def _identity(self) -> tuple[int, int]:
-        application = self.rows("PRAGMA application_id")[0][0]
-        return application, self.rows("PRAGMA user_version")[0][0]
-
-    def _check_trust(self, file: Path, alone: bool) -> None:
-        try:
-            _trust.check(self._connection, file, alone=alone)
-        except sqlite3.Error as exc:
-            raise self._translated(exc) from exc
+        return self.value("PRAGMA application_id"), self.value("PRAGMA user_version")
 
     def _is_new(self) -> bool:
         try:
             with _trust.bounded(self._connection):
                 return _trust.is_new(self._connection)
         except sqlite3.Error as exc:
-            if _trust.is_excess(exc):
+            if _trust.is_excess(exc, self._connection):
                 return False
             raise self._translated(exc) from exc
 
@@ -245,18 +240,9 @@ class Store(Database):
             BrokenStore: the file is damaged.
             TransientError: another process kept the file locked for longer than the busy timeout.
         """
-        with self._lock:
+        with self._lock:  # written out, as in `execute`: a function more costs a fifth of a short statement
             try:
                 return self._connection.execute(sql, parameters).fetchall()
-            except _FAILURES as exc:
-                raise self._translated(exc) from exc
-
-    def row(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> tuple[Any, ...] | None:
-        """Run one statement and return its first row, None when there is none; raises as `rows` does."""
-        with self._lock:
-            try:
-                row: tuple[Any, ...] | None = self._connection.execute(sql, parameters).fetchone()
-                return row
             except _FAILURES as exc:
                 raise self._translated(exc) from exc
 
@@ -270,9 +256,27 @@ class Store(Database):
 
     def execute_many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> int:
         """Run one statement for each set of parameters and return the number of changed rows; raises as `rows` does."""
+        return self._run(lambda: self._connection.executemany(sql, parameters).rowcount)
+
+    def records(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[dict[str, Any]]:
+        """Yield the rows of one statement one by one, by the names of their columns; raises as `rows` does.
+
+        Memory stays flat. Other threads wait until the last row was taken.
+        """
         with self._lock:
             try:
-                return self._connection.executemany(sql, parameters).rowcount
+                cursor = self._connection.execute(sql, parameters)
+                names = [column[0] for column in cursor.description]
+                for row in cursor:
+                    yield dict(zip(names, row, strict=True))
+            except _FAILURES as exc:
+                raise self._translated(exc) from exc
+
+    def _run(self, statement: Callable[[], T]) -> T:
+        """Run a statement when it is this thread's turn, and turn SQLite's errors into ours."""
+        with self._lock:
+            try:
+                return statement()
             except _FAILURES as exc:
                 raise self._translated(exc) from exc
 
@@ -290,29 +294,23 @@ class Store(Database):
         The write lock is taken at once, so what is read inside is still true when it is written.
         """
         with self._lock:
-            if self._depth == 0:
-                if _file_id(self._place) != self._file_id:
-                    raise replaced(self.path)  # SQLite would write to the file that has no name any more
-                self.execute("BEGIN IMMEDIATE")
-            self._depth += 1
+            if self._in_transaction:
+                yield
+                return
+            if _file_id(self._place) != self._file_id:
+                raise replaced(self.path)  # SQLite would write to the file that has no name any more
+            self.execute("BEGIN IMMEDIATE")
+            self._in_transaction = True
             try:
                 yield
+                self.execute("COMMIT")
             except BaseException:
-                self._depth -= 1
-                if self._depth == 0:
-                    with suppress(
-                        MetatreeError
-                    ):  # SQLite may have rolled back on its own, for example on a full disk
-                        self.execute("ROLLBACK")
+                # SQLite may have rolled back on its own, for example on a full disk.
+                with suppress(MetatreeError):
+                    self.execute("ROLLBACK")
                 raise
-            self._depth -= 1
-            if self._depth == 0:
-                try:
-                    self.execute("COMMIT")
-                except BaseException:
-                    with suppress(MetatreeError):
-                        self.execute("ROLLBACK")
-                    raise
+            finally:
+                self._in_transaction = False
 
     @contextmanager
     def durable(self) -> Iterator[None]:
@@ -321,7 +319,7 @@ class Store(Database):
         Each commit waits for the disk (0.3 ms to some 10 ms). A block inside a transaction leaves it as it is.
         """
         with self._lock:
-            if self._depth or self._synchronous == "FULL" or self.read_only:
+            if self._in_transaction or self._synchronous == "FULL" or self.read_only:
                 yield
                 return
             self.execute("PRAGMA synchronous=FULL")
@@ -336,16 +334,11 @@ class Store(Database):
     def turn(self) -> Iterator[bool]:
         """Keep the other threads of this process out; yields whether a transaction of this thread is open."""
         with self._lock:
-            yield self._depth > 0
+            yield self._in_transaction
 
     def version(self) -> int:
         """Return a number that changes when another connection has written to the file."""
-        with self._lock:
-            try:
-                number: int = self._connection.execute("PRAGMA data_version").fetchone()[0]
-            except _FAILURES as exc:
-                raise self._translated(exc) from exc
-            return number
+        return int(self.rows("PRAGMA data_version")[0][0])
 
     def freeze(self, why: str = "") -> None:
         """Refuse to write from now on; `why` is the message for a writer."""
@@ -367,8 +360,7 @@ class Store(Database):
 
     def size_bytes(self) -> int:
         """Return the size of the data, without what waits in the write-ahead log's file."""
-        pages = self.rows("PRAGMA page_count")[0][0]
-        return int(pages * self.rows("PRAGMA page_size")[0][0])
+        return int(self.value("PRAGMA page_count") * self.value("PRAGMA page_size"))
 
     @property
     def closed(self) -> bool:
@@ -406,13 +398,7 @@ def _make(file: Path, mode: int) -> None:
             store._use_wal()
             store._bring_up_to_date(file)
         _sync(part)
-        try:
-            os.link(part, file)
-        except FileExistsError:  # another process was faster
-            return
-        except OSError:  # a file system without hard links
-            if not file.exists():
-                part.replace(file)
+        publish(part, file)
         sync_folder(file.absolute().parent)
     except OSError as exc:
         raise file_error(exc, "cannot make", file) from exc

@@ -38,8 +38,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
+from metatree._util.private import publish
 from metatree._util.process import program
 from metatree.errors import UntrustedStore, UserError
+from metatree.storage.errors import primary_code
 
 FACTS: Final = "trust:"
 """How the keys of the table `meta` begin under which the id and the marks of a store are kept."""
@@ -158,13 +160,7 @@ def _make_key(file: Path) -> None:
             stream.write(secrets.token_bytes(KEY_BYTES))
             stream.flush()
             os.fsync(stream.fileno())
-        try:
-            os.link(part, file)
-        except FileExistsError:
-            pass
-        except OSError:  # a disk that knows no second name of a file
-            if not file.exists():
-                part.replace(file)
+        publish(part, file)
     finally:
         part.unlink(missing_ok=True)
 
@@ -347,7 +343,7 @@ def check(connection: sqlite3.Connection, file: Path, *, alone: bool | None = No
                 return
             facts = None if is_strange(connection) else facts_in(connection)
     except sqlite3.Error as exc:
-        if not is_excess(exc):
+        if not is_excess(exc, connection):
             raise
         facts = None
     if _is_known(facts, file) and (is_known_alone(file) if alone is None else alone):
@@ -406,10 +402,29 @@ def is_strange(connection: sqlite3.Connection) -> bool:
     return not all(_PLAIN.match(str(sql)) for (sql,) in rows)
 
 
-def is_excess(exc: sqlite3.Error) -> bool:
+def is_excess(exc: sqlite3.Error, connection: sqlite3.Connection) -> bool:
     """Whether reading was given up since it went beyond what is `bounded`."""
-    # Not by the code: a definition that is too long for the bound is SQLITE_CORRUPT, as a damaged one is.
-    return any(word in str(exc) for word in ("interrupted", "too big", "too long"))
+    match primary_code(exc):
+        case sqlite3.SQLITE_INTERRUPT | sqlite3.SQLITE_TOOBIG:
+            return True
+        case sqlite3.SQLITE_CORRUPT:  # a definition is damaged, or too long for the bound
+            return _has_long_definition(connection)
+    return False
+
+
+def _has_long_definition(connection: sqlite3.Connection) -> bool:
+    """Whether a definition is too long for the bound; none of them is read as one, so a damaged one does not matter."""
+    try:
+        with bounded(connection):
+            connection.execute("PRAGMA writable_schema=ON")
+            longer = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE length(sql) > ?)"
+            return bool(connection.execute(longer, (_LONGEST_STATEMENT,)).fetchone()[0])
+    except sqlite3.Error:
+        return False
+    finally:
+        connection.execute(
+            "PRAGMA writable_schema=RESET"
+        )  # and what was read of the definitions is forgotten
 
 
 def sign(store: _Store, place: Path | None = None, *, seen: dict[str, str] | None = None) -> None:

@@ -254,8 +254,8 @@ class CallLog:
 
     def result_of(self, call: Call, *, key: str) -> CallResult | None:
         """Return what this very effect's call gave, None when that is not known."""
-        row = self._database.row("SELECT result FROM call WHERE hash = ? AND key = ?", (call.hash, key))
-        return None if row is None or row[0] is None else CallResult(json.loads(row[0]), False)
+        text = self._database.value("SELECT result FROM call WHERE hash = ? AND key = ?", (call.hash, key))
+        return None if text is None else CallResult(json.loads(text), False)
 
     def keep(self, call: Call, result: Any, *, key: str, tool: RecordedTool) -> None:
         """Record a call that succeeded; one that somebody else has taken over meanwhile stays theirs.

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from metatree.errors import UnknownNode, UserError
 from metatree.node import Node, digest_of
-from metatree.trees._suggest import suggest
 from metatree.trees.layer import APPENDED, GAP, ROOT, Layer
 from metatree.trees.overlay import Overlay
 
@@ -39,7 +38,7 @@ class Editor:
         """Add a node under a parent, before another one or as the last."""
         node = ready(node)
         with self._store.transaction():
-            self._require(parent)
+            self._overlay.require(parent)
             self._free(node.id)
             position = self._position(parent, before)
             self._memory.insert([(self._memory.next_seq(), node, parent, position)])
@@ -57,7 +56,7 @@ class Editor:
                 if node.id in batch:
                     raise UserError(f"node {node.id!r} comes twice: give each node an id of its own")
                 if parent not in batch and parent not in known:
-                    self._require(parent)
+                    self._overlay.require(parent)
                     if len(known) > _KNOWN:
                         known.clear()
                     known.add(parent)
@@ -70,10 +69,7 @@ class Editor:
         return total
 
     def _add_batch(self, batch: dict[str, tuple[Node, str]]) -> int:
-        used_ids = self._memory.which(batch)
-        if self._built is not None:
-            used_ids |= self._built.which(batch)
-        for node_id in used_ids:
+        for node_id in set().union(*(layer.which(batch) for layer in self._overlay.layers)):
             self._free(node_id)
         first = self._memory.next_seq()
         self._memory.insert(
@@ -86,7 +82,7 @@ class Editor:
     def update(self, node: Node) -> Node:
         """Give a node other words, and one of the memory layer other content; return it."""
         with self._store.transaction():
-            current = self._get(node.id)
+            current = self._overlay.required(node.id)
             if node.content is None and node.content_kept and current.content is not None:
                 node = replace(node, content=current.content)
             node = ready(replace(node, digest=""))
@@ -112,15 +108,15 @@ class Editor:
                 provenance=json.dumps(dict(node.provenance)) if node.provenance else None,
                 basis=built.digest,
             )
-            return self._get(node.id)
+            return self._overlay.required(node.id)
 
     def move(self, node_id: str, parent_id: str, before: str | None) -> None:
         """Put a node below another parent."""
         if node_id == ROOT:
             raise UserError("the root cannot be moved")
         with self._store.transaction():
-            self._require(node_id)
-            if node_id in self._chain_of(parent_id):
+            self._overlay.require(node_id)
+            if node_id in self._overlay.required_chain(parent_id):
                 raise UserError(f"{node_id!r} cannot be moved below itself ({parent_id!r})")
             if before == node_id:
                 raise UserError(f"{node_id!r} cannot be moved before itself")
@@ -137,7 +133,7 @@ class Editor:
         if node_id == ROOT:
             raise UserError("the root cannot be deleted")
         with self._store.transaction():
-            self._require(node_id)
+            self._overlay.require(node_id)
             seq = self._memory.next_seq()
             if self._memory.has(node_id):
                 self._memory.put(node_id, seq, None, 0)
@@ -215,31 +211,6 @@ class Editor:
             else:
                 self._overlay.put_override(seq + number, child.id, parent=parent, position=position)
         self._overlay.wrote()
-
-    def _get(self, node_id: str) -> Node:
-        self._overlay.sync()
-        match = self._overlay.node(node_id)
-        if match is None:
-            raise unknown(self._overlay, node_id)
-        return match
-
-    def _require(self, node_id: str) -> None:
-        self._overlay.sync()
-        if not self._overlay.contains(node_id):
-            raise unknown(self._overlay, node_id)
-
-    def _chain_of(self, node_id: str) -> list[str]:
-        self._overlay.sync()
-        chain = self._overlay.chain(node_id)
-        if chain is None:
-            raise unknown(self._overlay, node_id)
-        return chain
-
-
-def unknown(overlay: Overlay, node_id: str) -> UnknownNode:
-    """Return the error for an id that is not in a tree, with what may have been meant."""
-    layers = [overlay.memory] if overlay.built is None else [overlay.built, overlay.memory]
-    return UnknownNode(node_id, suggestions=suggest(node_id, layers, overlay.contains))
 
 
 def create_root(layer: Layer, root: Node) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from metatree.storage.store import Store
+from metatree.trees.layer import Layer
 
 _COLUMNS = "number, hash, parents, at, author, subject, body, files"
 _PAGE = 500
@@ -72,19 +73,17 @@ def history_state(store: Store, source: str = "") -> HistoryState | None:
         store: the index store of a tree, `tree.index`.
         source: the mount of the source; empty where a tree has one source alone.
     """
-    row = store.row("SELECT value FROM meta WHERE key = ?", (state_key(source),))
-    if row is None:
-        return None
-    state = json.loads(row[0])
-    return HistoryState(state["head"], state["commits"], state["note"], state["epoch"])
+    state = Layer(store).fact(state_key(source))
+    return (
+        None
+        if state is None
+        else HistoryState(state["head"], state["commits"], state["note"], state["epoch"])
+    )
 
 
 def history_sources(store: Store) -> list[str]:
     """Return the mounts of the sources whose history was asked for; `""` where a tree has one source alone."""
-    rows = store.rows(
-        "SELECT key FROM meta WHERE key >= ? AND key < ? ORDER BY key", ("history:", "history;")
-    )
-    return [key.partition(":")[2] for (key,) in rows]
+    return [key.partition(":")[2] for key in Layer(store).fact_keys(state_key(""))]
 
 
 def state_key(source: str) -> str:
@@ -100,18 +99,7 @@ def commits(store: Store, source: str = "", *, since: int = 0) -> Iterator[Commi
         source: the mount of the source.
         since: only commits with a higher number.
     """
-    below = 1 << 62
-    while True:
-        rows = store.rows(
-            f"SELECT {_COLUMNS} FROM history_commit WHERE number < ? AND number > ? AND source = ?"
-            " ORDER BY number DESC LIMIT ?",
-            (below, since, source, _PAGE),
-        )
-        for row in rows:
-            yield _commit(row)
-        if len(rows) < _PAGE:
-            return
-        below = rows[-1][0]
+    return (_commit(row) for row in _newest_first(store, _COLUMNS, source, since))
 
 
 def messages(store: Store, source: str, since: int, most_chars: int) -> Iterator[tuple[int, str, str]]:
@@ -123,16 +111,18 @@ def messages(store: Store, source: str, since: int, most_chars: int) -> Iterator
         since: only commits with a higher number.
         most_chars: of the body, at most so many characters.
     """
+    return _newest_first(store, f"number, subject, substr(body, 1, {most_chars:d})", source, since)
+
+
+def _newest_first(store: Store, columns: str, source: str, since: int) -> Iterator[tuple[Any, ...]]:
+    """Yield columns, of which the first is `number`, of the commits of a source."""
     below = 1 << 62
-    while True:
-        rows = store.rows(
-            "SELECT number, subject, substr(body, 1, ?) FROM history_commit WHERE number < ? AND number > ?"
-            " AND source = ? ORDER BY number DESC LIMIT ?",
-            (most_chars, below, since, source, _PAGE),
-        )
+    while rows := store.rows(
+        f"SELECT {columns} FROM history_commit WHERE number < ? AND number > ? AND source = ?"
+        " ORDER BY number DESC LIMIT ?",
+        (below, since, source, _PAGE),
+    ):
         yield from rows
-        if len(rows) < _PAGE:
-            return
         below = rows[-1][0]
 
 
@@ -210,22 +200,14 @@ def all_touches(store: Store, source: str = "", *, since: int = 0) -> Iterator[t
 
     Files that were deleted are among them, under their last names.
     """
-    while True:
-        rows = store.rows(
+    page = "SELECT number FROM history_commit WHERE source = ? AND number > ? ORDER BY number LIMIT ?"
+    while (last := store.value(f"SELECT max(number) FROM ({page})", (source, since, _PAGE))) is not None:
+        yield from store.rows(
             "SELECT history_touch.number, history_file.path FROM history_touch"
-            " JOIN history_file ON history_file.number = file WHERE history_touch.number IN (SELECT number FROM"
-            " history_commit WHERE source = ? AND number > ? ORDER BY number LIMIT ?) ORDER BY 1, 2",
+            f" JOIN history_file ON history_file.number = file WHERE history_touch.number IN ({page}) ORDER BY 1, 2",
             (source, since, _PAGE),
         )
-        last = store.row(
-            "SELECT max(number) FROM (SELECT number FROM history_commit WHERE source = ? AND number > ?"
-            " ORDER BY number LIMIT ?)",
-            (source, since, _PAGE),
-        )
-        yield from rows
-        if last is None or last[0] is None:
-            return
-        since = last[0]
+        since = last
 
 
 def names_of(store: Store, path: str, source: str = "") -> list[str]:

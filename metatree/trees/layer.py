@@ -45,11 +45,11 @@ class Layer:
 
     def last_seq(self) -> int:
         """Return the number of the latest change, 0 when there was none."""
-        row = self.store.row(
+        latest = self.store.value(
             "SELECT max(ifnull((SELECT max(seq) FROM node), 0), ifnull((SELECT max(seq) FROM gone), 0),"
             " ifnull((SELECT max(seq) FROM override), 0))"
         )
-        return int(row[0]) if row else 0
+        return int(latest)
 
     def next_seq(self) -> int:
         """Return the number for one more change."""
@@ -75,12 +75,28 @@ class Layer:
 
     def fact(self, key: str) -> Any:
         """Return a small fact that was kept under a key, None when there is none."""
-        row = self.store.row("SELECT value FROM meta WHERE key = ?", (key,))
-        return None if row is None else json.loads(row[0])
+        text = self.store.value("SELECT value FROM meta WHERE key = ?", (key,))
+        return None if text is None else json.loads(text)
+
+    def fact_keys(self, prefix: str) -> list[str]:
+        """Return the keys that begin with a text, in order."""
+        return [
+            row[0]
+            for row in self.store.rows("SELECT key FROM meta WHERE key >= ? AND key < ?", _begins(prefix))
+        ]
+
+    def facts(self, prefix: str) -> dict[str, Any]:
+        """Return the facts whose keys begin with a text, by their keys, in order."""
+        rows = self.store.rows("SELECT key, value FROM meta WHERE key >= ? AND key < ?", _begins(prefix))
+        return {key: json.loads(value) for key, value in rows}
 
     def set_fact(self, key: str, value: Any) -> None:
         """Keep a JSON value under a key."""
         self.store.execute("INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", (key, json.dumps(value)))
+
+    def drop_fact(self, key: str) -> int:
+        """Forget what was kept under a key; return how many facts that were, 0 or 1."""
+        return self.store.execute("DELETE FROM meta WHERE key = ?", (key,))
 
     # reading nodes
 
@@ -162,21 +178,20 @@ class Layer:
 
     def child_count(self, parent: str) -> int:
         """Return how many rows have this parent."""
-        row = self.store.row("SELECT count(*) FROM node WHERE parent = ?", (parent,))
-        return int(row[0]) if row else 0
+        return int(self.store.value("SELECT count(*) FROM node WHERE parent = ?", (parent,)))
 
     def child_total(self, parents: Sequence[str]) -> int:
         """Return how many rows have one of these parents."""
-        row = self.store.row(
-            "SELECT count(*) FROM node WHERE parent IN (SELECT value FROM json_each(?))",
-            (json.dumps(parents),),
-        )
-        return int(row[0]) if row else 0
+        sql = "SELECT count(*) FROM node WHERE parent IN (SELECT value FROM json_each(?))"
+        return int(self.store.value(sql, (json.dumps(parents),)))
 
     def count(self) -> int:
         """Return the number of rows, detached ones included."""
-        row = self.store.row("SELECT count(*) FROM node")
-        return int(row[0]) if row else 0
+        return int(self.store.value("SELECT count(*) FROM node"))
+
+    def kind(self, node_id: str) -> str:
+        """Return the kind of a row, empty when there is no such row."""
+        return str(self.store.value("SELECT kind FROM node WHERE id = ?", (node_id,)) or "")
 
     def has_detached(self) -> bool:
         """Whether a row hangs nowhere."""
@@ -243,6 +258,11 @@ class Layer:
             "INSERT OR REPLACE INTO gone(seq, id) VALUES (?, ?)",
             ((number, node_id) for number, node_id in enumerate(ids, start=seq)),
         )
+
+
+def _begins(prefix: str) -> tuple[str, str]:
+    """Return the first text that begins so, and the first after all that do."""
+    return prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
 def _values(node: Node) -> tuple[Any, ...]:

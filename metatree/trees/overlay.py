@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
+from metatree.errors import UnknownNode
 from metatree.node import Node
+from metatree.trees._suggest import suggest
 from metatree.trees.layer import ROOT, Layer, Placed
 
 PREFIX_ENDS = (("/", "0"), ("::", ":;"), ("#", "$"))
@@ -64,6 +66,7 @@ class Overlay:
     def __init__(self, memory: Layer, built: Layer | None) -> None:
         self.memory = memory
         self.built = built
+        self.layers = (memory,) if built is None else (built, memory)
         self._memory_version = -1
         self._built_version = -1
         self._has_edits: bool | None = None
@@ -93,7 +96,7 @@ class Overlay:
         """Whether the memory layer says anything about nodes, so that the built layer alone is not the tree."""
         if self._has_edits is None:
             sql = "SELECT EXISTS(SELECT 1 FROM node) OR EXISTS(SELECT 1 FROM override)"
-            self._has_edits = bool(self.memory.store.rows(sql)[0][0])
+            self._has_edits = bool(self.memory.store.value(sql))
         return self._has_edits
 
     @property
@@ -104,12 +107,45 @@ class Overlay:
             self._has_hidden = self.memory.has_detached() or self.memory.store.row(hidden) is not None
         return self._has_hidden
 
+    @property
+    def _only(self) -> Layer | None:
+        """The layer that is the whole tree by itself; None while both have a say."""
+        if self.built is None:
+            return self.memory
+        return None if self.has_edits else self.built
+
     # looking up
+
+    def require(self, node_id: str) -> None:
+        """Look whether a node is in the tree, as it is now; raises `UnknownNode`."""
+        self.sync()
+        if not self.contains(node_id):
+            raise self.unknown(node_id)
+
+    def required(self, node_id: str) -> Node:
+        """Return a node with the content that is kept, as it is now; raises `UnknownNode`."""
+        self.sync()
+        node = self.node(node_id)
+        if node is None:
+            raise self.unknown(node_id)
+        return node
+
+    def required_chain(self, node_id: str) -> list[str]:
+        """Return the ids from a node up to the root, as it is now; raises `UnknownNode`."""
+        self.sync()
+        chain = self.chain(node_id)
+        if chain is None:
+            raise self.unknown(node_id)
+        return chain
+
+    def unknown(self, node_id: str) -> UnknownNode:
+        """Return the error for an id that is not in the tree, with what may have been meant."""
+        return UnknownNode(node_id, suggestions=suggest(node_id, self.layers, self.contains))
 
     def chain(self, node_id: str) -> list[str] | None:
         """Return the ids from a node up to the root, None when the node is not in the tree."""
-        if self.built is None or not self.has_edits:
-            ids = (self.memory if self.built is None else self.built).chain(node_id)
+        if (layer := self._only) is not None:
+            ids = layer.chain(node_id)
             return ids if ids and ids[-1] == ROOT else None
         path: list[str] = []
         current: str | None = node_id
@@ -161,18 +197,19 @@ class Overlay:
         """Return a node with the content that is kept, None when it is not in the tree."""
         if self.has_hidden and self.chain(node_id) is None:
             return None
-        node = self.memory.node(node_id) if self.built is None or self.has_edits else None
-        if node is not None or self.built is None:
+        if (layer := self._only) is not None:
+            return layer.node(node_id)
+        node = self.memory.node(node_id)
+        if node is not None:
             return node
+        assert self.built is not None
         node = self.built.node(node_id)
-        if node is None or not self.has_edits:
-            return node
-        return _with_override(node, self.override(node_id))
+        return None if node is None else _with_override(node, self.override(node_id))
 
     def nodes(self, ids: list[str]) -> dict[str, tuple[Node, str | None]]:
         """Return those of the nodes that are in the tree, with the content that is kept, each with its parent."""
-        if not self.has_hidden and (self.built is None or not self.has_edits):
-            return (self.memory if self.built is None else self.built).nodes(ids)
+        if not self.has_hidden and (layer := self._only) is not None:
+            return layer.nodes(ids)
         nodes = {}
         for node_id in ids:
             node, chain = self.node(node_id), self.chain(node_id)
@@ -187,17 +224,13 @@ class Overlay:
 
     def children(self, parent: str) -> list[Placed]:
         """Return the children of a node in order, with positions, without kept content; also of a detached node."""
-        if self.built is None:
-            return self.memory.children(parent)
-        placed = self.built.children(parent)
-        if not self.has_edits:
-            return placed
+        if (layer := self._only) is not None:
+            return layer.children(parent)
+        assert self.built is not None
+        placed = [] if self._hides_children(parent) else self.built.children(parent)
         ids = [node.id for _, node in placed]
         overrides = self._overrides("id IN (SELECT value FROM json_each(?))", json.dumps(ids))
         covered = self.memory.which(ids)
-        own = self.override(parent)
-        if own is not None and own.hidden and self.memory.has(parent):
-            placed = []  # what was added under the id of a hidden node does not take over its children
         result: list[Placed] = []
         for position, node in placed:
             override = overrides.get(node.id)
@@ -215,37 +248,30 @@ class Overlay:
 
     def child_count(self, parent: str) -> int:
         """Return the number of children of a node."""
-        if self.built is None:
-            return self.memory.child_count(parent)
-        return len(self._child_ids(parent)) if self.has_edits else self.built.child_count(parent)
+        layer = self._only
+        return len(self._child_ids(parent)) if layer is None else layer.child_count(parent)
 
     def child_total(self, parents: Sequence[str]) -> int:
         """Return the number of children of these nodes together."""
-        if self.built is not None and self.has_edits:
-            return sum(map(self.child_count, parents))
-        return (self.memory if self.built is None else self.built).child_total(parents)
+        layer = self._only
+        return sum(map(self.child_count, parents)) if layer is None else layer.child_total(parents)
 
     def child_page(self, parent: str, start: int, count: int) -> list[str]:
         """Return the ids of `count` children of a node from number `start` on, in the order of `children`."""
-        if self.built is None or not self.has_edits:
-            layer = self.memory if self.built is None else self.built
+        if (layer := self._only) is not None:
             return [node_id for _, node_id in layer.child_places(parent, start=start, count=count)]
         return self._child_ids(parent)[start : start + count]
 
     def child_number(self, parent: str, node_id: str) -> int:
         """Return how many children of a node come before this one."""
-        if self.built is None or not self.has_edits:
-            layer = self.memory if self.built is None else self.built
-            return [child for _, child in layer.child_places(parent)].index(node_id)
         return self._child_ids(parent).index(node_id)
 
     def _child_ids(self, parent: str) -> list[str]:
         """Return what `children` does, as ids: without reading the nodes, of which there may be very many."""
+        if (layer := self._only) is not None:
+            return [node_id for _, node_id in layer.child_places(parent)]
         assert self.built is not None
-        own = self.override(parent)
-        placed = self.built.child_places(parent)
-        if own is not None and own.hidden and self.memory.has(parent):
-            placed = []
+        placed = [] if self._hides_children(parent) else self.built.child_places(parent)
         if placed:
             ids = json.dumps([node_id for _, node_id in placed])
             away = "(hidden OR parent IS NOT NULL) AND id IN (SELECT value FROM json_each(?))"
@@ -260,27 +286,24 @@ class Overlay:
         ]
         return [node_id for _, node_id in sorted([*placed, *moved, *self.memory.child_places(parent)])]
 
+    def _hides_children(self, parent: str) -> bool:
+        """Whether a node was added under the id of a hidden one, whose children it does not take over."""
+        own = self.override(parent)
+        return own is not None and own.hidden and self.memory.has(parent)
+
     def _overrides(self, condition: str, value: str) -> dict[str, Override]:
         rows = self.memory.store.rows(f"SELECT {_OVERRIDE} FROM override WHERE {condition}", (value,))
         return {row[0]: _override(row) for row in rows}
 
     def below(self, node_id: str) -> Iterator[str]:
         """Yield the ids under a node, also under one that is not in the tree."""
-        pending = [node_id]
-        while pending:
-            for _, node in self.children(pending.pop()):
-                yield node.id
-                pending.append(node.id)
+        return _under(node_id, self.children)
 
     def covered(self, node_id: str) -> Iterator[str]:
         """Yield the ids that the built layer has under a node of its own which a node of the memory layer covers."""
         if self.built is None or not self.memory.has(node_id) or not self.built.has(node_id):
-            return
-        pending = [node_id]
-        while pending:
-            for _, node in self.built.children(pending.pop()):
-                yield node.id
-                pending.append(node.id)
+            return iter(())
+        return _under(node_id, self.built.children)
 
     def count(self) -> int:
         """Return the number of nodes in the tree; all that is deleted and not purged yet is looked through."""
@@ -294,16 +317,14 @@ class Overlay:
             counts.update(dict(layer.store.rows("SELECT kind, count(*) FROM node GROUP BY kind")))
         for node_id in self._covered():
             assert self.built is not None
-            counts[_kind(self.built, node_id)] -= 1
+            counts[self.built.kind(node_id)] -= 1
         for node_id in self._hidden_ids():
             layer = self.memory if self.built is None or self.memory.has(node_id) else self.built
-            counts[_kind(layer, node_id)] -= 1
+            counts[layer.kind(node_id)] -= 1
         return {kind: number for kind, number in sorted(counts.items()) if number}
 
-    def _layers(self) -> list[Layer]:
-        if self.built is None:
-            return [self.memory]
-        return [self.built, self.memory] if self.has_edits else [self.built]
+    def _layers(self) -> tuple[Layer, ...]:
+        return self.layers if (layer := self._only) is None else (layer,)
 
     def _covered(self) -> Iterator[str]:
         """Yield the ids that both layers have a row for."""
@@ -378,7 +399,7 @@ class Overlay:
 
     def _last_rename(self) -> int:
         assert self.built is not None
-        return int(self.built.store.rows("SELECT ifnull(max(number), 0) FROM rename")[0][0])
+        return int(self.built.store.value("SELECT ifnull(max(number), 0) FROM rename"))
 
     def _follow_renames(self, since: int) -> None:
         assert self.built is not None
@@ -452,9 +473,13 @@ def above(node_id: str) -> Iterator[str]:
         yield path
 
 
-def _kind(layer: Layer, node_id: str) -> str:
-    row = layer.store.row("SELECT kind FROM node WHERE id = ?", (node_id,))
-    return str(row[0]) if row else ""
+def _under(node_id: str, children: Callable[[str], list[Placed]]) -> Iterator[str]:
+    """Yield the ids under a node, whatever says which children a node has."""
+    pending = [node_id]
+    while pending:
+        for _, node in children(pending.pop()):
+            yield node.id
+            pending.append(node.id)
 
 
 def _override(row: tuple[Any, ...]) -> Override:

@@ -17,7 +17,7 @@ from metatree.node import Node
 from metatree.storage.store import Store, sync_folder, writable
 from metatree.storage.trust import sign
 from metatree.trees.content import Contents, file_of
-from metatree.trees.edits import Editor, create_root, unknown
+from metatree.trees.edits import Editor, create_root
 from metatree.trees.layer import ROOT, Layer
 from metatree.trees.overlay import Overlay
 from metatree.trees.source_types import SourceRef, load_builder
@@ -211,10 +211,7 @@ class Tree:
         Raises:
             UnknownNode: it is not in the tree; has up to three suggestions.
         """
-        match = self.find(node)
-        if match is None:
-            raise unknown(self._overlay, _id(node))
-        return match
+        return self._overlay.required(_id(node))
 
     def find(self, node: str | Node) -> Node | None:
         """Return a node with the content that the tree keeps, None when it is not in the tree."""
@@ -233,12 +230,12 @@ class Tree:
         Raises:
             UnknownNode: the node is not in the tree.
         """
-        self._require(node)
+        self._overlay.require(_id(node))
         return [child for _, child in self._overlay.children(_id(node))]
 
     def child_count(self, node: str | Node = ROOT) -> int:
         """Return the number of children of a node; raises as `children` does."""
-        self._require(node)
+        self._overlay.require(_id(node))
         return self._overlay.child_count(_id(node))
 
     def child_total(self, nodes: Sequence[str]) -> int:
@@ -252,7 +249,7 @@ class Tree:
         Raises:
             UnknownNode: the node is not in the tree.
         """
-        self._require(node)
+        self._overlay.require(_id(node))
         ids = self._overlay.child_page(_id(node), max(0, start), max(0, count))
         nodes = self._overlay.nodes(ids)
         return [_listed(nodes[node_id][0]) for node_id in ids if node_id in nodes]
@@ -264,12 +261,12 @@ class Tree:
 
     def parent(self, node: str | Node) -> str | None:
         """Return the id of the parent, None for the root; raises `UnknownNode`."""
-        chain = self._chain(node)
+        chain = self._overlay.required_chain(_id(node))
         return chain[1] if len(chain) > 1 else None
 
     def ancestors(self, node: str | Node) -> list[str]:
         """Return the ids from the root down to the parent, none for the root; raises `UnknownNode`."""
-        return self._chain(node)[:0:-1]
+        return self._overlay.required_chain(_id(node))[:0:-1]
 
     def walk(self, node: str | Node = ROOT, *, depth: int | None = None) -> Iterator[tuple[int, Node]]:
         """Yield a node and what lies under it, each parent before its children, with the depth below the start.
@@ -295,9 +292,7 @@ class Tree:
     def ids(self, kinds: Collection[str]) -> list[str]:
         """Return the ids of all nodes of these kinds, in no order."""
         self._overlay.sync()
-        candidates: set[str] = set(self._memory.ids(kinds))
-        if self._built is not None:
-            candidates.update(self._built.ids(kinds))
+        candidates = {node_id for layer in self._overlay.layers for node_id in layer.ids(kinds)}
         return [node_id for node_id in candidates if self._overlay.contains(node_id)]
 
     def content(self, node: str | Node) -> str:
@@ -322,10 +317,8 @@ class Tree:
         """Yield (source id, kind, target id) of all links between nodes that are there, in no order."""
         self._overlay.sync()
         yielded: set[tuple[str, str, str]] = set()
-        for layer in (self._built, self._memory):
-            for link in (
-                layer.store.rows("SELECT source, kind, target FROM link") if layer is not None else ()
-            ):
+        for layer in self._overlay.layers:
+            for link in layer.store.rows("SELECT source, kind, target FROM link"):
                 if (
                     link not in yielded
                     and self._overlay.contains(link[0])
@@ -335,12 +328,11 @@ class Tree:
                     yield link[0], link[1], link[2]
 
     def _links(self, node: str | Node, kind: str | None, wanted: str, given: str) -> list[tuple[str, str]]:
-        self._require(node)
+        self._overlay.require(_id(node))
         sql = f"SELECT kind, {wanted} FROM link WHERE {given} = :node AND (:kind IS NULL OR kind = :kind)"
         links: dict[tuple[str, str], None] = {}
-        for layer in (self._built, self._memory):
-            if layer is not None:
-                links.update(dict.fromkeys(layer.store.rows(sql, {"node": _id(node), "kind": kind})))
+        for layer in self._overlay.layers:
+            links.update(dict.fromkeys(layer.store.rows(sql, {"node": _id(node), "kind": kind})))
         return sorted(pair for pair in links if self._overlay.contains(pair[1]))
 
     def __len__(self) -> int:
@@ -364,7 +356,7 @@ class Tree:
         for candidate in candidates:
             if candidate and self._overlay.contains(candidate):
                 return candidate
-        raise unknown(self._overlay, text)
+        raise self._overlay.unknown(text)
 
     def _tree_paths(self, text: str) -> Iterator[str]:
         """Yield what a path of the system is called in the tree, when it lies in the source."""
@@ -432,10 +424,8 @@ class Tree:
 
     def omissions(self) -> list[tuple[str, str]]:
         """Return the paths that the build left out, each with the reason, in order."""
-        return [
-            (path, reason)
-            for path, reason in self.index.rows("SELECT path, reason FROM omission ORDER BY path")
-        ]
+        rows = self.index.rows("SELECT path, reason FROM omission ORDER BY path")
+        return [(path, reason) for path, reason in rows]
 
     def info(self) -> dict[str, Any]:
         """Return figures on the tree.
@@ -449,7 +439,7 @@ class Tree:
         return {
             "nodes": self._overlay.count(),
             "kinds": self._overlay.kinds(),
-            "omissions": self.index.rows("SELECT count(*) FROM omission")[0][0],
+            "omissions": self.index.value("SELECT count(*) FROM omission"),
             "built_at": Layer(self.index).fact("built_at"),
             "source_root": None if root is None else str(root),
             "sources": [source.location for source in self.sources()],
@@ -513,8 +503,8 @@ class Tree:
     def link(self, source: str | Node, target: str | Node, kind: str) -> None:
         """Join two nodes by a link of some kind, besides the tree; joining them again changes nothing."""
         with self.memory.transaction():
-            self._require(source)
-            self._require(target)
+            self._overlay.require(_id(source))
+            self._overlay.require(_id(target))
             self.memory.execute(
                 "INSERT OR IGNORE INTO link(source, kind, target) VALUES (?, ?, ?)",
                 (_id(source), kind, _id(target)),
@@ -587,20 +577,6 @@ class Tree:
                 if node_id in nodes:
                     node, parent = nodes[node_id]
                     yield node, parent, contents.of(node)
-
-    # helpers
-
-    def _chain(self, node: str | Node) -> list[str]:
-        self._overlay.sync()
-        chain = self._overlay.chain(_id(node))
-        if chain is None:
-            raise unknown(self._overlay, _id(node))
-        return chain
-
-    def _require(self, node: str | Node) -> None:
-        self._overlay.sync()
-        if not self._overlay.contains(_id(node)):
-            raise unknown(self._overlay, _id(node))
 
     def __repr__(self) -> str:
         return f"Tree({':memory:' if self.path is None else str(self.path)!r})"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import queue
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import TextIO
 
@@ -38,7 +37,7 @@ class HumanRouter(Router):
         self._read = read or _line_from_terminal
         self._out = out
         self._has_shown_help = False
-        self._waiting: queue.SimpleQueue[str | BaseException] | None = None
+        self._waiting: Future[str | BaseException] | None = None
 
     def suite(self, evidence: Evidence | None = None) -> Suite:
         """Return this router with the embedded reader and the other embedded parts."""
@@ -83,25 +82,22 @@ class HumanRouter(Router):
         A line that comes after its request was given up is the answer to the next one.
         """
         if self._waiting is None:
-            self._waiting = queue.SimpleQueue()
+            self._waiting = Future()
+            self._waiting.set_running_or_notify_cancel()  # who gives up does not cancel the reading
             threading.Thread(
                 target=self._fetch, args=(self._waiting,), name="metatree-human", daemon=True
             ).start()
-        waiting = self._waiting
-        while True:
-            with contextlib.suppress(queue.Empty):
-                line = waiting.get_nowait()
-                self._waiting = None
-                if isinstance(line, BaseException):
-                    raise line
-                return line
-            await asyncio.sleep(0.02)
+        line = await asyncio.wrap_future(self._waiting)
+        self._waiting = None
+        if isinstance(line, BaseException):
+            raise line
+        return line
 
-    def _fetch(self, answer: queue.SimpleQueue[str | BaseException]) -> None:
+    def _fetch(self, answer: Future[str | BaseException]) -> None:
         try:
-            answer.put(self._read())
+            answer.set_result(self._read())
         except BaseException as exc:  # it belongs to the one who waits
-            answer.put(exc)
+            answer.set_result(exc)
 
 
 def _decision(reply: str, request: RouteRequest) -> RouteDecision:

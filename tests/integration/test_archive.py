@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from metatree_agents.cli._main import run
-from metatree_agents.cli.schemas import memory as memory_shapes
+from metatree_agents.cli.schemas import _memory as memory_shapes
 from metatree_memory_tools import build_tree
 
 from metatree import Blackboard, Node, Source, Tree, ask_person, load_run, memories, remember, resume, search

@@ -190,10 +190,12 @@ def test_a_file_that_becomes_a_folder_and_back(source: Path) -> None:
         (source / "pkg" / "a.py").unlink()
         make(source, {"pkg/a.py/inner.py": "def q(): 'x'\ndef r(): 'y'\n"})
         tree.refresh()
+        assert [node.id for node in tree.children("pkg/a.py")] == ["pkg/a.py/inner.py"]
         same_as_fresh(source, tree)
         shutil.rmtree(source / "pkg" / "a.py")
         make(source, {"pkg/a.py": "def q(): 'x'\n"})
         tree.refresh()
+        assert "pkg/a.py/inner.py" not in tree and tree.get("pkg/a.py").kind == tree.get("pkg/b.py").kind
         same_as_fresh(source, tree)
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from metatree_memory_tools import build_tree
 from metatree_memory_tools.code._tools import add_note, grep, outline, read_lines, who_calls, who_imports
+from metatree_memory_tools.text._tools import find_in_text, read_page
 from metatree_memory_tools.text.pattern import matching_lines
-from metatree_memory_tools.text.tools import find_in_text, read_page
 
 from metatree import Answer, Reading, RouteRequest, Tree, search
 from metatree.errors import UserError

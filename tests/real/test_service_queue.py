@@ -195,7 +195,8 @@ def test_a_claim_passes_no_query_over_that_was_opened_again_after_its_snapshot(
     async def run() -> Claim | None:
         async with opened(place) as database:
             now = [1000.0]
-            queue = Queue(database, clock=lambda: now[0])
+            database.clock = lambda: now[0]
+            queue = Queue(database)
             await queue.add("T", "ann", "one")
             slow = await queue.claim("slow")
             assert slow is not None
@@ -598,11 +599,11 @@ def test_the_same_chat_request_is_one_query_wherever_the_other_comes_in_between(
 
     async def run() -> None:
         async with opened(place) as database:
-            other = Conversations(database, Queue(database), content=str)
+            other = Conversations(database, Queue(database))
             interrupted = Interrupted(place, reads, lambda: other.place("ann", said))
             await interrupted.start()
             try:
-                mine = await Conversations(interrupted, Queue(interrupted), content=str).place("ann", said)
+                mine = await Conversations(interrupted, Queue(interrupted)).place("ann", said)
             finally:
                 await interrupted.close()
             assert interrupted.reads <= 0 and mine.joined

@@ -54,7 +54,7 @@ class Lan:
         def answers() -> bool:
             try:
                 return requests.get(f"{url}/healthz", timeout=5).status_code == 200
-            except requests.ConnectionError:
+            except (requests.ConnectionError, requests.Timeout):
                 return False
 
         until(answers)

@@ -86,8 +86,8 @@ def test_import_loads_nothing_heavy(package: str) -> None:
 
 PUBLIC = {
     "metatree": """
-        Answer Blackboard ComposeRequest Composer DescribeRequest Describer Description Ended Evidence
-        FallbackRequest FallbackResult Forgotten Limits Merge MetatreeError Node NodeRef Option PersonQuestion
+        Answer Blackboard ClosestPassage ComposeRequest Composer DescribeRequest Describer Description Ended Evidence
+        FallbackRequest FallbackResult Forgotten Limits Merge MetatreeError Node NodeRef Option Passage PersonQuestion
         QuestionAnswer Quote ReadRequest Reader Reading Remembered RouteDecision RouteRequest Router RunInfo Scored
         SearchResult Settings Source SourceRef Suite Tool ToolCaller ToolGroup
         ToolRequest ToolSpec TraceEntry TraceEvent Traits Tree Usage UserError aresume asearch ask_person astream cancel
@@ -229,7 +229,6 @@ PROBES = {
     "memory_tools/metatree_memory_tools/openapi/_document.py": "what PyYAML was built with, and its errors",
     "routers/metatree_routers/llm/_connection.py": "completions as servers send them",
     "routers/metatree_routers/llm/_sdk_errors.py": "completions and errors of the SDK",
-    "routers/metatree_routers/llm/_response_models.py": "metadata of pydantic",
 }
 """Modules that may ask an object for an attribute by a quoted name, and of what."""
 

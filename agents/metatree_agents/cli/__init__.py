@@ -1,8 +1,8 @@
 """The command line, `metatree`: `_main` puts the commands of `commands/` together, each under a heading of the help.
 
 `schemas/` has the JSON that they print, `printing/` what people see, `_output` where both go, `_errors` what becomes of
-errors, `_inputs` texts from arguments and files, `_options` what commands share. No other room of the agents imports
-it, and it may import them all.
+errors, `_inputs` texts from arguments and files, `_options` what commands share, `_groups` how they are put together.
+No other room of the agents imports it, and it may import them all.
 """
 
 from __future__ import annotations

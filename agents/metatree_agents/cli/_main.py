@@ -9,6 +9,7 @@ import typer
 
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import WRONG_USE, report, show_warnings, usage_message
+from metatree_agents.cli._groups import CommandGroup
 from metatree_agents.cli.commands.archive import export, import_
 from metatree_agents.cli.commands.ask import ask, files, find
 from metatree_agents.cli.commands.build import build
@@ -31,7 +32,7 @@ from metatree_agents.cli.commands.service.worker import worker
 from metatree_agents.cli.commands.show import show
 from metatree_agents.cli.commands.trust import trust
 
-_Sections = Mapping[str, Mapping[str, tuple[Callable[..., int] | typer.Typer, str]]]
+_Sections = Mapping[str, Mapping[str, tuple[Callable[..., int] | CommandGroup, str]]]
 
 # Typer carries click inside, or depends on it, by its version; this is the base of its usage errors in both.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -69,17 +70,15 @@ class _SectionedGroup(typer.core.TyperGroup):
                 formatter.write_dl([(f"{one.name:{width}}", one.short_help) for one in commands])
 
 
-def _group(sections: _Sections, **settings: Any) -> typer.Typer:
+def _group(sections: _Sections, **settings: Any) -> CommandGroup:
     """Return a group of commands with their words in its help."""
-    # rich_markup_mode=None: help is plain text. Lost: help by rich, which costs 50 ms at each start; it is loaded only
-    # where a bar or a tree is drawn on a terminal.
-    group = typer.Typer(cls=_SectionedGroup, no_args_is_help=True, rich_markup_mode=None, **settings)
+    group = CommandGroup(cls=_SectionedGroup, **settings)
     for heading, commands in sections.items():
         for name, (command, words) in commands.items():
-            if isinstance(command, typer.Typer):
+            if isinstance(command, CommandGroup):
                 group.add_typer(command, name=name, short_help=words, rich_help_panel=heading)
             else:
-                group.command(name, short_help=words, rich_help_panel=heading)(command)
+                group.add(name, short_help=words, rich_help_panel=heading)(command)
     return group
 
 

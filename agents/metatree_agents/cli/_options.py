@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from metatree import Limits
 
 
 def given(text: str) -> str:
@@ -20,40 +25,42 @@ def path(text: str) -> Path:
     return Path(given(text))
 
 
+def option(name: str, metavar: str | None, help: str, *, parser: Callable[[str], Any] = given) -> Any:  # noqa: A002
+    """Declare an option whose value may not be empty."""
+    return typer.Option(name, parser=parser, metavar=metavar, help=help)
+
+
+def argument(metavar: str, help: str | None = None, *, parser: Callable[[str], Any] = given) -> Any:  # noqa: A002
+    """Declare an argument that may not be empty."""
+    return typer.Argument(parser=parser, metavar=metavar, help=help)
+
+
 Source = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--source",
-        parser=given,
-        metavar="SOURCE",
-        help="Folder, file or address to search, several times for several; the current folder by default.",
+        "SOURCE",
+        "Folder, file or address to search, several times for several; the current folder by default.",
     ),
 ]
 TreePath = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--tree",
+        "PATH",
+        "Where the tree lives; by default .metatree in the source, if that is one folder, else in this one.",
         parser=path,
-        metavar="PATH",
-        help="Where the tree lives; by default .metatree in the source, if that is one folder, else in this one.",
     ),
 ]
 Start = Annotated[
-    str | None,
-    typer.Option(
-        "--start",
-        parser=given,
-        metavar="NODE",
-        help="Node to start from: its own subtree first, then its surroundings.",
-    ),
+    str | None, option("--start", "NODE", "Node to start from: its own subtree first, then its surroundings.")
 ]
 Router = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--router",
-        parser=given,
-        metavar="NAME",
-        help="Router that chooses the way: `embedded`, `openai/MODEL`, `human`; by default METATREE_ROUTER,"
+        "NAME",
+        "Router that chooses the way: `embedded`, `openai/MODEL`, `human`; by default METATREE_ROUTER,"
         " the model in METATREE_MODEL, or `embedded`.",
     ),
 ]
@@ -62,44 +69,58 @@ Context = Annotated[
     str,
     typer.Option("--context", metavar="TEXT", help="What the search should know besides the question."),
 ]
-RunId = Annotated[
-    str | None,
-    typer.Option(
-        "--run", parser=given, metavar="RUN", help="Name of this run in the journal; made up by default."
-    ),
-]
-MaxCalls = Annotated[
-    int | None,
-    typer.Option("--max-calls", min=1, metavar="N", help="At most N calls of the router, and N of a model."),
-]
-MaxSeconds = Annotated[
-    float | None,
-    typer.Option("--max-seconds", min=0.001, metavar="S", help="At most S seconds of work."),
-]
+RunId = Annotated[str | None, option("--run", "RUN", "Name of this run in the journal; made up by default.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much a search may cost."""
+
+    max_calls: Annotated[
+        int | None,
+        typer.Option(
+            "--max-calls", min=1, metavar="N", help="At most N calls of the router, and N of a model."
+        ),
+    ] = None
+    max_seconds: Annotated[
+        float | None,
+        typer.Option("--max-seconds", min=0.001, metavar="S", help="At most S seconds of work."),
+    ] = None
+
+    def limits(self) -> Limits | None:
+        """Return the limits that the options ask for; None when they ask for none."""
+        from metatree import Limits
+
+        bounds: dict[str, Any] = {}
+        if self.max_calls is not None:
+            bounds |= {"router_calls": self.max_calls, "model_calls": self.max_calls}
+        if self.max_seconds is not None:
+            bounds["seconds"] = self.max_seconds
+        return Limits(**bounds) if bounds else None
+
+
 NoRefresh = Annotated[
     bool,
     typer.Option("--no-refresh", help="Search the tree as it is, even if its source has changed."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; docs/json.md has the schema.")]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also print the path that the search took.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also print the path that the search took.")]
 Allow = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--allow",
-        parser=given,
-        metavar="TOOL",
-        help="Let this tool change something outside of the memory, in this run: its id, the last part of it or its"
+        "TOOL",
+        "Let this tool change something outside of the memory, in this run: its id, the last part of it or its"
         " title; several times for several.",
     ),
 ]
 Web = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--web",
-        parser=given,
-        metavar="URL",
-        help="Look on the web for what the tree does not answer: address of a SearXNG instance that is asked for pages,"
+        "URL",
+        "Look on the web for what the tree does not answer: address of a SearXNG instance that is asked for pages,"
         " which become nodes; METATREE_SEARCH_URL names one too.",
     ),
 ]

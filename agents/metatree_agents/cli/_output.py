@@ -8,12 +8,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from metatree.errors import MetatreeError, UserError
-
-if TYPE_CHECKING:
-    from metatree_agents.cli.schemas.model import Output
 
 _sinks: list[Callable[[str], None]] = []
 _STYLES = {"bold": "1", "dim": "2", "green": "32", "yellow": "33", "red": "31", "cyan": "36"}
@@ -75,11 +72,23 @@ def drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def write_json(made: Output | Mapping[str, Any]) -> None:
+def write_json(command: str, value: Any) -> None:
+    """Write what a command has made to standard output, as the JSON that `metatree schema` has for the command.
+
+    Args:
+        command: as the registry of schemas names it, such as `find`.
+        value: its model, or what the model is made of: an object of the library, or a dictionary of its fields.
+    """
+    from metatree_agents.cli.schemas.registry import models_of
+
+    [model] = models_of(command)
+    write_object(model.model_validate(value).as_json())
+
+
+def write_object(value: Mapping[str, Any]) -> None:
     """Write one JSON object to standard output, in UTF-8 where the terminal has it."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    shape = made if isinstance(made, Mapping) else made.as_json()
-    text = json.dumps(shape, indent=2, ensure_ascii=not utf8)
+    text = json.dumps(value, indent=2, ensure_ascii=not utf8)
     # JSON leaves what turns the writing of a terminal, and more, as it is in a text.
     write(["".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)])
 

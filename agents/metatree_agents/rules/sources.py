@@ -18,7 +18,7 @@ from metatree.rules import Firing, KnowledgeSource
 from metatree.rules.language.values import value_text
 
 if TYPE_CHECKING:
-    from metatree import Limits, SearchResult, Tree
+    from metatree import Limits, Tree
     from metatree.durable import Policy
     from metatree.protocols import Suite, ToolCaller
 
@@ -30,7 +30,35 @@ def unanswered(name: str) -> str:
     return f'((<q> question <text>) -{{(<q> answer <a>)}} -{{(<q> unanswered-by {value_text(name)})}} -> "{name}")'
 
 
-class TreeSearcher(KnowledgeSource):
+class _Answerer(KnowledgeSource):
+    """Answers questions, several at the same time."""
+
+    def __init__(self, name: str, production: str | None, policy: Policy | None) -> None:
+        super().__init__(name, production or unanswered(name))
+        (only,) = self.rules()
+        self.fires(only, each=True, policy=policy)(self._answer)
+
+    async def _answer(self, firing: Firing) -> None:
+        token = firing.to_add[0]
+        question = str(token["text"])
+        answer, sources, why = await self._find(question, firing.key)
+        firing.commit(token)
+        if not answer:
+            firing.add(token["q"], "unanswered-by", self.name)
+            firing.note(why)
+            return
+        firing.add(token["q"], "answer", answer)
+        firing.add(token["q"], "answered-by", self.name)
+        for node in sources[:_SOURCES_KEPT]:
+            firing.add(token["q"], "source", node)
+        firing.note(f"{question} {answer}")
+
+    async def _find(self, question: str, key: str) -> tuple[str, Sequence[str], str]:
+        """Return the answer, the ids of the nodes that it comes from, and, where there is none, why."""
+        raise NotImplementedError
+
+
+class TreeSearcher(_Answerer):
     """Answers questions by searching a tree; several at the same time.
 
     A search is a run of its own, named after the firing: after a crash it goes on where it was.
@@ -54,41 +82,24 @@ class TreeSearcher(KnowledgeSource):
         policy: Policy | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(name, production or unanswered(name))
+        super().__init__(name, production, policy)
         self._tree = tree
-        self._router = router
-        self._limits = limits
-        self._options = dict(options or {})
-        (only,) = self.rules()
-        self.fires(only, each=True, policy=policy)(self._answer)
+        self._options = {"router": router, "limits": limits, **(options or {})}
 
-    async def _answer(self, firing: Firing) -> None:
-        token = firing.to_add[0]
-        question = str(token["text"])
-        result = await self._search(question, firing.key.replace(":", "-"))
-        firing.commit(token)
-        if not result.answer:
-            firing.add(token["q"], "unanswered-by", self.name)
-            firing.note(f"Nothing found for {question!r}: {result.ended}")
-            return
-        firing.add(token["q"], "answer", result.answer)
-        firing.add(token["q"], "answered-by", self.name)
-        for node in result.nodes[:_SOURCES_KEPT]:
-            firing.add(token["q"], "source", node.id)
-        firing.note(f"{question} {result.answer}")
-
-    async def _search(self, question: str, run_id: str) -> SearchResult:
+    async def _find(self, question: str, key: str) -> tuple[str, Sequence[str], str]:
         from metatree import aresume, asearch
         from metatree.errors import RunExists
 
-        parts = {"router": self._router, "limits": self._limits, **self._options}
+        run_id = key.replace(":", "-")
         try:
-            return await asearch([question], tree=self._tree, run_id=run_id, **parts)
+            result = await asearch([question], tree=self._tree, run_id=run_id, **self._options)
         except RunExists:
-            return await aresume(run_id, tree=self._tree, **parts)
+            result = await aresume(run_id, tree=self._tree, **self._options)
+        nodes = [node.id for node in result.nodes]
+        return result.answer or "", nodes, f"Nothing found for {question!r}: {result.ended}"
 
 
-class ModelAnswerer(KnowledgeSource):
+class ModelAnswerer(_Answerer):
     """Answers questions from what a model knows, as structured output.
 
     Args:
@@ -104,28 +115,17 @@ class ModelAnswerer(KnowledgeSource):
         production: str | None = None,
         policy: Policy | None = None,
     ) -> None:
-        super().__init__(name, production or unanswered(name))
+        super().__init__(name, production, policy)
         self._ask = Structured(tool_caller)
-        (only,) = self.rules()
-        self.fires(only, each=True, policy=policy)(self._answer)
 
-    async def _answer(self, firing: Firing) -> None:
-        token = firing.to_add[0]
-        question = str(token["text"])
+    async def _find(self, question: str, key: str) -> tuple[str, Sequence[str], str]:
         values = await self._ask(
             question,
             {"known": {"type": "boolean"}, "answer": {"type": "string"}},
             "Answer the question in a sentence, or say that the answer is not known.",
         )
-        firing.commit(token)
-        answer = str(values["answer"]).strip()
-        if not values["known"] or not answer:
-            firing.add(token["q"], "unanswered-by", self.name)
-            firing.note(f"The model does not know: {question!r}")
-            return
-        firing.add(token["q"], "answer", answer)
-        firing.add(token["q"], "answered-by", self.name)
-        firing.note(f"{question} {answer}")
+        answer = str(values["answer"]).strip() if values["known"] else ""
+        return answer, (), f"The model does not know: {question!r}"
 
 
 class Structured:

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from hashlib import sha256
 from typing import Any
 
@@ -25,9 +25,8 @@ from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.engine import Engine
 from metatree_agents.service.http.admin_routes import metrics_app
 from metatree_agents.service.http.slow_clients import TimeoutProtocol
-from metatree_agents.service.replication.publisher import Published
-from metatree_agents.service.replication.sharing import Publication
-from metatree_agents.service.settings import ServiceSettings
+from metatree_agents.service.replication.publisher import Publication, Published
+from metatree_agents.service.settings import Service, ServiceSettings
 from metatree_agents.service.web.sessions import Sessions
 
 GRACE_S = 5
@@ -92,73 +91,77 @@ async def serve_all(
             f"nobody is an administrator here: `metatree service users add admin --role admin{options}` makes one"
         )
     app = create_app(database, settings, memory=shown if memory is None else memory)
-    server = _server(app, proxies)
-    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
-    while not server.started and not serving.done():
-        await asyncio.sleep(0.01)
-    figures: asyncio.Future[None] | None = None
-    if listening_too is not None:
-        figures_server = _server(metrics_app(app.state.service), ())
-        figures = asyncio.ensure_future(figures_server.serve(sockets=[listening_too]))
-        say("metrics at http://{}:{}/metrics".format(*listening_too.getsockname()[:2]))
-    await app.state.service.queue.free_dead()  # what an engine had in a process that was killed
-    address = f"http://{_browser_host(host)}:{listening.getsockname()[1]}"
-    announcing = AsyncExitStack()
-    await announcing.enter_async_context(announced(database, address))
-    say(f"listening on {address}")
-    if made:
-        show("log in as admin with this link, once, within 15 minutes:")
-        show(f"  {login_link(address, await Sessions(database).make_code('admin'))}")
-        show(f"  (`metatree service users login admin{options}` makes another)")
-    engine: asyncio.Future[None] | None = None
-    publishing: asyncio.Future[None] | None = None
-    inside: Engine | None = None
-    published: Published | None = None
-    stopping = asyncio.ensure_future(stop.wait())
-    try:
+    service: Service = app.state.service
+    async with AsyncExitStack() as ending:
+        serving = await _started(_server(app, proxies), listening, ending)
+        if listening_too is not None:
+            await _started(_server(metrics_app(service), ()), listening_too, ending)
+            say("metrics at http://{}:{}/metrics".format(*listening_too.getsockname()[:2]))
+        ending.callback(service.waiting.end)
+        await service.queue.free_dead()  # what an engine had in a process that was killed
+        working: list[asyncio.Future[None]] = []
         if memory is not None or sharing is not None:
             secret = await users.own(INSIDE, "engine")
             # By a name for each place: of databases of older versions a tree remembers by it what it has learned.
             inner = f"http://inside-{sha256(database.place.encode()).hexdigest()[:12]}"
             key = await Keys(database).own(INSIDE, secret)
             client = ServiceClient(inner, INSIDE, key, transport=httpx2.ASGITransport(app))
-            await client.__aenter__()
+            await ending.enter_async_context(client)
+            searched: Tree | Published | None = memory
             if sharing is not None:
-                published = sharing.begin(client, app.state.service.trees, say)
-                publishing = asyncio.ensure_future(published.run())
-                app.state.web.memory = published  # whichever tree it has: that of this machine or a copy
-            searched = memory if published is None else published if sharing and sharing.engine else None
+                published = Published(client, service.trees, sharing, say=say)
+                ending.push_async_callback(published.close)
+                working.append(publishing := asyncio.ensure_future(published.run()))
+                ending.push_async_callback(_finished, publishing)
+                ending.callback(publishing.cancel)
+                app.state.web.memory = (
+                    published.using
+                )  # whichever tree it has: that of this machine or a copy
+                searched = published if sharing.engine else None
             if searched is not None:
                 inside = Engine(client, searched, parts=parts, limits=limits, concurrency=concurrency)
-                engine = asyncio.ensure_future(inside.run())
-        working = [task for task in (engine, publishing) if task is not None]
-        waited: list[asyncio.Future[Any]] = [serving, stopping, *working]
-        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+                working.append(engine := asyncio.ensure_future(inside.run()))
+                ending.push_async_callback(_finished, engine)
+                ending.callback(inside.stop)
+        stopping: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
+        ending.callback(stopping.cancel)
+        address = f"http://{_browser_host(host)}:{listening.getsockname()[1]}"
+        async with announced(database, address):
+            say(f"listening on {address}")
+            if made:
+                show("log in as admin with this link, once, within 15 minutes:")
+                show(f"  {login_link(address, await Sessions(database).make_code('admin'))}")
+                show(f"  (`metatree service users login admin{options}` makes another)")
+            await asyncio.wait({serving, stopping, *working}, return_when=asyncio.FIRST_COMPLETED)
         for task in working:
             if task.done():
                 task.result()
-    finally:
-        stopping.cancel()
-        await announcing.aclose()
-        if inside is not None and engine is not None:
-            inside.stop()
-            await asyncio.gather(engine, return_exceptions=True)
-        if publishing is not None and published is not None:
-            publishing.cancel()
-            await asyncio.gather(publishing, return_exceptions=True)
-            await published.close()
-        app.state.service.waiting.end()
+
+
+async def _started(
+    server: uvicorn.Server, listening: socket.socket, ending: AsyncExitStack
+) -> asyncio.Future[None]:
+    """Return a server at work, when it is, which ends with a stack."""
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+
+    async def end() -> None:
         server.should_exit = True
         await serving
-        if figures is not None:
-            figures_server.should_exit = True
-            await figures
+
+    ending.push_async_callback(end)
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.01)
+    return serving
+
+
+async def _finished(task: asyncio.Future[None]) -> None:
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def _server(app: ASGIApp, proxies: Sequence[str]) -> uvicorn.Server:
     server = server_of(app, proxies=proxies)
     # The command line stops the server, with all else; two handlers of one signal would get in each other's way.
-    server.capture_signals = _no_signals  # type: ignore[method-assign]
+    server.capture_signals = nullcontext  # type: ignore[assignment, method-assign]
     return server
 
 
@@ -195,12 +198,6 @@ def _browser_host(host: str) -> str:
     if host in ("", "0.0.0.0", "::"):
         return "127.0.0.1" if host != "::" else "[::1]"
     return f"[{host}]" if ":" in host else host
-
-
-def _no_signals() -> Any:
-    from contextlib import nullcontext
-
-    return nullcontext()
 
 
 def listen(host: str, port: int, *, option: str = "--port") -> socket.socket:

@@ -14,7 +14,6 @@ from metatree_agents.service.accounts.users import Proofs, Users
 from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.http.metrics import Metrics
 from metatree_agents.service.openai.conversations import Conversations
-from metatree_agents.service.openai.models import content_of
 from metatree_agents.service.queue.human_input import HumanInput
 from metatree_agents.service.queue.lookups import Lookups
 from metatree_agents.service.queue.progress import Progress
@@ -72,8 +71,8 @@ class Service:
         self.waiting = Waiting(database, self.queue)
         self.revocation = Revocation(database)
         self.keys = Keys(database)
-        self.conversations = Conversations(database, self.queue, content=content_of)
-        self.admin = Administration(database, self.queue, self.users)
+        self.conversations = Conversations(database, self.queue)
+        self.admin = Administration(database, self.queue)
         self.metrics = Metrics()
         self.limits = RateLimits(settings.rates, refused=self.metrics.limited)
         self.started_at = time.time()

@@ -55,16 +55,14 @@ class FunctionTool:
             wrong = "; ".join(
                 f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in exc.errors()
             )
-            return json.dumps(
-                {"error": f"the arguments of {self.name} are wrong: {wrong}"}, ensure_ascii=False
-            )
+            error = f"the arguments of {self.name} are wrong: {wrong}"
         except ValueError as exc:
-            return json.dumps(
-                {"error": f"the arguments of {self.name} are no JSON: {exc}"}, ensure_ascii=False
-            )
+            error = f"the arguments of {self.name} are no JSON: {exc}"
         except MetatreeError as exc:
-            return json.dumps({"error": str(exc)}, ensure_ascii=False)
-        return result.model_dump_json()
+            error = str(exc)
+        else:
+            return result.model_dump_json()
+        return json.dumps({"error": error}, ensure_ascii=False)
 
     def call(self, arguments: str | Mapping[str, Any] = "{}") -> str:
         """Do what `acall` does, and wait for it; works inside a running event loop too."""

@@ -204,9 +204,7 @@ class Toolkit:
         text = _text_of(tree, node)
         end = offset + max_chars
         return Text(
-            id=node.id,
-            title=node.title,
-            kind=node.kind,
+            **_named(node),
             path=node.path,
             lines=_lines(node),
             said_by=said_by(node),
@@ -225,16 +223,12 @@ class Toolkit:
         children = tree.children(node)
         end = offset + limit
         return Listing(
-            id=node.id,
-            title=node.title,
-            kind=node.kind,
+            **_named(node),
             description=node.description,
             above=tree.ancestors(node),
             children=[
                 ListedNode(
-                    id=child.id,
-                    title=child.title,
-                    kind=child.kind,
+                    **_named(child),
                     description=child.description,
                     children=tree.child_count(child),
                     has_text=_has_text(tree, child),
@@ -307,11 +301,14 @@ async def _last(events: AsyncIterator[Any], progress: Progress | None) -> Search
     return result
 
 
+def _named(node: Node) -> dict[str, Any]:
+    """Return the fields of a `NodeAnswer`."""
+    return {"id": node.id, "title": node.title, "kind": node.kind}
+
+
 def _hit(node: Node, score: float, reason: str) -> Hit:
     return Hit(
-        id=node.id,
-        title=node.title,
-        kind=node.kind,
+        **_named(node),
         description=node.description,
         path=node.path,
         lines=_lines(node),

@@ -84,6 +84,7 @@ def read_file(
         secrets: whether what looks like keys and passwords stays as it is.
     """
     now = time.time_ns()
+    unread = FileNodes(scanned.id, scanned.size, scanned.mtime_ns, scanned.ctime_ns, "")
     raw = scanned.path if scanned.raw is None else scanned.raw
     try:
         limit = max_file_bytes
@@ -92,38 +93,32 @@ def read_file(
             large = _type_of(types, scanned.path, head, is_binary(head))
             limit = max(limit, large.traits.max_file_bytes if large is not None else 0)
             if scanned.size > limit:
-                return _huge(scanned, large is not None, limit, max_file_bytes)
+                return _huge(unread, scanned, large is not None, limit, max_file_bytes)
         data, state = read_inside(root, raw, limit=limit + 1)
     except UserError as exc:
-        return FileNodes(scanned.id, scanned.size, scanned.mtime_ns, scanned.ctime_ns, "", problem=str(exc))
+        return replace(unread, problem=str(exc))
     except OSError as exc:
-        return FileNodes(
-            scanned.id, scanned.size, -1, scanned.ctime_ns, "", problem=f"cannot be read: {exc.strerror}"
-        )
+        return replace(unread, mtime_ns=-1, problem=f"cannot be read: {exc.strerror}")
     age = now - state.st_mtime_ns
     fresh = age < (_COARSE_RACE_NS if state.st_mtime_ns % 1_000_000_000 == 0 else _RACE_NS)
     mtime_ns = -1 if fresh else state.st_mtime_ns
     digest = digest_bytes(data)
+    unread = FileNodes(scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest)
     binary = is_binary(data)
     file_type = _type_of(types, scanned.path, data[:_HEAD], binary)
     if file_type is None:
-        return FileNodes(
-            scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem="a binary file"
-        )
+        return replace(unread, problem="a binary file")
     kind = file_type.kind
     if scanned.path.lower().endswith((".svg", ".svgz")) and kind.name == "text":
-        return FileNodes(scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem="a picture")
+        return replace(unread, problem="a picture")
     reader = _reader(kind, secrets)
     if known == (digest, reader):
-        return FileNodes(
-            scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, reader=reader, same=True
-        )
+        return replace(unread, reader=reader, same=True)
     hidden = 0
     if not secrets and not binary:
         data, hidden, what = masked_file(scanned.path, data)
         if what and not scanned.alone:
-            problem = f"may hold secrets: {what}"
-            return FileNodes(scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem=problem)
+            return replace(unread, problem=f"may hold secrets: {what}")
     file = SourceFile(scanned.path, data, secrets)
     source_type = kind.source_type
     try:
@@ -133,7 +128,7 @@ def read_file(
         failed = encodable(f"the type {kind.name!r} failed: {what}"[:_PROBLEM_CHARS])
         _log.warning("%s: %s", scanned.path, failed)
         if binary:
-            return FileNodes(scanned.id, state.st_size, mtime_ns, state.st_ctime_ns, digest, problem=failed)
+            return replace(unread, problem=failed)
         outline, source_type = Outline(problem=failed, attributes={"note": failed}), "text"
     facts: dict[str, Any] = {"summary": outline.summary, "imports": outline.imports}
     for name, declared in (("references", outline.references), ("declares", outline.declares)):
@@ -141,24 +136,19 @@ def read_file(
             facts[name] = declared
     if hidden:
         facts["masked"] = hidden
-        note = (
-            f"{hidden} key{'' if hidden == 1 else 's'} or password{'' if hidden == 1 else 's'} in it masked"
-        )
+        plural = "" if hidden == 1 else "s"
+        note = f"{hidden} key{plural} or password{plural} in it masked"
         attributes = {**outline.attributes, "masked": note}
         outline = replace(outline, attributes=attributes)
     if scanned.raw is not None:
         facts["raw"] = scanned.raw.hex()
-    return FileNodes(
-        scanned.id,
-        state.st_size,
-        mtime_ns,
-        state.st_ctime_ns,
-        digest,
-        "" if binary or file_type.traits.binary else file.encoding,
-        reader,
-        tuple(_nodes(scanned.id, file, digest, outline, source_type)),
-        facts,
-        outline.problem,
+    return replace(
+        unread,
+        encoding="" if binary or file_type.traits.binary else file.encoding,
+        reader=reader,
+        nodes=tuple(_nodes(scanned.id, file, digest, outline, source_type)),
+        facts=facts,
+        problem=outline.problem,
     )
 
 
@@ -176,31 +166,20 @@ def _knows(file_type: FileType, path: str, head: bytes, binary: bool) -> bool:
         return False
 
 
-def _huge(scanned: ScannedFile, is_known: bool, limit: int, max_file_bytes: int) -> FileNodes:
+def _huge(
+    unread: FileNodes, scanned: ScannedFile, is_known: bool, limit: int, max_file_bytes: int
+) -> FileNodes:
     """Return the node of a file that is too large for its type; a binary file that no type knows has none."""
     if not is_known:
-        return FileNodes(
-            scanned.id, scanned.size, scanned.mtime_ns, scanned.ctime_ns, "", problem="a binary file"
-        )
+        return replace(unread, problem="a binary file")
     note = f"too large to be read ({scanned.size / 1e6:.1f} MB, the limit is {limit / 1e6:.1f} MB)"
     attributes = {"path": scanned.id, "size_bytes": scanned.size, "note": note}
     name = scanned.path.rpartition("/")[2]
     description = f"A file of {scanned.size / 1e6:.1f} MB: {note}."
     node = Node(scanned.id, _title(name), description, kind="file", attributes=attributes)
     node = _digested(node, f"{scanned.size} {scanned.mtime_ns}")
-    reader = f"huge {max_file_bytes}"
-    return FileNodes(
-        scanned.id,
-        scanned.size,
-        scanned.mtime_ns,
-        scanned.ctime_ns,
-        "",
-        "",
-        reader,
-        ((node, _folder(scanned.id)),),
-        {},
-        note,
-    )
+    nodes = ((node, _folder(scanned.id)),)
+    return replace(unread, reader=f"huge {max_file_bytes}", nodes=nodes, problem=note)
 
 
 def _nodes(

@@ -182,7 +182,7 @@ class _Walk:
             name = path_text(entry.name)
             if name in (".git", ".metatree"):
                 continue
-            inner = prefix + name
+            inner, inner_raw = prefix + name, _join(raw, entry.name)
             if inner == self.exclude:
                 continue
             if name in taken:
@@ -196,7 +196,7 @@ class _Walk:
                 continue
             is_folder = stat.S_ISDIR(state.st_mode)
             ignored = shut or (rules is not None and rules.ignores(inside + name, folder=is_folder))
-            if ignored and not self.is_tracked(_join(raw, entry.name), folder=is_folder):
+            if ignored and not self.is_tracked(inner_raw, folder=is_folder):
                 self.leave(inner, "ignored by .gitignore")
             elif is_folder:
                 if is_tool_folder(name):
@@ -205,25 +205,13 @@ class _Walk:
                     self.leave(inner, f"more than {MAX_DEPTH} folders deep")
                 else:
                     self.result.folders[inner] = None
-                    if self.folder(inner, _join(raw, entry.name), rules, base, depth + 1, shut=ignored):
+                    if self.folder(inner, inner_raw, rules, base, depth + 1, shut=ignored):
                         anything = True
                     else:
                         del self.result.folders[inner]
-            elif self.wanted(inner, name, path, state, _join(raw, entry.name)):
-                encoded = (
-                    entry.name
-                    if name.encode() != entry.name or prefix.encode() != raw + b"/" * bool(raw)
-                    else None
-                )
-                files.append(
-                    ScannedFile(
-                        inner,
-                        state.st_size,
-                        state.st_mtime_ns,
-                        state.st_ctime_ns,
-                        _join(raw, entry.name) if encoded else None,
-                    )
-                )
+            elif self.wanted(inner, name, path, state, inner_raw):
+                odd = None if inner.encode() == inner_raw else inner_raw
+                files.append(ScannedFile(inner, state.st_size, state.st_mtime_ns, state.st_ctime_ns, odd))
         for file in files:
             self.result.files[file.path] = file
         if path and not anything and not files:

@@ -45,7 +45,7 @@ class Modules:
         paths = self._by_name.get(name)
         if not paths:
             return None
-        return max(paths, key=lambda path: (_common(path, near), path.endswith(".py"), -len(path)))
+        return max(paths, key=lambda path: (shared_folders(path, near), path.endswith(".py"), -len(path)))
 
     def relative(self, path: str, level: int, module: str) -> str | None:
         """Return the file that `from ..module` means in a file."""
@@ -133,7 +133,7 @@ def _pairs(names: object) -> Iterator[tuple[str, str]]:
     yield from names
 
 
-def _common(one: str, other: str) -> int:
+def shared_folders(one: str, other: str) -> int:
     """Return how many folders two paths share from the top."""
     shared = 0
     for a, b in zip(one.split("/"), other.split("/"), strict=False):

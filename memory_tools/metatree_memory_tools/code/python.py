@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from metatree.node import Source
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
-from metatree.trees.text import cut
+from metatree_memory_tools.code._owned_lines import OwnedLines
 from metatree_memory_tools.text.descriptions import (
     docstring_prose,
     first_sentence,
@@ -29,6 +28,7 @@ from metatree_memory_tools.text.descriptions import (
     with_names,
 )
 from metatree_memory_tools.text.plain import PlainText
+from metatree_memory_tools.text.text_files import TextFiles
 from metatree_memory_tools.text.unique_names import UniqueNames
 
 if TYPE_CHECKING:
@@ -48,11 +48,10 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Definition = _Function | ast.ClassDef
 
 
-class PythonCode:
+class PythonCode(TextFiles):
     """Python source, by its syntax tree; what does not parse is plain text."""
 
     name = "python"
-    source_type = "text"
     version = "3"
 
     @property
@@ -88,10 +87,6 @@ class PythonCode:
             description=plain.description, parts=plain.parts, attributes=attributes, problem=problem
         )
 
-    def content(self, file: SourceFile, source: Source) -> str:
-        """Return the lines that a node names."""
-        return cut(file.text, source)
-
 
 @dataclass
 class _ModuleReader:
@@ -99,12 +94,10 @@ class _ModuleReader:
 
     file: SourceFile
     names: UniqueNames = field(default_factory=partial(UniqueNames, "@"))
-    owned: bytearray = field(default_factory=bytearray)
-    """One byte for each line: whether a definition below the one at hand has it."""
 
     def __post_init__(self) -> None:
         self.lines = self.file.lines
-        self.owned = bytearray(len(self.lines) + 2)
+        self.owned = OwnedLines(self.lines)
 
     def outline(self, module: ast.Module) -> Outline:
         docstring = _docstring(module.body)
@@ -116,7 +109,7 @@ class _ModuleReader:
         if summary:
             attributes["summary"] = summary
         if parts:
-            left = self._left(1, len(self.lines))
+            left = self.owned.left(1, len(self.lines))
             if left and not self._trivial(module.body, left, docstring, summary):
                 parts = (self._remainder("", f"{self.file.name} (module level)", module.body, left), *parts)
         return Outline(
@@ -136,7 +129,7 @@ class _ModuleReader:
         for node in definitions:
             start, end = self._range(node, below)
             part = self._part(node, prefix, start, end)
-            self.owned[start : end + 1] = b"\1" * (end + 1 - start)
+            self.owned.own(start, end)
             below = end
             outline_parts.append(part)
         return tuple(outline_parts)
@@ -174,7 +167,7 @@ class _ModuleReader:
             description = with_names(description, "Methods", [name for name in names if not _dunder(name)])
             if inner:
                 parts = self.parts(inner, f"{qualified}.", start, end)
-                left = self._left(start, end)
+                left = self.owned.left(start, end)
                 if not self._trivial(node.body, left, docstring, summary):
                     title = f"{qualified} (class level)"
                     parts = (self._remainder(qualified, title, node.body, left), *parts)
@@ -188,12 +181,6 @@ class _ModuleReader:
             parts=parts,
             attributes=attributes,
         )
-
-    def _left(self, first: int, last: int) -> list[int]:
-        """Return the lines from first to last that are not blank and that no definition owns."""
-        return [
-            line for line in range(first, last + 1) if not self.owned[line] and self.lines[line - 1].strip()
-        ]
 
     def _trivial(self, body: Sequence[ast.stmt], left: list[int], docstring: str, summary: str) -> bool:
         """Whether what is left says nothing that is not said elsewhere."""
@@ -220,22 +207,12 @@ class _ModuleReader:
             description=description,
             start_line=left[0],
             end_line=left[-1],
-            ranges=tuple(self._ranges(left)),
+            ranges=tuple(self.owned.ranges(left)),
             attributes={"language": "python", "type": "remainder"},
         )
 
     def _import_or_comment(self, line: int) -> bool:
         return self.lines[line - 1].lstrip().startswith(("#", "import ", "from "))
-
-    def _ranges(self, left: list[int]) -> Iterator[tuple[int, int]]:
-        """Yield ranges that cover lines and the blank lines between them, but no line that is owned."""
-        first = previous = left[0]
-        for line in left[1:]:
-            if any(self.owned[between] for between in range(previous + 1, line)):
-                yield first, previous
-                first = line
-            previous = line
-        yield first, previous
 
     def _signature(self, node: _Definition) -> str:
         """Return the head of a definition in one line, without decorators and colon."""

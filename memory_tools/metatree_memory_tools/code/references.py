@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from posixpath import normpath
 from urllib.parse import unquote, urlsplit
 
+from metatree_memory_tools.code.imports import shared_folders
+
 Reference = Sequence[str]
 """(language, text), as `Outline.references` has them."""
 
@@ -97,7 +99,7 @@ class Files:
         """Return the file whose path ends so, the one nearest to a folder when there are several."""
         name = end.rpartition("/")[2]
         paths = [path for path in self._by_name.get(name, ()) if path == end or path.endswith("/" + end)]
-        return [max(paths, key=lambda path: (_common(path, near), -len(path)))] if paths else []
+        return [max(paths, key=lambda path: (shared_folders(path, near), -len(path)))] if paths else []
 
     def _beside(self, folder: str, text: str) -> list[str]:
         inside = _joined(folder, text)
@@ -266,13 +268,3 @@ def _expanded(text: str) -> Iterator[list[str]]:
         parts = [part for part in (head + item).split("::") if part]
         if parts:
             yield parts
-
-
-def _common(one: str, other: str) -> int:
-    """Return how many folders a path shares with another from the top."""
-    shared = 0
-    for a, b in zip(one.split("/"), other.split("/"), strict=False):
-        if a != b:
-            break
-        shared += 1
-    return shared

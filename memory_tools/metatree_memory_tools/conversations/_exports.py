@@ -79,7 +79,7 @@ def of_json_lines(text: str) -> Conversations:
                 cut += in_sessions(turns)
         conversations.append(Conversation(cut, name, name))
     problem = f"{skipped:,} lines are no messages" if skipped else ""
-    return Conversations(tuple(each for each in conversations if each.sessions), problem, skipped)
+    return Conversations(tuple(each for each in conversations if each.sessions), problem)
 
 
 def _conversations(data: Any) -> Iterator[Conversation]:

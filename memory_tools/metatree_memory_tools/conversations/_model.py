@@ -7,7 +7,7 @@ description, the first words, is for menus and not indexed (+1.7).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from metatree_memory_tools.conversations._dates import long_date, moment, shown
@@ -56,8 +56,6 @@ class Conversations:
     conversations: tuple[Conversation, ...] = ()
     problem: str = ""
     """Why some of it could not be read."""
-    skipped: int = field(default=0)
-    """How many entries were out of form."""
 
 
 def in_sessions(turns: Iterable[Turn]) -> tuple[Session, ...]:

@@ -94,7 +94,7 @@ def of_letters(data: bytes, *, single: bool) -> Conversations:
         Conversation(in_sessions(sorted(turns, key=lambda turn: turn.at)), subject or "without a subject")
         for subject, turns in threads.items()
     )
-    return Conversations(conversations, f"{skipped:,} letters are out of form" if skipped else "", skipped)
+    return Conversations(conversations, f"{skipped:,} letters are out of form" if skipped else "")
 
 
 def _split_mbox(data: bytes) -> Iterator[bytes]:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from metatree.node import Source
 from metatree.trees.source_types import Outline, SourceFile
-from metatree.trees.text import cut, cut_lines
+from metatree.trees.text import cut_lines
 from metatree_memory_tools.documents._document_text import Extracted
 from metatree_memory_tools.documents._extract import extracted
 from metatree_memory_tools.documents._outline import outline_of
-
-if TYPE_CHECKING:
-    from metatree.tools.tool import ToolGroup
+from metatree_memory_tools.text.text_files import TextFiles
 
 _EXTRA = "pip install 'metatree[docs]'"
 
 
-class _Document:
-    """A document whose text is taken out of its bytes; nodes name ranges of the lines of that text."""
+class _Document(TextFiles):
+    """A document whose text is taken out of its bytes; nodes name ranges of the lines of that text.
+
+    Its source type is its name, since the core cannot read it.
+    """
 
     name: str
     version = "1"
@@ -32,20 +33,6 @@ class _Document:
     needs = ""
     """The package that reads it; empty when the standard library does."""
 
-    @property
-    def source_type(self) -> str:
-        """Its name: the core cannot read it."""
-        return self.name
-
-    @property
-    def tools(self) -> tuple[ToolGroup, ...]:
-        """The tool tree of its nodes."""
-        from metatree_memory_tools.text.tools import (
-            DOCUMENT_TOOLS,  # loads pydantic, which no build needs
-        )
-
-        return DOCUMENT_TOOLS
-
     def outline(self, file: SourceFile) -> Outline:
         """Return the sections and pages of a document; one that cannot be read is a node that says why."""
         if self.needs and not _is_installed(self.needs):
@@ -55,14 +42,10 @@ class _Document:
             )
         text = self.text(file)
         outline = outline_of(text, file.name, self.what)
-        attributes = {"format": self.name, **outline.attributes}
-        return Outline(
-            description=outline.description,
-            parts=outline.parts,
-            attributes=attributes,
-            summary=outline.summary,
+        return replace(
+            outline,
+            attributes={"format": self.name, **outline.attributes},
             references=tuple(("link", link) for link in text.links),
-            problem=outline.problem,
             empty=not any(text.lines),
         )
 
@@ -86,7 +69,7 @@ class _Document:
 class Pdf(_Document):
     """PDF documents, by their bookmarks, else by the size of letters, else by pages."""
 
-    name = "pdf"
+    name = source_type = "pdf"
     what = "A PDF document"
     max_file_bytes = 200_000_000
     needs = "pypdfium2"
@@ -100,7 +83,7 @@ class Pdf(_Document):
 class Docx(_Document):
     """Word documents, by the styles of their headings."""
 
-    name = "docx"
+    name = source_type = "docx"
     what = "A Word document"
     max_file_bytes = 100_000_000
     binary = True
@@ -113,7 +96,7 @@ class Docx(_Document):
 class Html(_Document):
     """HTML, by its headings; plain text as long as selectolax is not installed."""
 
-    name = "html"
+    name = source_type = "html"
     what = "A web page"
     max_file_bytes = 20_000_000
     needs = "selectolax"
@@ -123,21 +106,11 @@ class Html(_Document):
         return path.lower().endswith((".html", ".htm", ".xhtml")) and _is_installed(self.needs)
 
 
-class ReStructuredText:
+class ReStructuredText(TextFiles):
     """reStructuredText, by its section titles."""
 
     name = "rst"
-    source_type = "text"
     version = "2"
-
-    @property
-    def tools(self) -> tuple[ToolGroup, ...]:
-        """The tool tree of its nodes."""
-        from metatree_memory_tools.text.tools import (
-            DOCUMENT_TOOLS,  # loads pydantic, which no build needs
-        )
-
-        return DOCUMENT_TOOLS
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as reStructuredText does."""
@@ -148,17 +121,7 @@ class ReStructuredText:
         from metatree_memory_tools.documents._rst import extract_rst, prose
 
         outline = outline_of(extract_rst(file.lines), file.name, "An empty file.", prose)
-        attributes = {"language": "restructuredtext", **outline.attributes}
-        return Outline(
-            description=outline.description,
-            parts=outline.parts,
-            attributes=attributes,
-            summary=outline.summary,
-        )
-
-    def content(self, file: SourceFile, source: Source) -> str:
-        """Return the lines that a node names."""
-        return cut(file.text, source)
+        return replace(outline, attributes={"language": "restructuredtext", **outline.attributes})
 
 
 @cache

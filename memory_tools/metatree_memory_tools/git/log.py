@@ -17,6 +17,7 @@ from typing import Any
 from metatree._util.secret_text import masked
 from metatree.storage.store import Store
 from metatree.trees.history import state_key
+from metatree.trees.layer import Layer
 from metatree.trees.source_types import Progress
 from metatree_memory_tools.file_names import path_text
 from metatree_memory_tools.git._command import GitFailed, git_stream, git_text, repository_prefix
@@ -95,14 +96,12 @@ _NOTHING: dict[str, Any] = {
 
 
 def _state(store: Store, source: str) -> dict[str, Any] | None:
-    row = store.row("SELECT value FROM meta WHERE key = ?", (state_key(source),))
-    return None if row is None else {**_NOTHING, **json.loads(row[0])}
+    state = Layer(store).fact(state_key(source))
+    return None if state is None else {**_NOTHING, **state}
 
 
 def _keep(store: Store, source: str, state: dict[str, Any]) -> None:
-    store.execute(
-        "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", (state_key(source), json.dumps(state))
-    )
+    Layer(store).set_fact(state_key(source), state)
 
 
 def _head(root: Path) -> tuple[str, str]:
@@ -214,7 +213,7 @@ class _LogReader:
         try:
             self._read_into(writer, head, known, shallow, renames=True)
         except GitFailed as exc:
-            if "lazy fetch" not in str(exc) and "promisor" not in str(exc) and "fetch" not in str(exc):
+            if "promisor" not in str(exc) and "fetch" not in str(exc):
                 raise
             # A clone without contents cannot compare files, and must not fetch them.
             with self.store.transaction():

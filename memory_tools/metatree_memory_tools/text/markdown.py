@@ -9,9 +9,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from metatree.node import Source
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
-from metatree.trees.text import cut
 from metatree_memory_tools.text.descriptions import (
     beginning,
     first_sentence,
@@ -19,12 +17,12 @@ from metatree_memory_tools.text.descriptions import (
     unmarked_by,
     with_names,
 )
+from metatree_memory_tools.text.text_files import TextFiles
 from metatree_memory_tools.text.unique_names import UniqueNames
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-    from metatree.tools.tool import ToolGroup
 
 _FRONT = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _FACT = re.compile(r"^(title|description|summary)\s*:\s*[\"']?(.+?)[\"']?\s*$", re.MULTILINE | re.IGNORECASE)
@@ -49,21 +47,11 @@ class _Heading:
     below: list[_Heading] = field(default_factory=list)
 
 
-class Markdown:
+class Markdown(TextFiles):
     """Markdown, by its headings; `#` in code is no heading."""
 
     name = "markdown"
-    source_type = "text"
     version = "2"
-
-    @property
-    def tools(self) -> tuple[ToolGroup, ...]:
-        """The tool tree of its nodes."""
-        from metatree_memory_tools.text.tools import (
-            DOCUMENT_TOOLS,  # loads pydantic, which no build needs
-        )
-
-        return DOCUMENT_TOOLS
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether the name ends as Markdown does."""
@@ -103,10 +91,6 @@ class Markdown:
                 parts.append(_introduction("#<intro>", title or file.name, 1, first, lines))
             parts.extend(_part(heading, file, starts, lines) for heading in top)
         return Outline(description=description, parts=tuple(parts), attributes=attributes, summary=summary)
-
-    def content(self, file: SourceFile, source: Source) -> str:
-        """Return the lines that a node names."""
-        return cut(file.text, source)
 
 
 def _without_front_matter(text: str) -> tuple[str, dict[str, str]]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from metatree.node import Source
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
-from metatree.trees.text import cut
 from metatree_memory_tools.text.descriptions import beginning, first_sentence, shorten
-
-if TYPE_CHECKING:
-    from metatree.tools.tool import ToolGroup
+from metatree_memory_tools.text.text_files import TextFiles
 
 PIECE_LINES = 400
 """A longer file is cut into pieces of about this many lines."""
@@ -30,21 +26,11 @@ _UNDERLINED = re.compile(r"([=~\-^*#\"'`+])\1{2,}$")
 _LICENSE = re.compile(r"copyright|licen[sc]e|all rights reserved|spdx", re.IGNORECASE)
 
 
-class PlainText:
+class PlainText(TextFiles):
     """Text of a kind that no other type knows."""
 
     name = "text"
-    source_type = "text"
     version = "3"
-
-    @property
-    def tools(self) -> tuple[ToolGroup, ...]:
-        """The tool tree of its nodes."""
-        from metatree_memory_tools.text.tools import (
-            DOCUMENT_TOOLS,  # loads pydantic, which no build needs
-        )
-
-        return DOCUMENT_TOOLS
 
     def recognises(self, path: str, head: bytes) -> bool:
         """Whether it is text at all, which the builder has made sure of."""
@@ -62,10 +48,6 @@ class PlainText:
             parts = tuple(_pieces(file.lines))
         description = summary or "An empty file."
         return Outline(description=description, parts=parts, attributes=attributes, summary=summary)
-
-    def content(self, file: SourceFile, source: Source) -> str:
-        """Return the lines that a node names."""
-        return cut(file.text, source)
 
 
 def describe(lines: list[str], limit: int = 200) -> str:

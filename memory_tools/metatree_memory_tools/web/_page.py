@@ -173,19 +173,15 @@ def read_page(url: str, options: Mapping[str, Any], *, rules: AddressRules | Non
 
 def limits_of(options: Mapping[str, Any]) -> FetchLimits:
     """Read `max_bytes` and `seconds` from the options of a source. Raises UserError."""
-    limits = FetchLimits()
-    for name in ("max_bytes", "seconds"):
+    given: dict[str, Any] = {}
+    for name, kind in (("max_bytes", int), ("seconds", float)):
         value = options.get(name)
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             raise UserError(f"{name}={value!r}: give a number above 0")
-        limits = (
-            replace(limits, max_bytes=int(value))
-            if name == "max_bytes"
-            else replace(limits, seconds=float(value))
-        )
-    return limits
+        given[name] = kind(value)
+    return FetchLimits(**given)
 
 
 def page_id(url: str) -> str:
@@ -204,11 +200,7 @@ def _name_of(response: Fetched) -> str:
     kind = response.content_type
     if kind in _NAMES:
         return _NAMES[kind]
-    if (
-        kind in ("", "text/plain", "application/octet-stream")
-        and _HTML_HEAD.match(response.body[:2_000])
-        and not kind
-    ):
+    if not kind and _HTML_HEAD.match(response.body[:2_000]):
         return "page.html"
     last = posixpath.basename(unquote(urlsplit(response.url).path))
     last = re.sub(r"[^\w.-]", "_", last)[-100:]

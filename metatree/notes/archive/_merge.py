@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,57 +72,52 @@ class _PlainMerge(Merge):
         self.each("permissions", self._permission if take else self._left_out)
 
     def _link(self, row: dict[str, Any]) -> None:
-        values = tuple(text(row[name]) for name in ("source", "kind", "target"))
-        new = self.store.execute("INSERT OR IGNORE INTO link(source, kind, target) VALUES (?, ?, ?)", values)
-        self.report.count("links", bool(new))
+        self._add("links", "link", _texts(row, "source", "kind", "target"))
+
+    def _rule_fact(self, row: dict[str, Any]) -> None:
+        names = ("memory", "id", "attribute", "value", "provenance")
+        self._add("rule_facts", "fact", {name: scalar(row[name]) for name in names})
+
+    def _rule_token(self, row: dict[str, Any]) -> None:
+        values = _texts(row, "memory", "production", "conditions", "token", "state")
+        self._add("rule_tokens", "rule_token", values)
+
+    def _add(self, what: str, table: str, values: Mapping[str, Any]) -> None:
+        new = self.store.execute(
+            f"INSERT OR IGNORE INTO {table}({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
+            tuple(values.values()),
+        )
+        self.report.count(what, bool(new))
 
     def _fact(self, row: dict[str, Any]) -> None:
         key = text(row["key"])
-        if key in LOCAL_FACTS or key.startswith(UNSHARED):
-            return
-        new = self.layer.fact(key) is None
-        if new:
-            self.layer.set_fact(key, row["value"])
-        self.report.count("facts", new)
+        if key not in LOCAL_FACTS and not key.startswith(UNSHARED):
+            self._add_fact("facts", key, row["value"])
 
     def _permission(self, row: dict[str, Any]) -> None:
         key = text(row["key"])
         if not key.startswith(PERMISSION_FACTS):
             raise ValueError(f"{key!r} is no permission")
+        self._add_fact("permissions", key, row["value"])
+
+    def _add_fact(self, what: str, key: str, value: Any) -> None:
         new = self.layer.fact(key) is None
         if new:
-            self.layer.set_fact(key, row["value"])
-        self.report.count("permissions", new)
+            self.layer.set_fact(key, value)
+        self.report.count(what, new)
 
     def _call(self, row: dict[str, Any]) -> None:
-        texts = (text(row[name]) for name in ("hash", "tool", "version", "arguments", "key", "run_id"))
-        new = self.store.execute(
-            "INSERT OR IGNORE INTO call(hash, tool, version, arguments, key, run_id, owner, expires_at, at, until,"
-            " result) VALUES (?, ?, ?, ?, ?, ?, NULL, 0, ?, ?, ?)",
-            (
-                *texts,
-                float(row["at"]),
-                scalar(row["until"]),
-                None if row["result"] is None else json.dumps(row["result"]),
-            ),
-        )
-        self.report.count("calls", bool(new))
-
-    def _rule_fact(self, row: dict[str, Any]) -> None:
-        names = ("memory", "id", "attribute", "value", "provenance")
-        new = self.store.execute(
-            f"INSERT OR IGNORE INTO fact({', '.join(names)}) VALUES (?, ?, ?, ?, ?)",
-            tuple(scalar(row[name]) for name in names),
-        )
-        self.report.count("rule_facts", bool(new))
-
-    def _rule_token(self, row: dict[str, Any]) -> None:
-        names = ("memory", "production", "conditions", "token", "state")
-        new = self.store.execute(
-            f"INSERT OR IGNORE INTO rule_token({', '.join(names)}) VALUES (?, ?, ?, ?, ?)",
-            tuple(text(row[name]) for name in names),
-        )
-        self.report.count("rule_tokens", bool(new))
+        values = _texts(row, "hash", "tool", "version", "arguments", "key", "run_id") | {
+            "expires_at": 0,
+            "at": float(row["at"]),
+            "until": scalar(row["until"]),
+            "result": None if row["result"] is None else json.dumps(row["result"]),
+        }
+        self._add("calls", "call", values)
 
     def _left_out(self, _: dict[str, Any]) -> None:
         self.report.permissions_left_out += 1
+
+
+def _texts(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: text(row[name]) for name in names}

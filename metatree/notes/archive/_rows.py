@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from metatree.errors import BrokenStore, UserError
@@ -29,27 +29,21 @@ class Merge:
             with self.sound(name, number):
                 take(row)
 
-    def sound(self, name: str, number: int) -> Sound:
-        """Return a context in which a row that does not fit is damage; number 0 where the line is not known."""
-        return Sound(self.archive, name, number)
+    @contextmanager
+    def sound(self, name: str, number: int) -> Iterator[None]:
+        """Turn what a row that does not fit raises into the error of a damaged archive.
 
-
-@dataclass(frozen=True, slots=True)
-class Sound:
-    """Turns what a row that does not fit raises into the error of a damaged archive."""
-
-    archive: Archive
-    name: str
-    number: int
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        misfit = isinstance(error, KeyError | TypeError | ValueError | AttributeError | UserError)
-        if misfit and not isinstance(error, BrokenStore):
+        Args:
+            name: the member.
+            number: the line; 0 where it is not known.
+        """
+        try:
+            yield
+        except BrokenStore:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, UserError) as error:
             missing = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            raise self.archive.damaged(self.name, self.number, missing) from error
+            raise self.archive.damaged(name, number, missing) from error
 
 
 def text(value: Any) -> str:

@@ -11,7 +11,7 @@ from metatree._util.secret_text import without_secrets
 from metatree.notes.archive._reader import Archive
 from metatree.notes.archive._report import Imported, MergeConflict
 from metatree.notes.archive._rows import Merge, scalar, text
-from metatree.notes.archive.format import HERE
+from metatree.notes.archive.format import HERE, with_places
 from metatree.notes.permissions import IMPORTED_RUN
 from metatree.trees.tree import Tree
 
@@ -46,7 +46,11 @@ class RunMerge(Merge):
             raise self.archive.damaged("journal", 0, f"run {following[0]!r} is not among the runs")
 
     def _record(self, row: dict[str, Any]) -> tuple[Any, ...]:
-        body = _placed(row["body"], self.tree) if row["seq"] == 0 else row["body"]
+        body = row["body"]
+        if row["seq"] == 0:
+            tree, memory = self.tree.path, self.store.path
+            tree_places = {HERE: None if tree is None else str(tree.absolute())}
+            body = with_places(body, tree_places, {HERE: None if memory is None else str(memory.resolve())})
         body_text = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":"))
         used = None if row["used"] is None else json.dumps(row["used"], separators=(",", ":"))
         return (int(row["seq"]), text(row["kind"]), float(row["at"]), row["effect"], body_text, used)
@@ -117,21 +121,6 @@ class RunMerge(Merge):
             )
             self.store.execute("UPDATE run SET flags = flags | 2 WHERE number = ?", (number,))
         self.report.count("mail", new=number is not None)
-
-
-def _placed(body: Any, tree: Tree) -> Any:
-    """Return the first record of a run with the paths of this tree."""
-    given = body.get("given") if isinstance(body, dict) else None
-    if not isinstance(given, dict):
-        return body
-    given = dict(given)
-    if given.get("tree") == HERE:
-        given["tree"] = None if tree.path is None else str(tree.path.absolute())
-    board = given.get("board")
-    if isinstance(board, dict) and board.get("path") == HERE:
-        memory = tree.memory.path
-        given["board"] = {**board, "path": None if memory is None else str(memory.resolve())}
-    return {**body, "given": given}
 
 
 def _comparable(row: tuple[Any, ...]) -> list[Any]:

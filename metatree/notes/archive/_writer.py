@@ -27,14 +27,14 @@ from metatree.notes.archive.format import (
     UNSHARED,
     VERSION,
     line_of,
+    with_places,
 )
 from metatree.storage.schema import FILES
 from metatree.storage.store import Store
-from metatree.trees.layer import ROOT
+from metatree.trees.layer import ROOT, Layer
 from metatree.trees.source_files import digest_bytes, read_inside
 from metatree.trees.tree import Tree
 
-_PAGE = 1000
 _LARGE_THUMBNAIL = 1_000_000
 Progress = Callable[[str, int], None]
 """Called with the name of a member and the number of its lines."""
@@ -146,22 +146,25 @@ def _write(
         "overrides": _table(store, "override", "id"),
         "links": _table(store, "link", "source, kind, target"),
         "facts": _facts(store),
-        "runs": _plain_rows(store, "SELECT id, machine, ended FROM run ORDER BY number"),
+        "runs": store.records("SELECT id, machine, ended FROM run ORDER BY number"),
         "journal": _journal(tree, store),
-        "mail": _plain_rows(
-            store,
+        "mail": store.records(
             "SELECT run.id AS run, name, value, at FROM mail JOIN run ON run.number = mail.run ORDER BY mail.number",
         ),
         "calls": _calls(store),
-        "boards": _plain_rows(
-            store,
+        "boards": store.records(
             "SELECT board.name, made.name AS parent, board.made_at FROM board LEFT JOIN board made"
             " ON made.number = board.parent ORDER BY board.number",
         ),
-        "items": _items(store),
+        # Removed items have nothing left to carry.
+        "items": store.records(
+            "SELECT (SELECT name FROM board WHERE board.number = item.board) AS board, id, section, data, tokens,"
+            " version, at, agent, run, step, round, sources, audience, pinned, image, base, synced FROM item"
+            " WHERE removed = 0 ORDER BY number"
+        ),
         "images": _table(store, "image", "name"),
-        "rule_facts": _plain_rows(
-            store, "SELECT memory, id, attribute, value, provenance FROM fact ORDER BY number"
+        "rule_facts": store.records(
+            "SELECT memory, id, attribute, value, provenance FROM fact ORDER BY number"
         ),
         "rule_tokens": _table(store, "rule_token", "memory, production, token, state"),
         "permissions": _permissions(store),
@@ -224,44 +227,27 @@ def _without_secrets(value: Any, report: Exported) -> Any:
     return clean
 
 
-def _plain_rows(store: Store, sql: str, parameters: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
-    names = [name.strip().split()[-1].rpartition(".")[2] for name in _selected_columns(sql)]
-    return [dict(zip(names, row, strict=True)) for row in store.rows(sql, parameters)]
-
-
-def _selected_columns(sql: str) -> list[str]:
-    return sql.removeprefix("SELECT ").partition(" FROM ")[0].split(",")
-
-
 def _table(store: Store, table: str, order: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table, without the number of their change, which means nothing elsewhere."""
-    names = [row[1] for row in store.rows(f"PRAGMA table_info({table})") if row[1] != "seq"]
-    at = 0
-    while page := store.rows(
-        f"SELECT {', '.join(names)} FROM {table} ORDER BY {order} LIMIT {_PAGE} OFFSET {at}"
-    ):
-        yield from (dict(zip(names, row, strict=True)) for row in page)
-        at += len(page)
+    for row in store.records(f"SELECT * FROM {table} ORDER BY {order}"):
+        row.pop("seq", None)
+        yield row
 
 
 def _nodes(store: Store) -> Iterator[dict[str, Any]]:
     """Yield the nodes that hang somewhere, with their content, in the order of their places."""
-    names = (
-        "id, parent, position, home, kind, title, description, source_type, source_path, start_line, end_line, parts,"
-        " provenance, attributes"
-    )
-    at = -1
-    while page := store.rows(
-        f"SELECT {names}, (SELECT text FROM content WHERE content.id = node.id), seq FROM node"
-        " WHERE seq > ? AND parent IS NOT NULL AND id <> ? ORDER BY seq LIMIT ?",
-        (at, ROOT, _PAGE),
+    for row in store.records(
+        "SELECT id, parent, position, home, kind, title, description, source_type, source_path, start_line, end_line,"
+        " parts, provenance, attributes, (SELECT text FROM content WHERE content.id = node.id) AS content FROM node"
+        " WHERE parent IS NOT NULL AND id <> ? ORDER BY seq",
+        (ROOT,),
     ):
-        for *row, content, seq in page:
-            record = dict(zip(names.replace(" ", "").split(","), row, strict=True))
-            for name in ("parts", "provenance", "attributes"):
-                record[name] = json.loads(record[name]) if record[name] else None
-            yield {**record, "content": content}
-            at = seq
+        yield _unpacked(row, "parts", "provenance", "attributes")
+
+
+def _unpacked(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return a row with what some of its columns hold as JSON."""
+    return row | {name: json.loads(row[name]) if row[name] else None for name in names}
 
 
 def _facts(store: Store) -> Iterator[dict[str, Any]]:
@@ -271,60 +257,25 @@ def _facts(store: Store) -> Iterator[dict[str, Any]]:
 
 
 def _permissions(store: Store) -> Iterator[dict[str, Any]]:
-    for key, value in store.rows("SELECT key, value FROM meta ORDER BY key"):
-        if key.startswith(PERMISSION_FACTS):
-            yield {"key": key, "value": json.loads(value)}
+    for key, value in Layer(store).facts(PERMISSION_FACTS).items():
+        yield {"key": key, "value": value}
 
 
 def _journal(tree: Tree, store: Store) -> Iterator[dict[str, Any]]:
-    for number, run in store.rows("SELECT number, id FROM run ORDER BY number"):
-        rows = _plain_rows(
-            store,
-            "SELECT seq, kind, at, effect, body, used FROM journal WHERE run = ? ORDER BY seq",
-            (number,),
-        )
-        for row in rows:
-            row["body"] = None if row["body"] is None else json.loads(row["body"])
-            row["used"] = None if row["used"] is None else json.loads(row["used"])
-            if row["seq"] == 0:
-                row["body"] = placeless(row["body"], tree)
-            yield {"run": run, **row}
-
-
-def placeless(body: Any, tree: Tree) -> Any:
-    """Return the first record of a run without the paths of this tree, which lies elsewhere on another machine."""
-    given = body.get("given") if isinstance(body, dict) else None
-    if not isinstance(given, dict):
-        return body
-    given = dict(given)
-    if tree.path is not None and given.get("tree") == str(tree.path.absolute()):
-        given["tree"] = HERE
-    board = given.get("board")
+    tree_places = {} if tree.path is None else {str(tree.path.absolute()): HERE}
     memory = tree.memory.path
-    if isinstance(board, dict) and memory is not None and board.get("path") == str(memory.resolve()):
-        given["board"] = {**board, "path": HERE}
-    return {**body, "given": given}
+    board_places = {} if memory is None else {str(memory.resolve()): HERE}
+    for row in store.records(
+        "SELECT run.id AS run, seq, kind, at, effect, body, used FROM journal JOIN run ON run.number = journal.run"
+        " ORDER BY run.number, seq"
+    ):
+        row = _unpacked(row, "body", "used")
+        if row["seq"] == 0:
+            row["body"] = with_places(row["body"], tree_places, board_places)
+        yield row
 
 
 def _calls(store: Store) -> Iterator[dict[str, Any]]:
     for row in _table(store, "call", "hash"):
         del row["owner"], row["expires_at"]  # who is at work on it now
-        row["result"] = None if row["result"] is None else json.loads(row["result"])
-        yield row
-
-
-def _items(store: Store) -> Iterator[dict[str, Any]]:
-    """Yield the items of all boards with the names of their boards; removed ones have nothing left to carry."""
-    names = (
-        "id, section, data, tokens, version, at, agent, run, step, round, sources, audience, pinned, image,"
-        " base, synced"
-    )
-    at = 0
-    while page := store.rows(
-        f"SELECT {names}, number, (SELECT name FROM board WHERE board.number = item.board) FROM item"
-        " WHERE number > ? AND removed = 0 ORDER BY number LIMIT ?",
-        (at, _PAGE),
-    ):
-        for *row, number, board in page:
-            yield {"board": board, **dict(zip(names.split(", "), row, strict=True))}
-            at = number
+        yield _unpacked(row, "result")

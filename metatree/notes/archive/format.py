@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 from metatree.errors import UserError
@@ -115,6 +116,26 @@ def row_of(line: bytes) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise UserError("no JSON object")
     return row
+
+
+def with_places(body: Any, tree: Mapping[str, str | None], board: Mapping[str, str | None]) -> Any:
+    """Return the first record of a run with other paths: of the tree, and of the file of its board.
+
+    Args:
+        body: the record; what has no such paths is returned as it is.
+        tree: path of the tree -> the one to put there.
+        board: the same for the board.
+    """
+    given = body.get("given") if isinstance(body, dict) else None
+    if not isinstance(given, dict):
+        return body
+    given = dict(given)
+    if isinstance(path := given.get("tree"), str):
+        given["tree"] = tree.get(path, path)
+    place = given.get("board")
+    if isinstance(place, dict) and isinstance(path := place.get("path"), str):
+        given["board"] = {**place, "path": board.get(path, path)}
+    return {**body, "given": given}
 
 
 def _bytes(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
 
@@ -64,22 +65,16 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def _is_text_or_none(value: Any) -> bool:
-    return value is None or _is_text(value)
-
-
-def _is_number_or_none(value: Any) -> bool:
-    return value is None or _is_number(value)
-
-
-def _is_packed_or_none(value: Any) -> bool:
+def _is_packed(value: Any) -> bool:
     """Say whether this is the JSON of an object, as a column of the layer has it."""
-    if not _is_text_or_none(value):
-        return False
     try:
-        return value is None or _is_object(json.loads(value))
+        return _is_text(value) and _is_object(json.loads(value))
     except (ValueError, RecursionError):
         return False
+
+
+def _or_none(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or check(value)
 
 
 def _are_links(value: Any) -> bool:
@@ -89,42 +84,39 @@ def _are_links(value: Any) -> bool:
 
 
 def _is_source(value: Any) -> bool:
-    if value is None:
-        return True
     if not isinstance(value, list) or len(value) != 5:
         return False
     kind, path, first, last, parts = value
     return (
         _is_text(kind)
         and _is_text(path)
-        and _is_number_or_none(first)
-        and _is_number_or_none(last)
+        and all(each is None or _is_number(each) for each in (first, last))
         and isinstance(parts, list)
         and all(isinstance(part, list) and len(part) == 2 and all(map(_is_number, part)) for part in parts)
     )
 
 
-_FORMS: Final = {
+_FORMS: Final[dict[str, dict[str, Callable[[Any], bool]]]] = {
     "node": {
         "parent": _is_text,
         "position": _is_number,
         "kind": _is_text,
         "title": _is_text,
         "description": _is_text,
-        "content": _is_text_or_none,
-        "source": _is_source,
+        "content": _or_none(_is_text),
+        "source": _or_none(_is_source),
         "provenance": _is_object,
         "attributes": _is_object,
         "links": _are_links,
     },
     "override": {
-        "parent": _is_text_or_none,
-        "position": _is_number_or_none,
+        "parent": _or_none(_is_text),
+        "position": _or_none(_is_number),
         "hidden": _is_number,
-        "title": _is_text_or_none,
-        "description": _is_text_or_none,
-        "provenance": _is_packed_or_none,
-        "basis": _is_text_or_none,
+        "title": _or_none(_is_text),
+        "description": _or_none(_is_text),
+        "provenance": _or_none(_is_packed),
+        "basis": _or_none(_is_text),
     },
     "flag": {field.name: _is_text for field in fields(Flag)},
 }

@@ -201,7 +201,7 @@ def _apply_flag(layer: Layer, change: RowChange) -> int:
     if not change.id.startswith(FLAG) or (layer.fact(change.id) is None) == (change.body is None):
         return 0
     if change.body is None:
-        return layer.store.execute("DELETE FROM meta WHERE key = ?", (change.id,))
+        return layer.drop_fact(change.id)
     layer.set_fact(change.id, json.loads(change.body))
     return 1
 

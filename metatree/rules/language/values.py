@@ -7,8 +7,9 @@ compare as numbers, whatever their type: 1, 1.0 and Decimal("1.0") are one value
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from math import isfinite
 from typing import Any, Final, TypeAlias
@@ -135,7 +136,7 @@ class NotANumber(ArithmeticError):
     """Arithmetic met a text, or a division by zero; the test it stands in is not met."""
 
 
-def arithmetic(operator: str, left: Value, right: Value) -> Number:
+def arithmetic(sign: str, left: Value, right: Value) -> Number:
     """Apply `+ - * /`; ints stay exact, an int quotient that is whole is an int, a float makes the result a float.
 
     Raises:
@@ -148,36 +149,35 @@ def arithmetic(operator: str, left: Value, right: Value) -> Number:
     try:
         if type(a) is not type(b) and float in (type(a), type(b)):
             a, b = float(a), float(b)
-        if operator == "+":
-            result = a + b
-        elif operator == "-":
-            result = a - b
-        elif operator == "*":
-            result = a * b
-        elif type(a) is int and type(b) is int:
-            result = a // b if b and a % b == 0 else a / b
-        else:
-            result = a / b
+        result: Number = _ARITHMETIC[sign](a, b)
     except ArithmeticError as exc:
         raise NotANumber from exc
-    return result  # type: ignore[no-any-return]
+    return result
 
 
-def compare(operator: str, left: Value, right: Value) -> bool:
+def compare(comparison: str, left: Value, right: Value) -> bool:
     """Apply `= <> < > <= >=`; an order between a number and a text is never met."""
-    if operator == "=":
-        return left == right
-    if operator == "<>":
-        return left != right
-    a: Any = left
-    b: Any = right
     try:
-        if operator == "<":
-            return bool(a < b)
-        if operator == ">":
-            return bool(a > b)
-        if operator == "<=":
-            return bool(a <= b)
-        return bool(a >= b)
+        return bool(_COMPARISONS[comparison](left, right))
     except TypeError:
         return False
+
+
+def _divided(a: Any, b: Any) -> Any:
+    return a // b if type(a) is int and type(b) is int and b and a % b == 0 else a / b
+
+
+_ARITHMETIC: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _divided,
+}
+_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from metatree.rules.language.conditions import Function
 from metatree.rules.language.values import Value, rank
@@ -136,21 +136,19 @@ class _Extreme:
     """The first of the values in some order: a heap from which what was removed is thrown away when it comes up."""
 
     __slots__ = ("counts", "heap", "size")
+    entry: ClassVar[type[_Ascending]]
 
     def __init__(self) -> None:
         self.size = 0
         self.counts: dict[Value, int] = {}
         self.heap: list[Any] = []
 
-    def _entry(self, value: Value) -> Any:
-        raise NotImplementedError
-
     def add(self, value: Value) -> None:
         self.size += 1
         count = self.counts.get(value, 0)
         self.counts[value] = count + 1
         if not count:
-            heappush(self.heap, self._entry(value))
+            heappush(self.heap, self.entry(value))
 
     def remove(self, value: Value) -> None:
         self.size -= 1
@@ -160,7 +158,7 @@ class _Extreme:
         else:
             del self.counts[value]
             if len(self.heap) > 2 * len(self.counts) + 16:
-                self.heap = [self._entry(v) for v in self.counts]
+                self.heap = [self.entry(v) for v in self.counts]
                 heapify(self.heap)
 
     def result(self) -> Value | None:
@@ -195,18 +193,14 @@ class Min(_Extreme):
     """The least; numbers come before texts, texts before facts."""
 
     __slots__ = ()
-
-    def _entry(self, value: Value) -> _Ascending:
-        return _Ascending(value)
+    entry = _Ascending
 
 
 class Max(_Extreme):
     """The greatest."""
 
     __slots__ = ()
-
-    def _entry(self, value: Value) -> _Ascending:
-        return _Descending(value)
+    entry = _Descending
 
 
 class Collection:

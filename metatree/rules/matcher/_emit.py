@@ -25,9 +25,10 @@ from metatree.rules.language.conditions import (
     variables_of,
 )
 from metatree.rules.language.values import NUMERIC, NotANumber, Value, arithmetic, compare
+from metatree.rules.matcher._aggregates import NEUTRAL
 from metatree.rules.matcher._alpha import Alpha, Places, variable_at
 from metatree.rules.matcher._plan import Step
-from metatree.rules.matcher.scopes import View
+from metatree.rules.matcher.scopes import CompiledQuery, View
 
 _PYTHON: Final[Mapping[str, str]] = {"=": "==", "<>": "!="}
 _MAX_LOOPS = 12
@@ -76,21 +77,11 @@ class Writer:
 
     Args:
         facts: all facts, for conditions whose places are all known.
-        alpha_of: the memory of a pattern.
-        table_of: the table of a view: counts of a negation or existence, values of an aggregate.
-        neutral_of: what an aggregate of nothing is.
+        query: its memories and views are looked up.
     """
 
-    def __init__(
-        self,
-        facts: Mapping[Any, Any],
-        alpha_of: Callable[[Pattern], Alpha],
-        table_of: Callable[[View], dict[Any, Any]],
-        neutral_of: Callable[[View], Value | None],
-    ) -> None:
-        self._alpha_of = alpha_of
-        self._table_of = table_of
-        self._neutral_of = neutral_of
+    def __init__(self, facts: Mapping[Any, Any], query: CompiledQuery) -> None:
+        self._query = query
         self.names: dict[str, Any] = {
             "facts": facts,
             "E": _NOTHING,
@@ -206,7 +197,7 @@ class Writer:
             self._exclude(pattern, changed)
 
     def _look_up(self, pattern: Pattern) -> None:
-        alpha = self._alpha_of(pattern)
+        alpha = self._query.alphas[pattern]
         places = alpha.shape.places
         bound = tuple(p for p in places if variable_at(pattern, p) in self.local)
         if len(bound) == len(places):
@@ -299,13 +290,13 @@ class Writer:
 
     def view(self, view: View) -> None:
         """Look a view up: whether it has the key, or which value it has."""
-        table = self.constant(self._table_of(view))
+        table = self.constant(view.table)
         key = self.key(view.key)
         if not isinstance(view.condition, Aggregate):
             inside = "not in" if isinstance(view.condition, Negation) else "in"
             self.block(f"if {key} {inside} {table}:")
             return
-        self.value(view, f"{table}.get({key}, {self.constant(self._neutral_of(view))})")
+        self.value(view, f"{table}.get({key}, {self.constant(_neutral(view))})")
 
     def value(self, view: View, expression: str) -> None:
         """Give the variable of an aggregate its value, or compare it when a pattern has given it one."""
@@ -315,26 +306,45 @@ class Writer:
             return
         name = self.name(view.variable)
         self.line(f"{name} = {expression}")
-        if self._neutral_of(view) is None:
+        if _neutral(view) is None:
             self.block(f"if {name} is not None:")
 
     def both(
-        self, view: View, steps: Sequence[Step], old: Callable[[], None], new: Callable[[], None]
+        self,
+        view: View,
+        steps: Sequence[Step],
+        old: Callable[[], None],
+        new: Callable[[], None],
+        *,
+        old_if: str,
     ) -> None:
-        """Write what follows an aggregate twice: for its former value `old`, and for its present value `new`."""
+        """Write what follows a view twice: for its former entry `old`, and for its present entry `new`.
+
+        Args:
+            old_if: a test without which the former entry makes no difference; empty for none.
+        """
         if self._loops > 0 or self._indent > 20:
             self._split()  # what follows starts at little depth both times
         indent, local, loops = self._indent, dict(self.local), self._loops
         parts = len(self._parts)
-        for name, sink in (("old", old), ("new", new)):
+        for name, sink, test in (("old", old, old_if), ("new", new, "")):
             if len(self._parts) != parts:  # the first half was split: the second goes on where both began
                 self._parts.append(self._lines)
                 self._lines = self._parts.pop(parts)
             self._indent, self.local, self._loops = indent, dict(local), loops
-            self.block(f"if {name} is not None:")
-            self.value(view, name)
+            if test:
+                self.block(f"if {test}:")
+            if view.function:
+                self.block(f"if {name} is not None:")
+                self.value(view, name)
+            else:
+                self.block(f"if not {name}:" if isinstance(view.condition, Negation) else f"if {name}:")
             self.steps(steps)
             sink()
+
+
+def _neutral(view: View) -> Value | None:
+    return NEUTRAL[view.function] if view.function else None
 
 
 def _interpreted(test: Comparison, names: Sequence[str]) -> Callable[..., bool]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from metatree.rules.matcher._emit import Code
 from metatree.rules.matcher._plan import Plan
-from metatree.rules.matcher._views import QueryNode
+from metatree.rules.matcher.scopes import CompiledQuery
 
 Put = Callable[[Callable[..., None] | None], None]
 """Puts a function in the place of the one that was put last; None takes it out of use."""
@@ -17,18 +17,18 @@ class Handler:
     """A function for one kind of change of one query: written ahead, compiled when first called.
 
     Args:
-        node: the query.
+        query: what is brought up to date.
         plan: gives the order of steps that is best now.
         write: writes the function for an order.
         put: puts the function where it is called.
     """
 
-    __slots__ = ("_plan", "_put", "_write", "code", "node", "order")
+    __slots__ = ("_plan", "_put", "_write", "code", "order", "query")
 
     def __init__(
-        self, node: QueryNode, plan: Callable[[], Plan], write: Callable[[Plan], Code], put: Put
+        self, query: CompiledQuery, plan: Callable[[], Plan], write: Callable[[Plan], Code], put: Put
     ) -> None:
-        self.node = node
+        self.query = query
         self._plan, self._write, self._put = plan, write, put
         self.order = plan()
         self.code = write(self.order)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from metatree.rules.language.conditions import Aggregate, Comparison, Pattern, own_variables
+from metatree.rules.language.conditions import Comparison, Pattern, own_variables
 from metatree.rules.matcher.scopes import CompiledQuery, View
 
 Step = Pattern | Comparison | View
@@ -23,25 +23,22 @@ def plan(
     bound: Collection[str],
     fan_out: FanOut,
     *,
-    without: Pattern | View | None = None,
+    without: Pattern | None = None,
     last: View | None = None,
 ) -> Plan:
     """Order the steps of a query.
 
     Args:
         bound: variables with a known value.
-        without: the condition that changed; it needs no step.
+        without: the pattern whose fact changed; it needs no step.
         last: an aggregate whose value changed: it comes after every other aggregate that can do without it, so that
             what follows it, and is done for its former and for its present value, is short.
     """
     known = set(bound)
     steps: list[Step] = []
     patterns = [p for p in query.patterns if p is not without]
-    aggregates = [v for v in query.views if isinstance(v.condition, Aggregate) and v is not without]
-    checks: list[Comparison | View] = [
-        *query.tests,
-        *(v for v in query.views if not isinstance(v.condition, Aggregate) and v is not without),
-    ]
+    aggregates = [view for view in query.views if view.function]
+    checks: list[Comparison | View] = [*query.tests, *(v for v in query.views if not v.function)]
 
     def place_checks() -> None:
         for check in list(checks):

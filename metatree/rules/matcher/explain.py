@@ -16,7 +16,6 @@ from metatree.rules.language.conditions import (
     Production,
     all_variables,
     bound_by,
-    own_variables,
 )
 from metatree.rules.language.values import Value, value_text
 
@@ -97,27 +96,15 @@ def _ordered(conditions: Sequence[Condition]) -> list[Condition]:
 
 
 def _uses(condition: Condition, outside: set[str]) -> set[str]:
-    match condition:
-        case Pattern():
-            return set()
-        case Comparison():
-            return set(own_variables(condition))
-        case Aggregate():
-            return (set(all_variables(condition)) & outside) - {condition.variable}
-        case _:
-            return set(all_variables(condition)) & outside
+    return (set(all_variables(condition)) & outside) - set(bound_by(condition))
 
 
 def _reason(memory: WorkingMemory, condition: Condition, others: bool) -> str:
     match condition:
         case Pattern():
-            if not memory.query((condition,), limit=1):
+            if not others or not memory.query((condition,), limit=1):
                 return "no fact fits"
-            return (
-                "facts fit this condition, but none together with the conditions before it"
-                if others
-                else "no fact fits"
-            )
+            return "facts fit this condition, but none together with the conditions before it"
         case Comparison():
             return "no values meet the test"
         case Negation():

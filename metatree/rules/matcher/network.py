@@ -33,16 +33,8 @@ from metatree.rules.language.values import Fact
 from metatree.rules.matcher._alpha import Alpha, Places, Shape, places_text
 from metatree.rules.matcher._handlers import Handler, place_in
 from metatree.rules.matcher._joins import Enough, Joins
-from metatree.rules.matcher._views import (
-    QueryNode,
-    ViewTable,
-    absorb_groups,
-    rank_of,
-    settle_counts,
-    settle_groups,
-    tables_of,
-)
-from metatree.rules.matcher.scopes import compile_production
+from metatree.rules.matcher._views import rank_of, settle, views_of
+from metatree.rules.matcher.scopes import CompiledQuery, View, compile_production
 from metatree.rules.matcher.tokens import Agenda
 
 _REPLAN_FACTOR: Final = 4
@@ -63,11 +55,11 @@ class Network:
         self.agendas: dict[str, Agenda] = {}
         self.touched: list[Agenda] = []
         """Eager agendas whose tokens may have changed; whoever deals with them empties it."""
-        self._nodes: dict[str, QueryNode] = {}
+        self._queries: dict[str, CompiledQuery] = {}
         self._alphas: dict[Any, Alpha] = {}
         self._masks: dict[Places, dict[Any, tuple[Alpha, ...]]] = {}
         self._hits: Callable[[Any, Any, Any], tuple[Alpha, ...]] = lambda f0, f1, f2: ()
-        self._dirty: list[ViewTable] = []
+        self._dirty: list[View] = []
         self._replan_at = _FIRST_REPLAN
         self._handlers: list[Handler] = []
         self._joins = Joins(self.facts, self.touched, self._dirty)
@@ -118,12 +110,9 @@ class Network:
         while dirty:
             if len(dirty) > 1:
                 dirty.sort(key=rank_of, reverse=True)
-            table = dirty.pop()
-            if table.pending:
-                if table.view.function:
-                    settle_groups(table, event)
-                else:
-                    settle_counts(table, event)
+            view = dirty.pop()
+            if view.pending:
+                settle(view, event)
 
     # Productions ------------------------------------------------------------------------------------------------
 
@@ -141,27 +130,22 @@ class Network:
         Raises:
             UserError: there is one of this name, or a variable has no value.
         """
-        if production.name in self._nodes:
+        if production.name in self._queries:
             raise UserError(
                 f"there is a production {production.name!r} already: remove it first, or name this one otherwise"
             )
         query = compile_production(production)
-        agenda = Agenda(production, query.variables, eager=eager)
-        node = QueryNode(query, agenda)
-        for table in tables_of(node):
-            self._attach(table.query)
-            self._fill(table.query)
-            if table.view.function:
-                absorb_groups(table)
-            else:
-                table.counts.update(table.pending)
-                table.pending.clear()
-        self._attach(node)
-        self._nodes[production.name] = node
+        agenda = query.sink = Agenda(production, query.variables, eager=eager)
+        for view in views_of(query):
+            self._attach(view.query)
+            self._fill(view.query)
+            settle(view, self.event)  # nobody hears of it: what is around it is attached later
+        self._attach(query)
+        self._queries[production.name] = query
         self.agendas[production.name] = agenda
         self.event += 1
         with suppress(Enough):
-            self._fill(node, limit)
+            self._fill(query, limit)
         self._drop_indexes()
         if eager:
             self.touched.append(agenda)
@@ -169,41 +153,39 @@ class Network:
 
     def remove_production(self, name: str) -> Agenda:
         """Remove a production and everything kept for it; raises UserError when there is none of this name."""
-        node = self._nodes.pop(name, None)
-        if node is None:
+        query = self._queries.pop(name, None)
+        if query is None:
             raise UserError(
-                f"there is no production {name!r}: there are {', '.join(map(repr, self._nodes)) or 'none'}"
+                f"there is no production {name!r}: there are {', '.join(map(repr, self._queries)) or 'none'}"
             )
-        for one in (*(table.query for table in tables_of(node)), node):
+        for one in (*(view.query for view in views_of(query)), query):
             self._detach(one)
         self._drop_indexes()
         return self.agendas.pop(name)
 
-    def _attach(self, node: QueryNode) -> None:
+    def _attach(self, query: CompiledQuery) -> None:
         """Connect a query with its memories, and with its views, which must be there."""
-        for pattern in node.query.patterns:
+        for pattern in query.patterns:
             alpha = self._alpha(pattern)
             alpha.users += 1
-            node.alphas[pattern] = alpha
-        for number, pattern in enumerate(node.query.patterns):
-            alpha = node.alphas[pattern]
+            query.alphas[pattern] = alpha
+        for number, pattern in enumerate(query.patterns):
+            alpha = query.alphas[pattern]
             for handlers, adds in ((alpha.on_add, True), (alpha.on_remove, False)):
-                plan = partial(self._joins.fact_plan, node, number)
-                write = partial(self._joins.fact_code, node, number, adds=adds)
-                self._handlers.append(Handler(node, plan, write, place_in(handlers)))
-        for table in node.tables.values():
-            names = ("change",) if table.view.function else ("appear", "vanish")
-            plan = partial(self._joins.view_plan, node, table)
-            for name in names:
-                write = partial(self._joins.view_code, node, table, name=name)
-                self._handlers.append(Handler(node, plan, write, partial(setattr, table, name)))
+                plan = partial(self._joins.fact_plan, query, number)
+                write = partial(self._joins.fact_code, query, number, adds=adds)
+                self._handlers.append(Handler(query, plan, write, place_in(handlers)))
+        for view in query.views:
+            plan = partial(self._joins.view_plan, query, view)
+            write = partial(self._joins.view_code, query, view)
+            self._handlers.append(Handler(query, plan, write, partial(setattr, view, "change")))
 
-    def _detach(self, node: QueryNode) -> None:
+    def _detach(self, query: CompiledQuery) -> None:
         for handler in self._handlers:
-            if handler.node is node:
+            if handler.query is query:
                 handler.remove()
-        self._handlers = [handler for handler in self._handlers if handler.node is not node]
-        for alpha in node.alphas.values():
+        self._handlers = [handler for handler in self._handlers if handler.query is not query]
+        for alpha in query.alphas.values():
             alpha.users -= 1
         unused = {key for key, alpha in self._alphas.items() if not alpha.users}
         for key in unused:
@@ -250,9 +232,9 @@ class Network:
         exec("\n".join([*lines, " return found"]), names)
         self._hits = names["hits"]
 
-    def _fill(self, node: QueryNode, limit: int | None = None) -> None:
+    def _fill(self, query: CompiledQuery, limit: int | None = None) -> None:
         """Join everything there is, once; raise Enough when there are as many tokens as asked for."""
-        self._joins.whole_code(node, limit).compiled()(self.event)
+        self._joins.whole_code(query, limit).compiled()(self.event)
 
     def _replan(self) -> None:
         """Order the joins anew, now that there are many more facts."""

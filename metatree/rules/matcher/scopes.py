@@ -9,9 +9,10 @@ still counts once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import count
+from typing import Any
 
 from metatree.errors import UserError
 from metatree.rules.language.conditions import (
@@ -25,13 +26,15 @@ from metatree.rules.language.conditions import (
     Negation,
     Pattern,
     Production,
-    Term,
     Var,
     all_variables,
     bound_by,
     own_variables,
     variables_of,
 )
+from metatree.rules.matcher._aggregates import Group
+from metatree.rules.matcher._alpha import Alpha
+from metatree.rules.matcher.tokens import Agenda
 
 
 @dataclass(slots=True, eq=False)
@@ -43,6 +46,9 @@ class CompiledQuery:
     views: tuple[View, ...]
     variables: tuple[str, ...]
     """All that it gives a value to, in the order of the text; one combination of values is one token."""
+    sink: View | Agenda | None = None
+    """Where its combinations go; None before it is at work."""
+    alphas: dict[Pattern, Alpha] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -54,6 +60,18 @@ class View:
     key: tuple[str, ...]
     depth: int
     """How deep it lies; 1 for a group of the production itself."""
+    table: dict[Any, Any] = field(default_factory=dict)
+    """Key -> how many combinations there are, or the value of an aggregate; only keys that have some."""
+    groups: dict[Any, Group] = field(default_factory=dict)
+    """Of an aggregate: key -> its combinations."""
+    pending: Any = field(init=False)
+    """Changes that are not in the table yet: key -> by how many; of an aggregate a list of key, value and sign."""
+    change: Callable[[Any, Any, Any, int], object] = lambda key, old, new, event: None
+    """Called with a key whose entry appears, vanishes or changes, the entry before and after, and the event."""
+
+    def __post_init__(self) -> None:
+        self.query.sink = self
+        self.pending = [] if self.function else {}
 
     @property
     def function(self) -> Function | None:
@@ -214,42 +232,27 @@ def _binder(name: str, scopes: list[_Scope]) -> Condition | None:
 _fresh = count(1)
 
 
-def _renamed(aggregate: Aggregate, scopes: list[_Scope]) -> Condition:
+def _renamed(aggregate: Aggregate, scopes: list[_Scope]) -> Aggregate:
     """Copy an aggregate so that what is its own cannot be taken for a variable of the group it is copied into."""
     outside = {n for scope in scopes for n in scope.binders}
     own = {n for c in aggregate.conditions for n in all_variables(c)} - outside
-    return _renamed_condition(aggregate, {n: f"{n}~{next(_fresh)}" for n in sorted(own)})
+    renamed: Aggregate = _with_names(aggregate, {n: f"{n}~{next(_fresh)}" for n in sorted(own)})
+    return renamed
 
 
-def _renamed_condition(condition: Condition, names: dict[str, str]) -> Condition:
-    match condition:
-        case Pattern(i, a, v, fact):
-            parts: list[Term] = [
-                Var(names.get(t.name, t.name)) if isinstance(t, Var) else t for t in (i, a, v)
-            ]
-            return Pattern(parts[0], parts[1], parts[2], None if fact is None else names.get(fact, fact))
-        case Comparison(left, comparison, right):
-            return Comparison(_renamed_expression(left, names), comparison, _renamed_expression(right, names))
-        case Aggregate(variable, function, expression, inner):
-            return Aggregate(
-                names.get(variable, variable),
-                function,
-                None if expression is None else _renamed_expression(expression, names),
-                tuple(_renamed_condition(c, names) for c in inner),
-            )
+def _with_names(part: Any, names: Mapping[str, str]) -> Any:
+    """Copy a condition, or any part of one, with other names for variables."""
+    match part:
+        case Var(name):
+            return Var(names.get(name, name))
+        case tuple():
+            return tuple(_with_names(one, names) for one in part)
+        case Pattern() | Comparison() | Binary() | Negation() | Existence() | Aggregate():
+            copy = replace(part, **{f.name: _with_names(getattr(part, f.name), names) for f in fields(part)})
+            if isinstance(copy, Pattern) and copy.fact is not None:
+                return replace(copy, fact=names.get(copy.fact, copy.fact))
+            if isinstance(copy, Aggregate):
+                return replace(copy, variable=names.get(copy.variable, copy.variable))
+            return copy
         case _:
-            return replace(
-                condition, conditions=tuple(_renamed_condition(c, names) for c in condition.conditions)
-            )
-
-
-def _renamed_expression(expression: Expression, names: dict[str, str]) -> Expression:
-    if isinstance(expression, Var):
-        return Var(names.get(expression.name, expression.name))
-    if isinstance(expression, Binary):
-        return Binary(
-            _renamed_expression(expression.left, names),
-            expression.operator,
-            _renamed_expression(expression.right, names),
-        )
-    return expression
+            return part

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, overload
 
-from metatree.errors import UserError
 from metatree.rules.language.conditions import Pattern, Production, Var
 from metatree.rules.language.values import Fact, Value, value_text
 
@@ -121,20 +120,12 @@ class Agenda:
             self.touched.append(self)
 
     def commit_add(self, values: Values) -> None:
-        """Take a token off the ones to add; raises UserError when it is not among them."""
-        event = self.to_add.pop(values, None)
-        if event is None:
-            raise UserError(
-                f"{self.token(values)} is not a token to add of {self.production.name!r}: it was committed or withdrawn"
-            )
-        self.committed[values] = event
+        """Take a token off the ones to add."""
+        self.committed[values] = self.to_add.pop(values)
 
     def commit_remove(self, values: Values) -> None:
-        """Take a token off the ones to remove; raises UserError when it is not among them."""
-        if self.to_remove.pop(values, None) is None:
-            raise UserError(
-                f"{self.token(values)} is not a token to remove of {self.production.name!r}: it was committed already"
-            )
+        """Take a token off the ones to remove."""
+        del self.to_remove[values]
 
     def token(self, values: Values) -> Token:
         """Return values as a token."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from metatree._util.graph import reachable
 from metatree.rules.language.conditions import Assertion, Pattern, Production, Var
 from metatree.rules.language.values import Fact, NotANumber, Value
 from metatree.rules.matcher._emit import evaluate
@@ -131,19 +132,8 @@ class Truth:
                 for name, one in self._productions.items()
                 if one.asserts
             }
-            self._recursive = {name for name in feeds if name in _reachable(name, feeds)}
+            self._recursive = {name for name in feeds if name in reachable(feeds[name], feeds.__getitem__)}
         return self._recursive
-
-
-def _reachable(start: str, feeds: Mapping[str, set[str]]) -> set[str]:
-    names: set[str] = set()
-    todo = [*feeds[start]]
-    while todo:
-        name = todo.pop()
-        if name not in names:
-            names.add(name)
-            todo += feeds[name]
-    return names
 
 
 def _patterns(production: Production) -> Iterable[Pattern]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
+from metatree._util.graph import reachable
 from metatree.errors import UserError
 
 if TYPE_CHECKING:
@@ -182,13 +183,7 @@ class _Nfa:
         return state
 
     def closure(self, states: frozenset[int]) -> frozenset[int]:
-        closure, todo = set(states), list(states)
-        while todo:
-            for state in self.empty[todo.pop()]:
-                if state not in closure:
-                    closure.add(state)
-                    todo.append(state)
-        return frozenset(closure)
+        return frozenset(reachable(states, self.empty.__getitem__))
 
 
 def minimal(regex: Regex) -> Automaton:
@@ -233,12 +228,7 @@ def _trimmed(arrows: _Arrows, accepting: set[frozenset[int]]) -> _Arrows:
     for state, targets in arrows.items():
         for target in targets.values():
             sources.setdefault(target, []).append(state)
-    alive, todo = set(accepting), list(accepting)
-    while todo:
-        for state in sources.get(todo.pop(), ()):
-            if state not in alive:
-                alive.add(state)
-                todo.append(state)
+    alive = reachable(accepting, lambda state: sources.get(state, ()))
     return {
         s: {a: t for a, t in targets.items() if t in alive} for s, targets in arrows.items() if s in alive
     }

@@ -69,6 +69,11 @@ class ShellState:
     batch: Batch | None = None
     """The firing in progress, when it is made in parts."""
 
+    @property
+    def accepting(self) -> bool:
+        """Whether the run may end here."""
+        return self.position in self.schedule.automaton.accepting
+
 
 class ShellMachine:
     """Implements `metatree.durable.Machine` for control shells.
@@ -113,7 +118,7 @@ class ShellMachine:
             memory.add_production(production, controlled=one["controlled"])
             if one["controlled"]:
                 controlled.append(production.name)
-        memory.add_all(_facts(given["facts"]))
+        memory.add_all(_values(given["facts"]))
         text = given["schedule"]
         schedule = Schedule.parse(text, given["order"]) if text is not None else Schedule.free(controlled)
         limits = dict(given["limits"])
@@ -153,21 +158,16 @@ class ShellMachine:
         if event.error is not None:
             self._fail(state, "look", event, ())
         else:
-            changes = [*event.value["changes"]]
+            changes = event.value["changes"]
             if changes:
-                entry = {
-                    "event": "board",
-                    "cycle": state.cycle,
-                    **self._change(state, changes, {"board": True}),
-                }
-                state.trace.append(entry)
+                done = self._change(state, changes, {"board": True})
+                state.trace.append({"event": "board", "cycle": state.cycle, **done})
         return self._decide(state)
 
     def _decide(self, state: ShellState) -> list[Effect]:
         candidates = self._candidates(state)
-        accepting = state.position in state.schedule.automaton.accepting
         if not candidates:
-            self._end(state, "accepted" if accepting else "stuck")
+            self._end(state, "accepted" if state.accepting else "stuck")
             if state.ended == "stuck":
                 allowed = state.schedule.allowed(state.position)
                 state.detail = "; ".join(self._expected(state, name) for name in allowed)
@@ -176,16 +176,19 @@ class ShellMachine:
         if most is not None and state.cycle >= most:
             state.ended, state.detail = "limit", "cycles"
             return []
-        conflict = self._conflict(state, candidates)
         if len(candidates) > 1 and isinstance(self.resolver, AskingResolver):
-            return [self._effect(state, "resolve", {"conflict": conflict})]
-        chosen = self.resolver.choose(conflict)
-        return self._chosen(state, candidates, chosen if isinstance(chosen, str) else None, "")
+            return [self._effect(state, "resolve", {"conflict": self._conflict(state, candidates)})]
+        return self._resolved(state, candidates, "")
 
     def _conflict(self, state: ShellState, candidates: tuple[CandidateProduction, ...]) -> ConflictSet:
-        accepting = state.position in state.schedule.automaton.accepting
         rng = Random(f"{state.seed}:{state.cycle}")
-        return ConflictSet(state.position, accepting, candidates, state.cycle + 1, rng, state.memory)
+        return ConflictSet(state.position, state.accepting, candidates, state.cycle + 1, rng, state.memory)
+
+    def _resolved(
+        self, state: ShellState, candidates: tuple[CandidateProduction, ...], remark: str
+    ) -> list[Effect]:
+        chosen = self.resolver.choose(self._conflict(state, candidates))
+        return self._chosen(state, candidates, chosen if isinstance(chosen, str) else None, remark)
 
     def _end(self, state: ShellState, ended: str) -> None:
         """End a run; one in which something failed has failed, wherever it is."""
@@ -220,18 +223,15 @@ class ShellMachine:
     def _on_resolve(self, state: ShellState, event: Outcome) -> list[Effect]:
         candidates = self._candidates(state)
         if event.error is not None:
-            chosen = self.resolver.choose(self._conflict(state, candidates))
-            name = chosen if isinstance(chosen, str) else None
-            return self._chosen(state, candidates, name, f"the resolver failed ({event.error})")
+            return self._resolved(state, candidates, f"the resolver failed ({event.error})")
         return self._chosen(state, candidates, event.value.get("production"), "")
 
     def _chosen(
         self, state: ShellState, candidates: tuple[CandidateProduction, ...], name: str | None, remark: str
     ) -> list[Effect]:
         if name is None:
-            accepting = state.position in state.schedule.automaton.accepting
             state.detail = remark = "the resolver stopped the run"
-            self._end(state, "accepted" if accepting else "stopped")
+            self._end(state, "accepted" if state.accepting else "stopped")
             state.trace.append(
                 {"event": "stop", "cycle": state.cycle, "state": state.position, "remark": remark}
             )
@@ -261,19 +261,8 @@ class ShellMachine:
             "event": "fire",
             "cycle": state.cycle,
             "state": state.position,
-            "candidates": [
-                {
-                    "production": c.production,
-                    "to_add": c.to_add,
-                    "to_remove": c.to_remove,
-                    "leads_to": c.target,
-                }
-                for c in candidates
-            ],
-            "production": name,
-            "to_add": chosen.to_add,
-            "to_remove": chosen.to_remove,
-            "leads_to": chosen.target,
+            "candidates": [_candidate_json(one) for one in candidates],
+            **_candidate_json(chosen),
             "remark": remark,
             "committed": [],
             "asserted": [],
@@ -391,13 +380,11 @@ class ShellMachine:
     def _commit(self, state: ShellState, name: str, did: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         """Commit tokens that still hold; another firing of the same cycle may have withdrawn some."""
         agenda = state.memory.agenda(name)
-        adds = [tuple(from_json(v) for v in token) for token in did["add"]]
-        removes = [tuple(from_json(v) for v in token) for token in did["remove"]]
-        withdrawn = [t for t in adds if t not in agenda.to_add] + [
-            t for t in removes if t not in agenda.to_remove
-        ]
-        adds = [t for t in adds if t in agenda.to_add]
-        removes = [t for t in removes if t in agenda.to_remove]
+        added, removed = _values(did["add"]), _values(did["remove"])
+        adds = [t for t in added if t in agenda.to_add]
+        removes = [t for t in removed if t in agenda.to_remove]
+        withdrawn = [t for t in added if t not in agenda.to_add]
+        withdrawn += [t for t in removed if t not in agenda.to_remove]
         state.memory.commit(name, add=adds, remove=removes)
         texts = [str(agenda.token(t)) for t in (*adds, *removes)]
         return texts, [f"{agenda.token(t)} was withdrawn before it was committed" for t in withdrawn]
@@ -440,14 +427,23 @@ class ShellMachine:
         return effect
 
 
+def _candidate_json(candidate: CandidateProduction) -> dict[str, Any]:
+    return {
+        "production": candidate.production,
+        "to_add": candidate.to_add,
+        "to_remove": candidate.to_remove,
+        "leads_to": candidate.target,
+    }
+
+
 def _tokens(effect: Effect) -> list[tuple[bool, Token]]:
     """Return the tokens of a firing, and whether each is to be added."""
     adds, removes = effect.payload["to_add"], effect.payload["to_remove"]
     return [*((True, token) for token in adds), *((False, token) for token in removes)]
 
 
-def _facts(facts: list[list[Any]]) -> list[tuple[Any, ...]]:
-    return [tuple(from_json(part) for part in fact) for fact in facts]
+def _values(listed: list[list[Any]]) -> list[Values]:
+    return [tuple(from_json(part) for part in one) for one in listed]
 
 
 def facts_json(facts: Any) -> list[list[Any]]:

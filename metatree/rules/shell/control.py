@@ -10,11 +10,12 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from metatree._util.threads import run_apart
 from metatree.durable import (
     Attempt,
     Effect,
@@ -22,11 +23,11 @@ from metatree.durable import (
     Journal,
     MemoryJournal,
     Policy,
-    Record,
     Replayed,
     Runner,
     first_record,
     replay,
+    take_up,
 )
 from metatree.errors import UserError
 from metatree.rules._working_memory import WorkingMemory
@@ -177,9 +178,8 @@ class ControlShell:
         given = self.given(facts, seed=seed, limits=limits)
         with _open_journal(journal) as open_journal:
             first = first_record(self.machine, given, time.time())
-            replayed = replay(
-                self.machine, [first]
-            )  # before anything is written: a mistake in the input ends here
+            # Before anything is written: a mistake in the input ends here.
+            replayed = replay(self.machine, [first])
             token = open_journal.create(run_id, self.machine.name, first)
             return await self._drive(open_journal, run_id, token, replayed, limits, on_entry)
 
@@ -204,36 +204,40 @@ class ControlShell:
             records = open_journal.read(run_id)
             self._check_same(run_id, records[0].body["given"])
             replayed = replay(self.machine, records)
-            if self.machine.ended(replayed.state) is not None and not self._may_continue(
-                replayed.state, limits
-            ):
-                return self._report(replayed.state, str(replayed.state.ended), "", replayed.used, run_id)
-            token = open_journal.acquire(run_id)
-            records = open_journal.read(run_id)
-            extra = [Record("resume", time.time())]
-            if limits is not None:
-                body = {"name": "limits", "value": {"cycles": limits.cycles}}
-                extra.append(Record("signal", time.time(), body=body))
-            for record in extra:
-                open_journal.append(run_id, token, len(records), record)
-                records.append(record)
-            replayed = replay(self.machine, records)
+            ended = self.machine.ended(replayed.state)
+            if ended is not None and (ended != "limit" or limits is None):
+                return self._report(replayed.state, ended, "", replayed.used, run_id)
+            signals = [] if limits is None else [("limits", {"cycles": limits.cycles})]
+            token, replayed = take_up(self.machine, open_journal, run_id, *signals)
             return await self._drive(open_journal, run_id, token, replayed, limits or ShellLimits(), on_entry)
 
-    def run(self, facts: str | Iterable[Iterable[Any]] = (), **options: Any) -> ShellReport:
+    def run(
+        self,
+        facts: str | Iterable[Iterable[Any]] = (),
+        *,
+        seed: int | None = None,
+        limits: ShellLimits | None = None,
+        run_id: str | None = None,
+        journal: str | Path | Journal | None = None,
+        on_entry: OnEntry | None = None,
+    ) -> ShellReport:
         """Do what `arun` does, and wait for it; works inside a running event loop too."""
-        from metatree._util.threads import run_apart
+        return run_apart(
+            lambda: self.arun(
+                facts, seed=seed, limits=limits, run_id=run_id, journal=journal, on_entry=on_entry
+            )
+        )
 
-        return run_apart(lambda: self.arun(facts, **options))
-
-    def resume(self, run_id: str, **options: Any) -> ShellReport:
+    def resume(
+        self,
+        run_id: str,
+        *,
+        journal: str | Path | Journal,
+        limits: ShellLimits | None = None,
+        on_entry: OnEntry | None = None,
+    ) -> ShellReport:
         """Do what `aresume` does, and wait for it."""
-        from metatree._util.threads import run_apart
-
-        return run_apart(lambda: self.aresume(run_id, **options))
-
-    def _may_continue(self, state: ShellState, limits: ShellLimits | None) -> bool:
-        return state.ended == "limit" and limits is not None
+        return run_apart(lambda: self.aresume(run_id, journal=journal, limits=limits, on_entry=on_entry))
 
     def _check_same(self, run_id: str, given: Mapping[str, Any]) -> None:
         mine = self.given((), seed=0, limits=ShellLimits())
@@ -271,7 +275,7 @@ class ControlShell:
             token,
             handlers=self._handlers(run_id),
             policies=self._policies(),
-            limits=_bounds(limits),
+            limits={n: bound for n, bound in asdict(limits).items() if bound is not None and n != "cycles"},
             concurrency=self.concurrency,
             on_step=on_step,
         )
@@ -298,11 +302,8 @@ class ControlShell:
 
     def _look(self, effect: Effect, attempt: Attempt) -> Any:
         assert self.board is not None
-        return {
-            "changes": [
-                [sign, *facts_json([fact])[0]] for sign, fact in self.board.look(effect.payload["memory"])
-            ]
-        }
+        changes = self.board.look(effect.payload["memory"])
+        return {"changes": [[sign, *facts_json([fact])[0]] for sign, fact in changes]}
 
     async def _resolve(self, effect: Effect, attempt: Attempt) -> Any:
         assert isinstance(self.resolver, AskingResolver)
@@ -313,8 +314,7 @@ class ControlShell:
         self, state: ShellState, ended: str, detail: str, used: Mapping[str, float], run_id: str
     ) -> ShellReport:
         allowed = state.schedule.allowed(state.position)
-        accepting = state.position in state.schedule.automaton.accepting
-        stuck = ended == "stuck" or (ended == "failed" and not accepting)
+        stuck = ended == "stuck" or (ended == "failed" and not state.accepting)
         return ShellReport(
             ended=cast(ShellEnded, ended),
             detail=detail or state.detail,
@@ -333,11 +333,6 @@ class ControlShell:
 async def _outcome_after(result: Awaitable[object], firing: Firing) -> dict[str, Any]:
     await result
     return firing.outcome()
-
-
-def _bounds(limits: ShellLimits) -> dict[str, float]:
-    names = ("firings", "tokens", "cost_usd", "seconds")
-    return {name: getattr(limits, name) for name in names if getattr(limits, name) is not None}
 
 
 @contextmanager

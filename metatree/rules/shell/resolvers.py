@@ -108,20 +108,6 @@ class SelfTransition:
         return self.otherwise.choose(_narrowed(conflict, staying or conflict.candidates))
 
 
-class OverridingSelfTransition:
-    """Takes the first of these productions that can fire; asks `SelfTransition` when none can."""
-
-    def __init__(self, precedence: Sequence[str], otherwise: Resolver | None = None) -> None:
-        self.precedence = tuple(precedence)
-        self.otherwise = otherwise or SelfTransition()
-
-    def choose(self, conflict: ConflictSet) -> Chosen:
-        for name in self.precedence:
-            if conflict.named(name) is not None:
-                return name
-        return self.otherwise.choose(conflict)
-
-
 class Priority:
     """Takes the production with the highest priority; those not named have 0, and ties go to another resolver."""
 
@@ -132,11 +118,17 @@ class Priority:
     def choose(self, conflict: ConflictSet) -> Chosen:
         best = max(self.priorities.get(c.production, 0) for c in conflict.candidates)
         best_ones = tuple(c for c in conflict.candidates if self.priorities.get(c.production, 0) == best)
-        return (
-            best_ones[0].production
-            if len(best_ones) == 1
-            else self.otherwise.choose(_narrowed(conflict, best_ones))
-        )
+        if len(best_ones) == 1:
+            return best_ones[0].production
+        return self.otherwise.choose(_narrowed(conflict, best_ones))
+
+
+class OverridingSelfTransition(Priority):
+    """Takes the first of these productions that can fire; asks `SelfTransition` when none can."""
+
+    def __init__(self, precedence: Sequence[str], otherwise: Resolver | None = None) -> None:
+        self.precedence = tuple(precedence)
+        super().__init__(_descending(self.precedence), otherwise or SelfTransition())
 
 
 class Recency:
@@ -226,13 +218,18 @@ def resolver_named(name: str, arguments: Sequence[str] = ()) -> Resolver:
         case "overriding-self-transition":
             return OverridingSelfTransition(arguments)
         case "priority":
-            return Priority({production: float(len(arguments) - i) for i, production in enumerate(arguments)})
+            return Priority(_descending(arguments))
         case "recency":
             return Recency()
     raise UserError(
         f"there is no resolver {name!r}: use trivial, first, self-transition, overriding-self-transition, priority or "
         "recency"
     )
+
+
+def _descending(productions: Sequence[str]) -> dict[str, float]:
+    """Return priorities for productions, the first of which is the highest."""
+    return {name: float(rank) for rank, name in enumerate(reversed(productions), start=1)}
 
 
 def _narrowed(conflict: ConflictSet, candidates: tuple[CandidateProduction, ...]) -> ConflictSet:

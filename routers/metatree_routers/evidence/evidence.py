@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Literal, TypeVar, overload
@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from metatree.errors import UnknownNode
-from metatree.protocols import ABSTAINED, Evidence, Scored, Traits
+from metatree.node import Node
+from metatree.protocols import ABSTAINED, Evidence, Passage, Scored, Traits
 from metatree.storage.store import Store
 from metatree.trees.tree import Tree
 from metatree_routers.embeddings.choose import SLOW, embedder_of, embedding_set
@@ -35,6 +36,10 @@ from metatree_routers.index.node_table import Ints
 from metatree_routers.index.node_texts import NodeTexts
 from metatree_routers.index.store import is_indexed
 from metatree_routers.index.vectors import MOST_VECTORS, Progress
+from metatree_routers.passages.asked import read_question
+from metatree_routers.passages.candidates import Text
+from metatree_routers.passages.features import PassageCandidate
+from metatree_routers.passages.ranking import best_apart, rank_passages
 from metatree_routers.query.best_line import best_line
 from metatree_routers.query.key_terms import key_terms_of, missing
 from metatree_routers.query.parse import MAX_CHARS, sections
@@ -49,12 +54,17 @@ _BLOCK = 512
 _EAGER_LINES = 20
 """Up to so many results have their lines at once; of more, lines are computed in blocks when they are asked for."""
 _LINE_BLOCK = 8
+PASSAGE_NODES = 60
+"""Contents in which the passages that may answer are looked for."""
+_LOOKED_AT = 3
+"""Nodes looked at for each of them: folders and files that have no content of their own come between."""
 COMMON_SHARE = 0.05
 """A word in at least this share of all texts is common in a tree."""
 LEAST_COMMON = 5
 """It is in at least so many texts: in a small tree, a word of one text may be a twentieth of all."""
 
 T = TypeVar("T")
+RankedPassages = list[tuple[PassageCandidate, float]]
 _RankingKey = tuple[tuple[str, ...], int, int | None, tuple[str, ...]]
 """Questions, generation of the index, scope, ids of flags."""
 
@@ -115,6 +125,7 @@ class TextEvidence(Evidence):
         self._lock = threading.Lock()
         self._rankings: OrderedDict[_RankingKey, Ranking] = OrderedDict()
         self._file_rankings: OrderedDict[tuple[str, int, str], Ranking] = OrderedDict()
+        self._passages: OrderedDict[tuple[str, str | None, int], RankedPassages] = OrderedDict()
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
         self.index = TextIndex(tree, embedder=self._embedder, embedding=self._embedding)
         self.commits = CommitIndex(tree.index) if history and isinstance(tree.index, Store) else None
@@ -251,6 +262,74 @@ class TextEvidence(Evidence):
             known = snapshot.postings(terms)
             holders = min((len(known[term]) if term in known else 0 for term in terms), default=0)
             return holders >= max(LEAST_COMMON, COMMON_SHARE * snapshot.table.n_texts)
+
+        return self.query(find)
+
+    def passages(
+        self, question: str, *, under: str | None = None, k: int = 3, text: tuple[Node, str] | None = None
+    ) -> list[Passage]:
+        """Return at most `k` passages that may answer a question, the likeliest first; see `passages.ranking`.
+
+        Args:
+            under: only of this node and what lies below it.
+            text: a node and a content: of this content alone, which need not be the one in the tree.
+        """
+        if not question.strip() or k <= 0:
+            return []
+        ranked = (
+            self._ranked_passages(question, under) if text is None else self._rank(question, [Text(*text)])
+        )
+        return [
+            Passage(
+                candidate.node,
+                candidate.title,
+                candidate.text,
+                candidate.start,
+                (candidate.first + 1, candidate.last + 1),
+                score,
+            )
+            for candidate, score in best_apart(ranked, k)
+        ]
+
+    def _ranked_passages(self, question: str, under: str | None) -> RankedPassages:
+        """Rank the passages of the best nodes for a question; a few of the latest are remembered."""
+        key = (question, under, self.query(lambda snapshot: snapshot.generation))
+        with self._lock:
+            known = self._passages.get(key)
+        if known is None:
+            known = self._rank(question, self.texts(question, under=under))
+            with self._lock:
+                self._passages[key] = known
+                while len(self._passages) > _MOST_RANKINGS:
+                    self._passages.popitem(last=False)
+        return known
+
+    def _rank(self, question: str, texts: Iterable[Text]) -> RankedPassages:
+        asked = read_question(question, embeddings=self._embeddings)
+        return rank_passages(
+            asked,
+            texts,
+            *self.document_frequencies(asked.weights),
+            static_embedder() if self._embeddings else None,
+        )
+
+    def texts(self, question: str, *, under: str | None = None) -> Iterator[Text]:
+        """Yield the contents of the nodes that most speaks for, with the evidence for each."""
+        scores = {
+            scored.node_id: scored.score
+            for scored in self.rank([question], under=under, k=_LOOKED_AT * PASSAGE_NODES)
+        }
+        found = {node.id: (node, content) for node, _, content in self._tree.texts(list(scores)) if content}
+        for id_ in islice((id_ for id_ in scores if id_ in found), PASSAGE_NODES):
+            yield Text(*found[id_], scores[id_])
+
+    def document_frequencies(self, terms: Collection[str]) -> tuple[dict[str, int], int]:
+        """Return in how many texts each of these terms is, and how many texts there are."""
+
+        def find(snapshot: IndexSnapshot) -> tuple[dict[str, int], int]:
+            return {
+                term: len(list_) for term, list_ in snapshot.postings(terms).items()
+            }, snapshot.table.n_texts
 
         return self.query(find)
 

@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from metatree.protocols import Suite
-    from metatree_routers.llm._composer import LLMComposer
     from metatree_routers.llm._connection import Connection
-    from metatree_routers.llm._describer import LLMDescriber
+    from metatree_routers.llm._parts import LLMComposer, LLMDescriber, LLMReader, LLMToolCaller
     from metatree_routers.llm._prices import PRICES, Price
-    from metatree_routers.llm._reader import LLMReader
     from metatree_routers.llm._replay import Recording, Replay
-    from metatree_routers.llm._tool_caller import LLMToolCaller
     from metatree_routers.llm.describe_tree import Described, adescribe_tree, describe_tree
     from metatree_routers.llm.prompts import Prompts
     from metatree_routers.llm.router import LLMRouter
@@ -24,11 +21,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "Connection": "metatree_routers.llm._connection",
     "Described": "metatree_routers.llm.describe_tree",
-    "LLMComposer": "metatree_routers.llm._composer",
-    "LLMDescriber": "metatree_routers.llm._describer",
-    "LLMReader": "metatree_routers.llm._reader",
+    "LLMComposer": "metatree_routers.llm._parts",
+    "LLMDescriber": "metatree_routers.llm._parts",
+    "LLMReader": "metatree_routers.llm._parts",
     "LLMRouter": "metatree_routers.llm.router",
-    "LLMToolCaller": "metatree_routers.llm._tool_caller",
+    "LLMToolCaller": "metatree_routers.llm._parts",
     "PRICES": "metatree_routers.llm._prices",
     "Price": "metatree_routers.llm._prices",
     "Prompts": "metatree_routers.llm.prompts",

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TypeVar
 
-from metatree.protocols import ReadRequest, RouteRequest
+from metatree.protocols import ReadRequest, RouteRequest, ToolRequest
 from metatree_routers.llm._tokens import TokenCounter
 from metatree_routers.llm.labels import labels
 from metatree_routers.llm.prompts import DETAILS, TITLE, Detail, Message, Prompts, messages
+
+R = TypeVar("R", RouteRequest, ReadRequest, ToolRequest)
 
 QUESTIONS_SHARE = 0.3
 CONTEXT_SHARE = 0.25
@@ -70,17 +75,12 @@ def how_many_fit(
 ) -> int:
     """Return how many of the options, from the first, fit one prompt; at least 2."""
 
-    def fits(count: int) -> bool:
+    def is_too_long(count: int) -> bool:
         part = replace(request, options=request.options[:count])
-        return menu_prompt(part, prompts, counter, comfortable=comfortable, limit=limit) is not None
+        return menu_prompt(part, prompts, counter, comfortable=comfortable, limit=limit) is None
 
-    low, high = min(2, len(request.options)), len(request.options)
-    if high <= low or fits(high):
-        return high
-    while low < high - 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    few = min(2, len(request.options))
+    return few + bisect_left(range(few + 1, len(request.options) + 1), True, key=is_too_long)
 
 
 def clipped_questions(questions: Sequence[str], counter: TokenCounter, limit: int) -> tuple[str, ...]:
@@ -91,25 +91,15 @@ def clipped_questions(questions: Sequence[str], counter: TokenCounter, limit: in
 
 def clipped_context(context: str, counter: TokenCounter, limit: int) -> str:
     """Return a context that takes at most its share of a limit."""
-    return counter.clip(context, int(limit * CONTEXT_SHARE)) if context else ""
+    return counter.clip(context, int(limit * CONTEXT_SHARE))
 
 
-def clipped_route(request: RouteRequest, counter: TokenCounter, limit: int) -> RouteRequest:
-    """Return a request whose questions and context take at most their share of a limit."""
+def clipped(request: R, counter: TokenCounter, limit: int) -> R:
+    """Return a request whose questions and context take at most their share of a limit; the rest stays."""
     return replace(
         request,
         questions=clipped_questions(request.questions, counter, limit),
         context=clipped_context(request.context, counter, limit),
-    )
-
-
-def clipped_read(request: ReadRequest, counter: TokenCounter, limit: int) -> ReadRequest:
-    """Return a request whose questions and context take at most their share of a limit; the content stays."""
-    return replace(
-        request,
-        questions=clipped_questions(request.questions, counter, limit),
-        context=clipped_context(request.context, counter, limit),
-        partial_answers=request.partial_answers[-5:],
     )
 
 
@@ -159,17 +149,11 @@ _LEFT_OUT = "[… {} lines left out …]"
 
 def _joined(chosen: dict[int, str], chunks: list[list[str]]) -> str:
     parts: list[str] = []
-    missing = 0
-    for at, chunk in enumerate(chunks):
-        if at not in chosen:
-            missing += len(chunk)
-            continue
-        if missing:
-            parts.append(_LEFT_OUT.format(missing))
-        missing = 0
-        parts.append(chosen[at])
-    if missing:
-        parts.append(_LEFT_OUT.format(missing))
+    for left_out, run in groupby(range(len(chunks)), key=lambda at: at not in chosen):
+        if left_out:
+            parts.append(_LEFT_OUT.format(sum(len(chunks[at]) for at in run)))
+        else:
+            parts += [chosen[at] for at in run]
     return "\n".join(parts)
 
 

@@ -58,11 +58,8 @@ class CapabilityDiscovery:
         self._lock = threading.Lock()
         self._current = first
         self._proven = False
-        if cache is not None:
-            self._recall(cache.get(self._key))
-
-    def _recall(self, stored: object) -> None:
-        if isinstance(stored, dict):
+        stored = None if cache is None else cache.get(self._key)
+        if stored is not None:
             try:
                 self._current = ServerCapabilities(**{**stored, "mode": Mode(stored["mode"])})
                 self._proven = True
@@ -88,12 +85,11 @@ class CapabilityDiscovery:
         if self._cache is not None:
             self._cache.set(self._key, asdict(capabilities), seconds=_REMEMBERED_S)
 
-    def formless(self, capabilities: ServerCapabilities) -> bool:
-        """Say that an answer had no form at all; return whether the next is asked for in another mode."""
+    def formless(self, capabilities: ServerCapabilities) -> None:
+        """Say that an answer had no form at all."""
         with self._lock:
-            if capabilities != self._current:
-                return True
-            return not self._proven and self._next_mode()
+            if capabilities == self._current and not self._proven:
+                self._next_mode()
 
     def rejected(self, capabilities: ServerCapabilities, status: int, message: str) -> bool:
         """Say that the server rejected a request; return whether something can be changed about its form."""

@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from metatree_routers.llm._replay import Recording
 from metatree_routers.llm._settings import ModelSettings
-from metatree_routers.llm._stagger import permit_of_call
 
 
 def open_client(
@@ -42,7 +41,6 @@ def open_client(
         timeout=timeout_s,
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=connections),
         verify=certificates,
-        event_hooks={"request": [_release_permit]},
         **options,
     )
     address = httpx2.URL(settings.base_url)
@@ -80,10 +78,3 @@ async def complete(client: AsyncOpenAI, body: Mapping[str, Any]) -> ChatCompleti
         return ChatCompletion.model_validate_json(response.http_response.content)
     except ValidationError:
         return await response.parse()
-
-
-async def _release_permit(_: httpx2.Request) -> None:
-    """Let the next call make its request when this one, which is made, first waits."""
-    permit = permit_of_call.get()
-    if permit is not None:
-        permit.release_when_waiting()

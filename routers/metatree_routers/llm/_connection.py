@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from metatree.durable import report_usage
@@ -19,7 +18,8 @@ from metatree_routers.llm._errors import PromptTooLong
 from metatree_routers.llm._prices import Price, price_of
 from metatree_routers.llm._sdk_errors import check_completion, error_for
 from metatree_routers.llm._settings import ModelSettings, model_settings
-from metatree_routers.llm._stagger import SendPermits, permit_of_call
+from metatree_routers.llm._stagger import Turns
+from metatree_routers.llm._structured import F, answer_of, request_for
 from metatree_routers.llm._telemetry import model_call
 from metatree_routers.llm._tokens import TokenCounter, counter_for
 from metatree_routers.wrappers.disk_cache import Cache, DiskCache
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     import httpx2
     from openai import AsyncOpenAI
     from openai.types.chat import ChatCompletion
-
-    from metatree_routers.llm._response_models import Form
-
-    F = TypeVar("F", bound=Form)
 
 REASONING_TOKENS = 4_000
 """What a reasoning model may think before it answers, beside the limit of the answer itself."""
@@ -103,7 +99,7 @@ class Connection:
             WeakKeyDictionary()
         )
         self._ever_worked = False
-        self._permits = SendPermits()
+        self._turns = Turns()
 
     @property
     def model(self) -> str:
@@ -154,34 +150,21 @@ class Connection:
             UserError: no call will work before the settings are fixed.
             RequestRejected: the server will not take this request.
         """
-        from metatree_routers.llm._structured import answer_of, request_for
-
-        async with self._permitted():
+        async with self.limiter.slot():
+            await self._turns.wait()
             capabilities = self.discovery.current
             body = request_for(self._body(messages, max_tokens, capabilities), form, capabilities)
             completion = await self._create(body, capabilities, max_tokens, task)
-            answer: F = answer_of(completion, form, self.discovery, capabilities)
-            return answer
+            return answer_of(completion, form, self.discovery, capabilities)
 
     async def text(self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, task: str) -> str:
         """Ask for a text; raises as `ask` does."""
-        async with self._permitted():
+        async with self.limiter.slot():
+            await self._turns.wait()
             capabilities = self.discovery.current
             body = self._body(messages, max_tokens, capabilities)
             completion = await self._create(body, capabilities, max_tokens, task)
             return (completion.choices[0].message.content or "").strip()
-
-    @contextlib.asynccontextmanager
-    async def _permitted(self) -> AsyncIterator[None]:
-        """Hold a place among the concurrent calls, and at first the permit to make and write a request."""
-        async with self.limiter.slot():
-            permit = await self._permits.acquire()
-            token = permit_of_call.set(permit)
-            try:
-                yield
-            finally:
-                permit.release()
-                permit_of_call.reset(token)
 
     def fits(self, limit: int) -> int:
         """Return a token limit for prompts, lowered to what the server was found to take."""

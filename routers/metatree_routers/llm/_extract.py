@@ -12,6 +12,7 @@ from typing import Any
 
 _THOUGHTS = re.compile(r".*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+_STRING_OR_BRACE = re.compile(r'\\.|"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}]', re.DOTALL)
 _DECODER = json.JSONDecoder(strict=False)
 MAX_CHARS = 200_000
 _MAX_TRIES = 64
@@ -75,19 +76,11 @@ def _object_at(text: str, at: int) -> tuple[dict[str, Any] | None, int]:
 
 def _closing(text: str, at: int) -> int | None:
     """Return the place behind the brace that closes the one at `at`."""
-    depth, inside, escaped = 0, False, False
-    for place in range(at, len(text)):
-        char = text[place]
-        if escaped:
-            escaped = False
-        elif char == "\\":
-            escaped = True
-        elif char == '"':
-            inside = not inside
-        elif not inside and char in "{}":
-            depth += 1 if char == "{" else -1
-            if depth == 0:
-                return place + 1
+    depth = 0
+    for token in _STRING_OR_BRACE.finditer(text, at):
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
     return None
 
 

@@ -59,11 +59,15 @@ Label = Annotated[str, _cut(LABEL), Field(max_length=LABEL)]
 Title = Annotated[str, _cut(TITLE), Field(max_length=TITLE)]
 
 
-def _listed(value: object) -> object:
-    """Take a single value for a list of one, and null for an empty list."""
-    if value is None or value == "":
-        return []
-    return value if isinstance(value, list) else [value]
+def _list(most: int | None = None) -> BeforeValidator:
+    """Take a single value for a list of one, null for an empty list, and cut a list that is too long."""
+
+    def listed(value: object) -> object:
+        if value is None or value == "":
+            return []
+        return value[:most] if isinstance(value, list) else [value]
+
+    return BeforeValidator(listed)
 
 
 class Form(BaseModel):
@@ -74,36 +78,28 @@ class Form(BaseModel):
     """Whether the schema keeps to what OpenAI calls strict: all fields required, none besides."""
 
     @classmethod
-    def read(cls, text: str) -> Self:
-        """Read the object in a text.
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **_: Any) -> Self:
+        """Read the object in a text; instructor calls this one.
 
         Raises:
-            ValidationError: there is none (`is_formless`), or it is not in form.
+            Formless: there is none.
+            ValidationError: it is not in form.
         """
+        text = str(json_data)
         data = json_object(text, cls.fields())
-        return cls.model_validate(_NoObject(text) if data is None else data)
+        if data is None:
+            raise Formless(f"there is no JSON object in the answer {text[:80]!r}")
+        return cls.model_validate(data)
 
     @classmethod
     def fields(cls) -> Collection[str]:
         """Return the names that tell an answer from other objects in a text."""
         return cls.model_fields
 
-    @model_validator(mode="before")
-    @classmethod
-    def _must_be_object(cls, value: Any) -> Any:
-        if isinstance(value, _NoObject):
-            raise Formless(f"there is no JSON object in the answer {value.text[:80]!r}")
-        return value
-
     @classmethod
     def schema_for(cls, bounds: bool) -> dict[str, Any]:
         """Return the schema without references and titles, with or without bounds on the lengths of texts and lists."""
         return _schema(cls, bounds)
-
-
-class _NoObject:
-    def __init__(self, text: str) -> None:
-        self.text = text
 
 
 class RuledOut(BaseModel):
@@ -116,28 +112,29 @@ class RuledOut(BaseModel):
         return {"option": value} if isinstance(value, str) else value
 
 
+def _by_option(value: object) -> object:
+    """Take `{"B": "why"}` for a list of options too."""
+    if isinstance(value, dict) and "option" not in value:
+        return [{"option": option, "why": why} for option, why in value.items()]
+    return value
+
+
 class RouteForm(Form):
     reason: Reason = ""
     choice: Label = NONE
-    ruled_out: Annotated[list[RuledOut], BeforeValidator(_listed), Field(max_length=MAX_RULED_OUT)] = Field(
-        default_factory=list
-    )
+    ruled_out: Annotated[
+        list[RuledOut],
+        _list(MAX_RULED_OUT),
+        BeforeValidator(_by_option),
+        Field(max_length=MAX_RULED_OUT),
+    ] = Field(default_factory=list)
 
     @model_validator(mode="before")
     @classmethod
-    def _from_mapping(cls, value: Any) -> Any:
-        """Take `{"B": "why"}` for `ruled_out` too, cut it when it is too long, and demand that a choice is made."""
-        if not isinstance(value, dict):
-            return value
-        if "choice" not in value and "ruled_out" not in value:
+    def _demand_choice(cls, value: Any) -> Any:
+        if isinstance(value, dict) and not {"choice", "ruled_out"} & value.keys():
             raise ValueError("`choice` is missing: name one label, or none")
-        ruled_out = value.get("ruled_out")
-        if isinstance(ruled_out, dict) and "option" not in ruled_out:
-            ruled_out = [{"option": option, "why": why} for option, why in ruled_out.items()]
-        most = next(
-            (m.max_length for m in cls.model_fields["ruled_out"].metadata if hasattr(m, "max_length")), None
-        )
-        return {**value, "ruled_out": ruled_out[:most] if isinstance(ruled_out, list) else ruled_out}
+        return value
 
 
 @lru_cache(maxsize=512)
@@ -147,9 +144,8 @@ def route_form(count: int) -> type[RouteForm]:
     option: Any = Annotated[Label, Field(json_schema_extra={"enum": offered})]
     choice: Any = Annotated[Label, Field(json_schema_extra={"enum": [*offered, NONE]})]
     item: Any = create_model("RuledOut", __base__=RuledOut, option=(option, ...))
-    ruled_out: Any = Annotated[
-        list[item], BeforeValidator(_listed), Field(max_length=min(count, MAX_RULED_OUT))
-    ]
+    most = min(count, MAX_RULED_OUT)
+    ruled_out: Any = Annotated[list[item], _list(most), BeforeValidator(_by_option), Field(max_length=most)]
     return create_model(
         "Route",
         __base__=RouteForm,
@@ -166,27 +162,21 @@ class AnswerItem(BaseModel):
 
 
 class ReadForm(Form):
-    answers: Annotated[list[AnswerItem], BeforeValidator(_listed), Field(max_length=MAX_ANSWERS)] = Field(
+    answers: Annotated[list[AnswerItem], _list(MAX_ANSWERS), Field(max_length=MAX_ANSWERS)] = Field(
         default_factory=list
     )
-    new_questions: Annotated[list[Reason], BeforeValidator(_listed), Field(max_length=MAX_NEW_QUESTIONS)] = (
+    new_questions: Annotated[list[Reason], _list(MAX_NEW_QUESTIONS), Field(max_length=MAX_NEW_QUESTIONS)] = (
         Field(default_factory=list)
     )
     notes: Reason = ""
 
     @model_validator(mode="before")
     @classmethod
-    def _something(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        if not {"answers", "new_questions", "notes"} & value.keys():
-            if "answer" in value:  # one answer without the list around it
-                return {"answers": [value]}
-            raise ValueError("`answers` is missing: give a list, empty if the text answers nothing")
-        value = dict(value)
-        for name, most in (("answers", MAX_ANSWERS), ("new_questions", MAX_NEW_QUESTIONS)):
-            if isinstance(value.get(name), list):
-                value[name] = value[name][:most]
+    def _demand_answers(cls, value: Any) -> Any:
+        if isinstance(value, dict) and not {"answers", "new_questions", "notes"} & value.keys():
+            if "answer" not in value:
+                raise ValueError("`answers` is missing: give a list, empty if the text answers nothing")
+            return {"answers": [value]}  # one answer without the list around it
         return value
 
 
@@ -202,7 +192,7 @@ class ItemForm(BaseModel):
 
 
 class DescriptionsForm(Form):
-    items: Annotated[list[ItemForm], BeforeValidator(_listed)]
+    items: Annotated[list[ItemForm], _list()]
 
 
 @lru_cache(maxsize=512)
@@ -233,11 +223,6 @@ def problems(exc: ValidationError) -> str:
         message = error["msg"].removeprefix("Value error, ")
         messages.append(f"{where}: {message}" if where else message)
     return "; ".join(messages)
-
-
-def is_formless(exc: ValidationError) -> bool:
-    """Say whether an answer held no object at all."""
-    return any(isinstance(e.get("ctx", {}).get("error"), Formless) for e in exc.errors(include_url=False))
 
 
 @lru_cache(maxsize=1024)

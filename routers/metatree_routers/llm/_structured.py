@@ -10,13 +10,19 @@ call to the log as an error, and puts its own error in the place of the SDK's.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
 
 from metatree.errors import BadModelAnswer
 from metatree_routers.llm._capabilities import CapabilityDiscovery, Mode, ServerCapabilities
-from metatree_routers.llm._response_models import Form, is_formless, problems
+from metatree_routers.llm._response_models import Form, Formless, problems
+
+if TYPE_CHECKING:
+    from openai.types.chat import ChatCompletion
 
 NAME = "answer"
+F = TypeVar("F", bound=Form)
 
 
 def request_for(body: dict[str, Any], form: type[Form], capabilities: ServerCapabilities) -> dict[str, Any]:
@@ -25,23 +31,35 @@ def request_for(body: dict[str, Any], form: type[Form], capabilities: ServerCapa
 
 
 def answer_of(
-    completion: Any, form: type[Form], discovery: CapabilityDiscovery, capabilities: ServerCapabilities
-) -> Any:
+    completion: ChatCompletion,
+    form: type[F],
+    discovery: CapabilityDiscovery,
+    capabilities: ServerCapabilities,
+) -> F:
     """Read the answer in form, through instructor, and say to the discovery whether it came in form.
+
+    What was written as text although a function was to be called is read as a text.
 
     Raises:
         BadModelAnswer: it has not the form.
     """
+    wants_call = capabilities.mode is Mode.TOOLS
+    is_called = wants_call and bool(completion.choices[0].message.tool_calls)
     try:
-        answer = _handlers(capabilities.mode).response_parser(
-            response=completion, response_model=_adapter(form)
-        )
+        parse = _handlers(Mode.TOOLS if is_called else Mode.SCHEMA).response_parser
+        answer: F = parse(response=completion, response_model=form)
     except Exception as exc:  # pydantic's, instructor's, and an assertion about refusals
-        answer = _from_text(form, completion) if capabilities.mode is Mode.TOOLS else None
-        if answer is None:
-            raise _bad(exc, discovery, capabilities) from None
+        if not isinstance(exc, ValidationError) or is_called is not wants_call:
+            discovery.formless(capabilities)
+        raise BadModelAnswer(f"the answer has not the form asked for: {_problem(exc)}") from None
     discovery.worked(capabilities)
     return answer
+
+
+def _problem(exc: Exception) -> str:
+    if isinstance(exc, ValidationError):
+        return problems(exc)
+    return str(exc) if isinstance(exc, Formless) else "there is no JSON object in it"
 
 
 @lru_cache(maxsize=2)
@@ -63,12 +81,12 @@ def _handlers(mode: Mode) -> Any:
 def _form_fields(form: type[Form], mode: Mode, bounds: bool) -> dict[str, Any]:
     """Return the part of a body that asks for a form; made once, since it is the same in every call.
 
-    Instructor says where it goes; the names are the same for all forms, and the schema has the bounds that the server
-    takes.
+    Instructor says where it goes, for any form; the name is the same for all of them, and the schema has the bounds
+    that the server takes. Instructor's wish for strict types is not followed: models err in small ways.
     """
     if mode is Mode.PLAIN:
         return {}
-    _, fields = _handlers(mode).request_handler(response_model=_adapter(form), kwargs={"messages": []})
+    _, fields = _handlers(mode).request_handler(response_model=Form, kwargs={"messages": []})
     del fields["messages"]
     schema = form.schema_for(bounds)
     if mode is Mode.SCHEMA:
@@ -79,49 +97,3 @@ def _form_fields(form: type[Form], mode: Mode, bounds: bool) -> dict[str, Any]:
         fields["tools"][0]["function"] = function
         fields["tool_choice"]["function"] = {"name": NAME}
     return dict(fields)
-
-
-@lru_cache(maxsize=1024)
-def _adapter(form: type[Form]) -> type[Any]:
-    """Return what instructor sees of a form: a class without fields that gives its schema and reads its answers.
-
-    Instructor's wish for strict types is not followed: models err in small ways.
-    """
-    from instructor import ResponseSchema
-
-    class Adapter(ResponseSchema):
-        @classmethod
-        def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
-            return dict(form.schema_for(True))  # instructor writes a description into it
-
-        @classmethod
-        def model_validate_json(cls, json_data: Any, **_: Any) -> Any:
-            return form.read(json_data)
-
-    return Adapter
-
-
-def _from_text(form: type[Form], completion: Any) -> Form | None:
-    """Read an answer that a model wrote as text although it was to call a function."""
-    from pydantic import ValidationError
-
-    message = completion.choices[0].message
-    if message.tool_calls or not message.content:
-        return None
-    try:
-        return form.read(message.content)
-    except ValidationError:
-        return None
-
-
-def _bad(
-    cause: Exception, discovery: CapabilityDiscovery, capabilities: ServerCapabilities
-) -> BadModelAnswer:
-    from pydantic import ValidationError
-
-    if isinstance(cause, ValidationError):
-        if is_formless(cause):
-            discovery.formless(capabilities)
-        return BadModelAnswer(f"the answer has not the form asked for: {problems(cause)}")
-    discovery.formless(capabilities)
-    return BadModelAnswer("the answer has not the form asked for: there is no JSON object in it")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from metatree.trees.text import encodable
+from metatree_routers.tokenizer import llama_tokenizer
 
 PER_MESSAGE = 8
 """Tokens that a chat format puts around one message; the known formats use 3 to 7."""
@@ -101,8 +102,9 @@ def counter_for(model: str) -> TokenCounter:
 
 @lru_cache(maxsize=2)
 def _llama_counter(exact: bool) -> TokenCounter:
-    tokenizer = _llama()
-    if tokenizer is None:
+    try:
+        tokenizer = llama_tokenizer()
+    except (LookupError, ImportError, OSError, ValueError):
         return TokenCounter(_by_bytes, exact=False)
     return TokenCounter(lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids), exact=exact)
 
@@ -110,23 +112,6 @@ def _llama_counter(exact: bool) -> TokenCounter:
 def _by_bytes(text: str) -> int:
     """Count as if three bytes made a token: more than any vocabulary in use needs for prose and code."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // 3) + 1
-
-
-@lru_cache(maxsize=1)
-def _llama() -> Any:
-    """Load the tokenizer of Llama 2 that ships inside the wordllama wheel; None when it is not there."""
-    spec = find_spec("wordllama")
-    if spec is None or spec.origin is None or find_spec("tokenizers") is None:
-        return None
-    file = Path(spec.origin).parent / "tokenizers" / "l2_supercat_tokenizer_config.json"
-    if not file.is_file():
-        return None
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(file))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
 
 
 def _tiktoken(model: str) -> Any:

@@ -103,10 +103,10 @@ async def adescribe_tree(
         if on_progress is not None:
             on_progress(settled, len(nodes))
 
-    tasks: list[asyncio.Task[None]] = []
     try:
         async with asyncio.TaskGroup() as group:
-            tasks += [group.create_task(settle(number)) for number in range(len(batches))]
+            for number in range(len(batches)):
+                group.create_task(settle(number))
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return work.report

@@ -151,25 +151,24 @@ def _best_hinted(options: Sequence[Option], detail: Detail) -> set[str]:
     return {option.id for option in with_hints[: detail.hinted]}
 
 
+def _asked(request: RouteRequest | ReadRequest | ToolRequest | ComposeRequest, *more: str) -> str:
+    """Return what is asked and known, and more of the kind, as data."""
+    known = f"Known:\n{quoted(request.context)}" if request.context else ""
+    return data(f"Questions:\n{numbered(request.questions)}", known, *more)
+
+
 def route_prompt(request: RouteRequest, labels: Sequence[str], detail: Detail, errors: Sequence[str]) -> str:
     """Return what a router's model is shown; questions and context come clipped to their share of the prompt."""
-    known = f"Known:\n{quoted(request.context)}" if request.context else ""
     place = f"Options in {line(request.node.title, TITLE)!r}:"
-    return (
-        data(f"Questions:\n{numbered(request.questions)}", known)
-        + "\n"
-        + data(place, menu(request, labels, detail))
-        + asked_again(errors)
-    )
+    return _asked(request) + "\n" + data(place, menu(request, labels, detail)) + asked_again(errors)
 
 
 def read_prompt(request: ReadRequest, content: str, errors: Sequence[str]) -> str:
     """Return what a reader's model is shown; the content comes cut to what fits."""
     parts = "\n".join(f"- {line(part.answer, 300)}" for part in request.partial_answers)
     return (
-        data(
-            f"Questions:\n{numbered(request.questions)}",
-            f"Known:\n{quoted(request.context)}" if request.context else "",
+        _asked(
+            request,
             f"Parts of the answer found so far:\n{parts}" if parts else "",
         )
         + f"\nThe text:\n{data('Title: ' + line(request.node.title, TITLE), quoted(content))}"
@@ -185,10 +184,7 @@ def fill_prompt(request: ToolRequest, content: str, errors: Sequence[str]) -> st
         "The tool and the schema of its arguments:\n"
         + data(f"{line(request.tool.id, 100)}: {line(request.tool.description, 600)}", quoted(schema))
         + "\n"
-        + data(
-            f"Questions:\n{numbered(request.questions)}",
-            f"Known:\n{quoted(request.context)}" if request.context else "",
-        )
+        + _asked(request)
         + "\nThe node that it works on:\n"
         + data(
             f"id: {line(node.id, 300)}",
@@ -206,9 +202,8 @@ def compose_prompt(request: ComposeRequest) -> str:
         f"- {line(answer.question, 400)} → {line(answer.answer, 2_000)}{'' if answer.complete else ' (in part)'}"
         for answer in request.answers
     )
-    return data(
-        f"Questions:\n{numbered(request.questions)}",
-        f"Known:\n{quoted(request.context)}" if request.context else "",
+    return _asked(
+        request,
         f"Answers:\n{answers}",
         f"Still open:\n{numbered(request.open_questions)}" if request.open_questions else "",
     )

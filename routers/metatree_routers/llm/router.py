@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from metatree.errors import BadModelAnswer
 from metatree.protocols import Evidence, RouteDecision, Router, RouteRequest, Suite, Traits
-from metatree_routers.llm._budget import Menu, at_least, clipped_route, how_many_fit, menu_prompt
+from metatree_routers.llm._budget import Menu, at_least, clipped, how_many_fit, menu_prompt
 from metatree_routers.llm._connection import Connection
 from metatree_routers.llm._errors import PromptTooLong, for_the_model
+from metatree_routers.llm._parts import (
+    LLMComposer,
+    LLMDescriber,
+    LLMReader,
+    LLMToolCaller,
+    ModelPart,
+    answer_tokens,
+)
+from metatree_routers.llm._response_models import RouteForm, route_form
 from metatree_routers.llm.labels import NONE, offered
 from metatree_routers.llm.prompts import Prompts
 
@@ -18,7 +28,7 @@ ANSWER_TOKENS = 500
 UNSAID = "the model gave no reason"
 
 
-class LLMRouter(Router):
+class LLMRouter(ModelPart, Router):
     """Asks a model on an OpenAI-compatible server which option to take.
 
     Only what was offered can be chosen: options go by labels, and an answer that names none of them is shown back to
@@ -53,9 +63,9 @@ class LLMRouter(Router):
         read_tokens: int | None = None,
         **options: Any,
     ) -> None:
-        self.connection = connection or Connection(model, **options)
-        self.prompts = prompts or Prompts()
-        self.prompt_tokens = prompt_tokens
+        super().__init__(
+            model, connection=connection, prompts=prompts, prompt_tokens=prompt_tokens, **options
+        )
         self.comfortable_tokens = min(comfortable_tokens, prompt_tokens)
         self.read_tokens = read_tokens
         self._last: tuple[RouteRequest, int, Menu | None] | None = None
@@ -66,22 +76,15 @@ class LLMRouter(Router):
 
     @property
     def traits(self) -> Traits:
-        """Its answers depend on model, server and prompts besides the request."""
-        key = f"{self.connection.model} {self.connection.settings.public_url} {self.prompts.version}"
-        return Traits(uses_model=True, cache_key=key, capacity=self.capacity)
+        """It says how much of a menu fits one prompt."""
+        return replace(super().traits, capacity=self.capacity)
 
     def suite(self, evidence: Evidence | None = None) -> Suite:
         """Return this router with a reader, a tool caller, a composer and a describer over the same connection."""
-        from metatree_routers.llm._composer import LLMComposer
-        from metatree_routers.llm._describer import LLMDescriber
-        from metatree_routers.llm._reader import LLMReader
-        from metatree_routers.llm._tool_caller import LLMToolCaller
-
         shared: dict[str, Any] = {"connection": self.connection, "prompts": self.prompts}
-        reading: dict[str, Any] = {} if self.read_tokens is None else {"prompt_tokens": self.read_tokens}
         return Suite(
             self,
-            LLMReader(**shared, **reading),
+            LLMReader(**shared, prompt_tokens=self.read_tokens),
             LLMToolCaller(**shared),
             LLMComposer(**shared),
             LLMDescriber(**shared),
@@ -93,7 +96,7 @@ class LLMRouter(Router):
         A menu at two levels is held to the comfortable size, all or nothing: it is there to save calls, not to fill
         the prompt.
         """
-        limit = self._limit()
+        limit = self._limit
         if self._is_wider(request):
             limit = min(limit, self.comfortable_tokens)
             if at_least(request) <= limit and self._menu(request, limit) is not None:
@@ -102,31 +105,28 @@ class LLMRouter(Router):
         if self._menu(request, limit) is not None:
             return len(request.options)
         return how_many_fit(
-            clipped_route(request, self.connection.counter, limit),
+            clipped(request, self._counter, limit),
             self.prompts,
-            self.connection.counter,
+            self._counter,
             comfortable=self.comfortable_tokens,
             limit=limit,
         )
 
     async def route(self, request: RouteRequest) -> RouteDecision:
-        menu = self._menu(request, self._limit())
+        menu = self._menu(request, self._limit)
         if menu is None:
             raise PromptTooLong(
-                f"the model server takes prompts of {self._limit()} tokens, too few for these options"
+                f"the model server takes prompts of {self._limit} tokens, too few for these options"
             )
-        from metatree_routers.llm._response_models import route_form
-
-        cut = sum("cut off" in error for error in request.errors)
         answer = await self.connection.ask(
             route_form(len(request.options)),
             menu.messages,
-            max_tokens=ANSWER_TOKENS * (1 + cut),
+            max_tokens=answer_tokens(ANSWER_TOKENS, request.errors),
             task="route",
         )
         return self._decision(request, answer)
 
-    def _decision(self, request: RouteRequest, answer: Any) -> RouteDecision:
+    def _decision(self, request: RouteRequest, answer: RouteForm) -> RouteDecision:
         unviable: dict[str, str] = {}
         for item in answer.ruled_out:
             option = offered(item.option, request.options)
@@ -144,9 +144,6 @@ class LLMRouter(Router):
         unviable.pop(chosen.id, None)
         return RouteDecision(chosen.id, unviable, reason)
 
-    def _limit(self) -> int:
-        return self.connection.fits(self.prompt_tokens)
-
     @staticmethod
     def _is_wider(request: RouteRequest) -> bool:
         return any(option.parent is not None and option.score is None for option in request.options)
@@ -156,14 +153,13 @@ class LLMRouter(Router):
         last = self._last
         if last is not None and last[0] is request and last[1] == limit:
             return last[2]
-        errors = for_the_model(request.errors)
         menu = menu_prompt(
-            clipped_route(request, self.connection.counter, limit),
+            clipped(request, self._counter, limit),
             self.prompts,
-            self.connection.counter,
+            self._counter,
             comfortable=self.comfortable_tokens,
             limit=limit,
-            errors=errors,
+            errors=for_the_model(request.errors),
         )
         self._last = (request, limit, menu)
         return menu

@@ -11,7 +11,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from metatree.trees.text import encodable
@@ -133,17 +133,6 @@ def _is_small_number(term: str) -> bool:
     return len(term) < 4 and term.isdigit()
 
 
-@dataclass(slots=True)
-class _Lines:
-    by_section: dict[str, list[str]] = field(default_factory=lambda: {PROSE: [], CODE: [], TRACEBACK: []})
-
-    def add(self, section: str, line: str) -> None:
-        self.by_section[section].append(line)
-
-    def text(self, section: str) -> str:
-        return "\n".join(self.by_section[section])
-
-
 def sections(question: str) -> Sections:
     """Cut a question into its sections; a lone surrogate, which no store takes, becomes `?`."""
     return _sections(encodable(question[:MAX_CHARS]))
@@ -160,7 +149,7 @@ def _sections(question: str) -> Sections:
     links = tuple(dict.fromkeys(_URL.findall(f"{title}\n{body}")))
     if not body.strip() or len(question) < _LONG_CHARS:
         return Sections(title=question, links=links)
-    lines = _Lines()
+    lines: dict[str, list[str]] = {PROSE: [], CODE: [], TRACEBACK: []}
     fence = ""
     tracing = noise = False
     before = ""
@@ -179,20 +168,19 @@ def _sections(question: str) -> Sections:
             tracing = True
         if tracing:
             raised = _RAISED.match(line)
-            lines.add(PROSE if raised else TRACEBACK, line)
+            lines[PROSE if raised else TRACEBACK].append(line)
             tracing = not raised and (bool(line.strip()) or bool(fence))
         elif is_frame(line):
-            lines.add(TRACEBACK, line)
+            lines[TRACEBACK].append(line)
         elif noise or _CHECKBOX.match(line) or _is_version(line):
             pass
         elif fence or _PROMPT.match(line) or (_INDENTED.match(line) and _starts_code(before)):
-            lines.add(CODE, line)
+            lines[CODE].append(line)
         else:
-            lines.add(PROSE, _TAG.sub(" ", _URL.sub(" ", line)))
+            lines[PROSE].append(_TAG.sub(" ", _URL.sub(" ", line)))
         before = line
-    return Sections(
-        title, lines.text(PROSE), lines.text(CODE), lines.text(TRACEBACK), is_long=True, links=links
-    )
+    prose, code, traceback = map("\n".join, lines.values())
+    return Sections(title, prose, code, traceback, is_long=True, links=links)
 
 
 def _is_version(line: str) -> bool:

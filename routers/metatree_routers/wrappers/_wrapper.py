@@ -20,7 +20,7 @@ class WrappedPart(Delegate):
     def __init__(self, inner: HasTraits, through: Through) -> None:
         self._inner = inner
         self._through = through
-        self.traits = replace(inner.traits, cache_key=inner.traits.cache_key or type(inner).__qualname__)
+        self.traits = replace(inner.traits, cache_key=cache_key_of(inner))
 
     async def delegated(self, method: str, request: Any) -> Any:
         return await self._through(method, self._inner, request)
@@ -66,3 +66,8 @@ def parts_of(inner: AnyRouter | Suite, evidence: Evidence | None = None) -> Suit
     if isinstance(inner, Suite):
         return whole_suite(inner.router, inner.reader, inner.tool_caller, inner.composer, inner.describer)
     return whole_suite(inner, evidence=evidence)
+
+
+def cache_key_of(part: HasTraits) -> str:
+    """Return what the answers of a part depend on besides the request."""
+    return part.traits.cache_key or type(part).__qualname__

@@ -7,7 +7,7 @@ from typing import Any
 from metatree.durable import report_usage
 from metatree.protocols import AnyRouter, Suite
 from metatree_routers.wrappers._codec import answer_from, answer_json, errors_of, request_json
-from metatree_routers.wrappers._wrapper import Wrapper
+from metatree_routers.wrappers._wrapper import Wrapper, cache_key_of
 from metatree_routers.wrappers.disk_cache import Cache, DiskCache, key_of
 
 
@@ -37,7 +37,7 @@ class CachedRouter(Wrapper):
         self._seconds = seconds
 
     async def through(self, method: str, part: Any, request: Any) -> Any:
-        key = key_of(method, part.traits.cache_key or type(part).__qualname__, request_json(request))
+        key = key_of(method, cache_key_of(part), request_json(request))
         if not errors_of(request):
             stored = self._cache.get(key)
             if stored is not None:

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 from metatree.errors import BadModelAnswer, TransientError, UserError
 from metatree.parts import PART_OF
-from metatree.protocols import AnyRouter, Evidence, Suite
+from metatree.protocols import AnyRouter, Evidence, HasTraits, Suite
 from metatree_routers.wrappers._codec import errors_of
-from metatree_routers.wrappers._wrapper import WrappedPart, Wrapper, parts_of
+from metatree_routers.wrappers._wrapper import WrappedPart, Wrapper, cache_key_of, parts_of
 
 _log = logging.getLogger("metatree")
 
@@ -18,6 +18,11 @@ _log = logging.getLogger("metatree")
 class FallbackRouter(Wrapper):
     """Asks the first router and its parts; the next one when a model is out of reach, cannot be used as it is set up,
     or keeps answering out of form.
+
+    Its traits hold whichever of them answers: a model is used when one of them uses one, a menu fits when it fits the
+    narrowest, evidence is followed or rules are gone by when all do so, and a cache keeps its answers apart from those
+    of any of them alone. Lost: the traits of the first, with which calls of a model behind the embedded router were
+    not counted, and a cache gave the answer of the second for one of the first.
 
     Args:
         first: the router, with the parts it brings, or a suite.
@@ -40,19 +45,28 @@ class FallbackRouter(Wrapper):
         self._fallbacks = others
         self._others = [parts_of(other) for other in others]
         self._bad_answers = bad_answers
-        self._bind(self, "router")
+        self._combine_traits(self, "router")
 
     def suite(self, evidence: Evidence | None = None) -> Suite:
         """Return all five parts, each with those that are asked next."""
         suite = super().suite(evidence)
         for name in ("reader", "tool_caller", "composer", "describer"):
-            self._bind(getattr(suite, name), name)
+            self._combine_traits(getattr(suite, name), name)
         return suite
 
-    def _bind(self, part: WrappedPart, name: str) -> None:
-        """Let a part be asked on the caller's loop where one of those that are asked next has to be."""
-        free = all(getattr(other, name).traits.any_loop for other in self._others)
-        part.traits = replace(part.traits, any_loop=part.traits.any_loop and free)
+    def _combine_traits(self, part: WrappedPart, name: str) -> None:
+        others: list[HasTraits] = [getattr(suite, name) for suite in self._others]
+        chain = [part.traits, *(other.traits for other in others)]
+        fits = [traits.capacity for traits in chain if traits.capacity is not None]
+        part.traits = replace(
+            part.traits,
+            uses_model=any(traits.uses_model for traits in chain),
+            any_loop=all(traits.any_loop for traits in chain),
+            follows_evidence=all(traits.follows_evidence for traits in chain),
+            by_rules=all(traits.by_rules for traits in chain),
+            cache_key=" | ".join(dict.fromkeys([part.traits.cache_key, *map(cache_key_of, others)])),
+            capacity=(lambda request: min(most(request) for most in fits)) if fits else None,
+        )
 
     def bound(self, evidence: Evidence) -> Self:
         """Return this wrapper around the parts for one tree."""

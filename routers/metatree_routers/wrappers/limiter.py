@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 
 MAX_HOLD_S = 30.0
 
@@ -27,7 +28,7 @@ class Limiter:
         self._gap_s = 60.0 / per_minute if per_minute else 0.0
         self._lock = threading.Lock()
         self._free = self.concurrency
-        self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+        self._waiting: deque[tuple[asyncio.AbstractEventLoop, Future[None]]] = deque()
         self._not_before = 0.0
 
     @contextlib.asynccontextmanager
@@ -57,15 +58,12 @@ class Limiter:
             if self._free > 0:
                 self._free -= 1
                 return
-            loop = asyncio.get_running_loop()
-            turn: asyncio.Future[None] = loop.create_future()
-            self._waiting.append((loop, turn))
+            turn: Future[None] = Future()
+            self._waiting.append((asyncio.get_running_loop(), turn))
         try:
-            await turn
+            await asyncio.wrap_future(turn)
         except BaseException:
-            with self._lock, contextlib.suppress(ValueError):
-                self._waiting.remove((loop, turn))
-            if turn.done() and not turn.cancelled():  # handed over, and not taken
+            if not turn.cancel():  # handed over, and not taken
                 self._give()
             raise
 
@@ -73,17 +71,7 @@ class Limiter:
         with self._lock:
             while self._waiting:
                 loop, turn = self._waiting.popleft()
-                try:
-                    loop.call_soon_threadsafe(_hand_over, self, turn)
-                except RuntimeError:  # that loop is closed
-                    continue
-                return
+                if not loop.is_closed() and turn.set_running_or_notify_cancel():
+                    turn.set_result(None)
+                    return
             self._free += 1
-
-
-def _hand_over(limiter: Limiter, turn: asyncio.Future[None]) -> None:
-    if turn.done():
-        if turn.cancelled():
-            limiter._give()
-        return
-    turn.set_result(None)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-import threading
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from metatree.protocols import AnyRouter, Evidence, RouteRequest, Suite, Traits
 from metatree_routers.wrappers._codec import answer_from, answer_json, request_json
 from metatree_routers.wrappers._wrapper import WrappedPart, Wrapper
 from metatree_routers.wrappers.disk_cache import key_of
+from metatree_routers.wrappers.recording_file import RecordedLines, RecordingFile
 
 
 class RecordedRouter(Wrapper):
@@ -30,8 +30,8 @@ class RecordedRouter(Wrapper):
 
     def __init__(self, inner: AnyRouter | Suite, path: str | Path) -> None:
         super().__init__(inner)
-        self.path = Path(path).expanduser()
-        self._lock = threading.Lock()
+        self._file = RecordingFile(path)
+        self.path = self._file.path
         self._started = False
         self._fits = self.traits.capacity
         if self._fits is not None:
@@ -55,13 +55,8 @@ class RecordedRouter(Wrapper):
 
     def _append(self, line: dict[str, Any]) -> None:
         traits = {"method": "traits", "request": {}, "answer": _traits_json(self.parts)}
-        lines = [line] if self._started else [traits, line]
+        self._file.append(*([] if self._started else [traits]), line)
         self._started = True
-        text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in lines)
-        with self._lock:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(text)
 
 
 class ReplayedRouter(WrappedPart):
@@ -75,20 +70,14 @@ class ReplayedRouter(WrappedPart):
         super().__init__(self, self._replay)
         self._traits: dict[str, Traits] = {}
         """Of the parts that were recorded, by their name in a suite."""
-        self.path = Path(path).expanduser()
-        self._lock = threading.Lock()
-        self._lines: dict[str, list[dict[str, Any]]] = {}
-        try:
-            for text in filter(None, self.path.read_text(encoding="utf-8").split("\n")):
-                line = json.loads(text)
-                if line["method"] == "traits":
-                    self._traits = {name: self._traits_of(stored) for name, stored in line["answer"].items()}
-                self._lines.setdefault(key_of(line["method"], line["request"]), []).append(line)
-        except OSError as exc:
-            raise UserError(f"the recording {str(path)!r} cannot be read: {exc}") from exc
-        except (ValueError, KeyError, TypeError) as exc:
-            raise UserError(f"{str(path)!r} is not a recording: {exc}") from exc
+        self._lines = RecordedLines(path, self._key_of_line)
+        self.path = self._lines.path
         self.traits = self._traits.get("router", self.traits)
+
+    def _key_of_line(self, line: Any) -> str:
+        if line["method"] == "traits":
+            self._traits = {name: self._traits_of(stored) for name, stored in line["answer"].items()}
+        return key_of(line["method"], line["request"])
 
     def suite(self, evidence: Evidence | None = None) -> Suite:
         """Return all five parts, each from the recording."""
@@ -115,17 +104,16 @@ class ReplayedRouter(WrappedPart):
             raise _error(line["kind"], line["error"])
         return answer_from(method, line["answer"])
 
-    def _next(self, method: str, request: Any) -> dict[str, Any]:
-        key = key_of(method, json.loads(json.dumps(request_json(request))))
-        with self._lock:
-            lines = self._lines.get(key)
-            if not lines:
-                raise UserError(f"a request to {method} is not in {str(self.path)!r}: record the run again")
-            return lines.pop(0) if len(lines) > 1 else lines[0]
+    def _next(self, method: str, request: Any) -> Any:
+        line = self._lines.next(key_of(method, json.loads(json.dumps(request_json(request)))))
+        if line is None:
+            raise UserError(f"a request to {method} is not in {str(self.path)!r}: record the run again")
+        return line
 
 
 def _traits_json(parts: Suite) -> dict[str, dict[str, bool]]:
     """Return what a replay says of itself as the recorded parts did; that no model is asked is another matter."""
+    said = {part.name: getattr(parts, part.name).traits for part in fields(Suite)}
     return {
         name: {
             "follows_evidence": traits.follows_evidence,
@@ -133,13 +121,7 @@ def _traits_json(parts: Suite) -> dict[str, dict[str, bool]]:
             "describes_many": traits.describes_many,
             "capacity": traits.capacity is not None,
         }
-        for name, traits in (
-            ("router", parts.router.traits),
-            ("reader", parts.reader.traits),
-            ("tool_caller", parts.tool_caller.traits),
-            ("composer", parts.composer.traits),
-            ("describer", parts.describer.traits),
-        )
+        for name, traits in said.items()
     }
 
 

@@ -122,7 +122,7 @@ def _kill_at(point: int) -> None:
         def call(self: Store, sql: str, *arguments: Any) -> Any:
             nonlocal count
             commits = sql == "COMMIT" or (
-                self._depth == 0 and sql.lstrip().startswith(("INSERT", "UPDATE", "DELETE"))
+                not self._in_transaction and sql.lstrip().startswith(("INSERT", "UPDATE", "DELETE"))
             )
             if not commits:
                 return original(self, sql, *arguments)

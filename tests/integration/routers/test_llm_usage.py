@@ -331,7 +331,7 @@ def test_one_router_serves_many_loops_and_leaves_no_connection_open(
     for _ in range(3):
         assert search(QUESTION, tree=tree, router=router, evidence=False).ended == "answered"
     assert server.connections == 3, "one connection for each loop, used again within it"
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while server._tasks and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not server._tasks, "all are closed with their loops"
@@ -358,7 +358,7 @@ def test_the_limit_on_calls_holds_over_loops_and_threads(
 def test_searches_run_side_by_side_on_one_loop(
     serve: Serve, router_for: RouterFor, tree: Tree, right: Any
 ) -> None:
-    server = serve(right, latency_s=0.3)
+    server = serve(right, latency_s=1.0)
     router = router_for(server)
 
     async def many() -> list[Any]:
@@ -385,7 +385,7 @@ def test_a_cancelled_call_gives_its_place_back(
         first.cancel()
         await asyncio.gather(first, second, return_exceptions=True)
         server.latency_s = 0
-        assert (await asyncio.wait_for(router.route(request_of("Auth", "b")), 5)).choice == "id-0"
+        assert (await asyncio.wait_for(router.route(request_of("Auth", "b")), 60)).choice == "id-0"
 
     asyncio.run(run())
 

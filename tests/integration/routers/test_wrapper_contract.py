@@ -29,6 +29,7 @@ from metatree import (
     ToolSpec,
     Traits,
 )
+from metatree.errors import RouterUnavailable
 from metatree.parts import as_evidence, whole_suite
 from metatree.protocols import Composer, Describer, Evidence, Reader, Router, Scored, ToolCaller
 from metatree.testing.parts import (
@@ -66,7 +67,7 @@ MANY = (DESCRIBE, DescribeRequest("another text"))
 WRAPPERS: dict[str, Wrap] = {
     "cached": lambda inner, folder: CachedRouter(inner, MemoryCache()),
     "limited": lambda inner, folder: LimitedRouter(inner, concurrency=2),
-    "fallback": lambda inner, folder: FallbackRouter(inner, embedded_suite()),
+    "fallback": lambda inner, folder: FallbackRouter(inner, inner),
     "recorded": lambda inner, folder: RecordedRouter(inner, folder / "r.jsonl"),
     "two": lambda inner, folder: LimitedRouter(CachedRouter(inner, MemoryCache())),
     "three": lambda inner, folder: RecordedRouter(FallbackRouter(LimitedRouter(inner)), folder / "r.jsonl"),
@@ -186,15 +187,26 @@ def test_a_replay_says_and_does_what_was_recorded(suite: str, tmp_path: Path) ->
     assert behaviours(replay) == once
 
 
-def test_a_chain_is_bound_to_a_loop_when_one_of_its_links_is() -> None:
-    class Client(ScriptedReader):
-        traits = Traits()
+def test_a_chain_says_what_holds_whichever_of_its_links_answers() -> None:
+    narrow, rules = full(), embedded_suite()
+    for chain in (FallbackRouter(narrow, rules).suite(), FallbackRouter(rules, narrow).suite()):
+        said, fits = traits(chain.router)
+        assert (said.uses_model, said.any_loop, said.follows_evidence, fits) == (True, False, True, 2)
+        assert chain.reader.traits.uses_model and not chain.reader.traits.any_loop
+        assert chain.tool_caller.traits.any_loop and chain.tool_caller.traits.by_rules
+        assert sorted(chain.router.traits.cache_key.split(" | ")) == ["EmbeddedRouter", "narrow"]
+    chain = FallbackRouter(rules, plain()).suite()
+    assert not chain.router.traits.follows_evidence and not chain.tool_caller.traits.by_rules
+    assert chain.router.traits.capacity is None
 
-    bound = whole_suite(None, Client({}))
-    for chain, free in ((FallbackRouter(embedded_suite(), bound), False), (FallbackRouter(bound), False)):
-        suite = chain.suite()
-        assert suite.router.traits.any_loop and suite.composer.traits.any_loop
-        assert suite.reader.traits.any_loop is free
+
+def test_a_cache_does_not_take_the_answer_of_a_fallback_for_that_of_the_first() -> None:
+    cache = MemoryCache()
+    down = ScriptedRouter([RouterUnavailable("down"), "a"])
+    down.traits = Traits(cache_key="the first")
+    chain = CachedRouter(FallbackRouter(down, ScriptedRouter(["b"])), cache)
+    assert asyncio.run(chain.route(MENU)).choice == asyncio.run(chain.route(MENU)).choice == "b"
+    assert asyncio.run(CachedRouter(down, cache).route(MENU)).choice == "a"
 
 
 def test_every_trait_is_tried() -> None:

@@ -68,7 +68,7 @@ def log_lines(folder: Path) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
-def wait_until(true: Callable[[], bool], timeout_s: float = 30.0) -> None:
+def wait_until(true: Callable[[], bool], timeout_s: float = 60.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not true():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -115,15 +115,15 @@ def test_a_process_that_was_stopped_past_its_hold_writes_nothing_more(tmp_path: 
         tmp_path,
         """
         with Tree.open(folder + "/tree.db") as tree, Store.open(folder + "/runs.db") as store:
-            journal = SqlJournal(store, lease_s=0.5)
-            search("q", tree=tree, router=first, reader=Slow(0.2), evidence=False, run_id="r", journal=journal)
+            journal = SqlJournal(store, lease_s=2.0)
+            search("q", tree=tree, router=first, reader=Slow(0.5), evidence=False, run_id="r", journal=journal)
         """,
     )
     wait_until(lambda: len(log_lines(tmp_path)) >= 2)
     with pytest.raises(LeaseLost, match="another process is at work on run 'r'"):
         resume("r", journal=tmp_path / "runs.db", tree=tree, **parts())
     child.send_signal(signal.SIGSTOP)
-    time.sleep(0.6)
+    time.sleep(2.1)
     done = resume("r", journal=tmp_path / "runs.db", tree=tree, **parts())
     assert (done.ended, done.answer) == ("answered", "here")
     with Store.open(tmp_path / "runs.db") as store:
@@ -138,20 +138,20 @@ def test_a_long_effect_does_not_lose_the_hold(tmp_path: Path, tree: Tree) -> Non
         tmp_path,
         """
         with Tree.open(folder + "/tree.db") as tree, Store.open(folder + "/runs.db") as store:
-            journal = SqlJournal(store, lease_s=0.3)
-            print(search("q", "z", tree=tree, reader=Slow(1.5), router=first, evidence=False, run_id="r",
+            journal = SqlJournal(store, lease_s=1.0)
+            print(search("q", "z", tree=tree, reader=Slow(3.5), router=first, evidence=False, run_id="r",
                          journal=journal).ended)
         """,
     )
     wait_until(lambda: len(log_lines(tmp_path)) == 1)
-    time.sleep(0.7)
+    time.sleep(2.0)
     with pytest.raises(LeaseLost):
         resume("r", journal=tmp_path / "runs.db", tree=tree, **parts())
     assert finish(child).strip() == "answered"
 
 
 def test_a_dead_process_loses_its_run_at_once(tmp_path: Path, tree: Tree) -> None:
-    child = start(tmp_path, SEARCH.format(nap_s=0.1))
+    child = start(tmp_path, SEARCH.format(nap_s=0.5))
     wait_until(lambda: len(log_lines(tmp_path)) >= 3)
     child.kill()
     child.communicate()
@@ -164,12 +164,12 @@ def test_a_dead_process_loses_its_run_at_once(tmp_path: Path, tree: Tree) -> Non
 
 
 def test_ctrl_c_leaves_a_run_that_can_be_taken_up(tmp_path: Path, tree: Tree) -> None:
-    child = start(tmp_path, SEARCH.format(nap_s=0.3))
-    wait_until(lambda: len(log_lines(tmp_path)) >= 2)
+    child = start(tmp_path, SEARCH.format(nap_s=20))
+    wait_until(lambda: len(log_lines(tmp_path)) >= 1)
     began = time.monotonic()
     child.send_signal(signal.SIGINT)
     assert "KeyboardInterrupt" in finish(child, fails=True)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     (info,) = runs(tree=tree)
     assert (info.run_id, info.ended) == ("r", "cancelled")
     assert load_run("r", tree=tree).ended == "cancelled"
@@ -177,7 +177,7 @@ def test_ctrl_c_leaves_a_run_that_can_be_taken_up(tmp_path: Path, tree: Tree) ->
 
 
 def test_a_run_is_cancelled_from_another_process(tmp_path: Path, tree: Tree) -> None:
-    child = start(tmp_path, SEARCH.format(nap_s=0.1))
+    child = start(tmp_path, SEARCH.format(nap_s=1.0))
     wait_until(lambda: len(log_lines(tmp_path)) >= 1)
     assert runs(tree=tree)[0].ended is None
     cancel("r", tree=tree)

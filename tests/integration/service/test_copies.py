@@ -15,8 +15,7 @@ import pytest
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.engine import Engine
 from metatree_agents.service.replication.copies import TreeCopy
-from metatree_agents.service.replication.publisher import Published
-from metatree_agents.service.replication.sharing import Publication
+from metatree_agents.service.replication.publisher import Publication, Published
 from metatree_agents.service.replication.trees import Trees
 from metatree_agents.service.serving import serve_all
 from metatree_agents.service.settings import ServiceSettings
@@ -77,7 +76,10 @@ class Shop:
             await kept.start()
             async with self.client("Inference_1") as client:
                 published = Published(
-                    client, Trees(kept), self.tree, copies=self.folder / "server", say=self.said.append
+                    client,
+                    Trees(kept),
+                    Publication(self.tree, copies=self.folder / "server"),
+                    say=self.said.append,
                 )
                 await published.start()
                 await what(self, published)
@@ -355,7 +357,7 @@ def test_a_server_that_publishes_no_tree_says_so(serve: Serve, tmp_path: Path) -
 def test_of_two_servers_one_publishes_and_a_late_one_is_refused(shop: Shop) -> None:
     async def check(shop: Shop, published: Published) -> None:
         trees, now = published._trees, [1_000.0]
-        trees._clock = lambda: now[0]
+        trees._database.clock = lambda: now[0]
         token = await trees.lead("first")
         assert token is None, "the one that started first still publishes"
         now[0] += 1e10
@@ -392,22 +394,14 @@ def test_wrong_wishes_for_pieces_are_refused(shop: Shop) -> None:
     assert engine.get("get-memory", After=0).json() == {"Changes": [], "Latest": 0}
 
 
-class Breaking(Publication):
-    """Shares a tree whose publishing ends by an error that nobody expected."""
-
-    def begin(self, *given: Any) -> Published:
-        made = super().begin(*given)
-
-        async def publish() -> int | None:
-            raise KeyError("parent")
-
-        made.publish = publish  # type: ignore[method-assign]
-        return made
-
-
 def test_a_server_whose_publishing_ends_by_an_error_ends_with_it(
-    place: Path | str, tree: Tree, tmp_path: Path
+    place: Path | str, tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def publish(_: Published) -> int | None:
+        raise KeyError("parent")
+
+    monkeypatch.setattr(Published, "publish", publish)
+
     async def serve_it() -> None:
         await serve_all(
             opened(place),
@@ -420,7 +414,7 @@ def test_a_server_whose_publishing_ends_by_an_error_ends_with_it(
             port=0,
             stop=asyncio.Event(),
             say=print,
-            sharing=Breaking(tree, engine=False, copies=tmp_path / "copies"),
+            sharing=Publication(tree, engine=False, copies=tmp_path / "copies"),
         )
 
     with pytest.raises(KeyError, match="parent"):
@@ -432,7 +426,7 @@ def test_a_server_that_publishes_nothing_is_not_done_with_it(shop: Shop) -> None
         kept = opened(shop.database)
         await kept.start()
         async with shop.client() as client:
-            nothing = Published(client, Trees(kept), None, copies=shop.folder)
+            nothing = Published(client, Trees(kept), Publication(None, copies=shop.folder))
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(nothing.run(), 0.1)
         await kept.close()

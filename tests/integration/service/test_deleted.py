@@ -89,7 +89,7 @@ def test_a_waiting_caller_is_notified_of_a_deletion_also_by_another_process(serv
             assert browser.post("/topic/delete", {"csrf": csrf, "topic": "T"}).status_code == 303
         else:
             delete(deleting, "User_1")
-        waiting.join(10)
+        waiting.join(60)
         assert found == [404]
 
 
@@ -121,10 +121,10 @@ def test_who_waits_is_not_given_the_answer_of_a_later_topic_of_the_same_name(
     waiting = threading.Thread(target=lambda: found.append(wait()))
     waiting.start()
     while not service.admin.get("admin/overview").json()["Connected"]["Callers"]:
-        pass
+        threading.Event().wait(0.02)
     service.admin.get("admin/overview")  # meanwhile it has read what it waits for
     assert remade(place) == 1
-    waiting.join(10)
+    waiting.join(60)
     assert found and "of Bob" not in found[0]
     assert ("event: gone" if route == "events" else "topic") in found[0] or "there is no query" in found[0]
 

@@ -55,7 +55,7 @@ def raw(service: Served, request: bytes) -> tuple[int, bytes]:
 
 
 def still_well(service: Served) -> None:
-    assert requests.get(f"{service.url}/healthz", timeout=9).json() == {"status": "ok"}
+    assert requests.get(f"{service.url}/healthz", timeout=60).json() == {"status": "ok"}
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_topics_in_addresses(service: Served, topic: str, status: int) -> None:
 )
 def test_bodies_at_the_edge_of_json(service: Served, body: bytes, status: int) -> None:
     given = proof("Frontend_1", SECRETS["Frontend_1"][1])
-    said = requests.post(f"{service.url}/api/add-query", params=given, data=body, timeout=9)
+    said = requests.post(f"{service.url}/api/add-query", params=given, data=body, timeout=60)
     assert said.status_code == status, said.text[:300]
     if status == 200:
         # It is valid JSON all the way to the engine and back, for readers that are strict.
@@ -169,7 +169,7 @@ def test_bodies_at_the_edge_of_json(service: Served, body: bytes, status: int) -
 def test_parameters_in_a_body_at_the_edge_of_json(service: Served, topic: str) -> None:
     given = proof("Frontend_1", SECRETS["Frontend_1"][1])
     body = f'{{"Topic": {topic}}}'
-    said = requests.get(f"{service.url}/api/get-topic-thread", params=given, data=body, timeout=9)
+    said = requests.get(f"{service.url}/api/get-topic-thread", params=given, data=body, timeout=60)
     assert said.status_code in (400, 404), said.text[:300]
     still_well(service)
 
@@ -187,7 +187,7 @@ def test_the_last_event_of_a_stream_may_be_anything(service: Served, last: str) 
 
 
 def test_a_head_that_does_not_end_is_cut_off(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TimeoutProtocol, "head_s", 0.3)
+    monkeypatch.setattr(TimeoutProtocol, "head_s", 2.0)
     service = serve()
     for begun in (b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: "):
         with connected(service) as made:
@@ -197,18 +197,18 @@ def test_a_head_that_does_not_end_is_cut_off(serve: Serve, monkeypatch: pytest.M
         made.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert made.recv(1000).startswith(b"HTTP/1.1 200")
         with pytest.raises(OSError):
-            for _ in range(100):
+            for _ in range(300):
                 made.sendall(b"G")
-                time.sleep(0.02)
-            raise AssertionError("still open after 2 s")
+                time.sleep(0.1)
+            raise AssertionError("still open after 30 s")
     still_well(service)
 
 
 def test_a_client_that_waits_for_long_is_not_taken_for_a_slow_one(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TimeoutProtocol, "head_s", 0.2)
-    service = serve(claim_timeout_s=0.6)
+    monkeypatch.setattr(TimeoutProtocol, "head_s", 1.0)
+    service = serve(claim_timeout_s=1.6)
     assert service.engine.get("get-new-queries").json() == {"Topic": None, "Queries": None}
 
 

@@ -27,7 +27,9 @@ class Servers:
     def __init__(self, databases: list[ServiceDatabase]) -> None:
         self.now = START_S
         self.database = databases[0]
-        self.users = [Users(database, clock=lambda: self.now) for database in databases]
+        for database in databases:
+            database.clock = lambda: self.now
+        self.users = [Users(database) for database in databases]
 
     async def accept(self, nonce: str, at: int = 0) -> bool:
         """Say whether a server accepts a proof with this nonce."""

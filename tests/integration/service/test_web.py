@@ -211,19 +211,22 @@ def test_what_is_no_form_is_refused(service: Served) -> None:
 PAGES = ("/login", "/topics", "/tree", "/node?id=hall", "/node?id=no", "/find?q=x", "/run?topic=x", "/admin")
 
 
-def test_every_page_has_a_strict_policy_and_is_kept_nowhere(service: Served) -> None:
-    browser = entered(service, "User_1")
-    for path in PAGES:
-        _check_headers((Browser(service.url) if path == "/login" else browser).get(path))
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
 
 
-def _check_headers(page: requests.Response) -> None:
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_has_a_strict_policy_and_is_kept_nowhere(service: Served, path: str) -> None:
+    page = (Browser(service.url) if path == "/login" else entered(service, "User_1")).get(path)
     policy = dict(part.split(" ", 1) for part in page.headers["Content-Security-Policy"].split("; "))
     assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
     assert policy["script-src"] == policy["style-src"] == policy["form-action"] == "'self'"
     assert "unsafe" not in str(policy)
-    assert page.headers["X-Content-Type-Options"] == "nosniff" and page.headers["Cache-Control"] == "no-store"
-    assert page.headers["Referrer-Policy"] == "same-origin" and page.headers["X-Frame-Options"] == "DENY"
+    assert {name: page.headers[name] for name in HEADERS} == HEADERS
     assert not re.search(r"<script(?![^>]* src=)|<style| style=|\son\w+=|https?://", page.text)
 
 

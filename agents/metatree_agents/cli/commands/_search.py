@@ -1,42 +1,37 @@
-"""What the commands that search share: router, limits, progress, what Ctrl-C leaves behind, looking on the web."""
+"""What the commands that search share: their parts, progress, what Ctrl-C leaves behind, how they end."""
 
 from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from metatree import plugins
 from metatree.errors import UserError
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import Cancelled, defer_failure_warning, exit_code
-from metatree_agents.cli.printing.answers import failed_fallbacks, summary, warning
+from metatree_agents.cli.printing.answers import (
+    answer_lines,
+    failed_fallbacks,
+    file_lines,
+    node_lines,
+    summary,
+    warning,
+)
 from metatree_agents.cli.printing.progress import SearchProgress, search_line
 from metatree_agents.cli.printing.traces import path_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from metatree import Limits, SearchResult, Tree
+    from metatree import SearchResult, Tree
     from metatree.protocols import Suite
+    from metatree_agents.code import FileToEdit
 
 
 def new_run_id() -> str:
     """Return a short name for a run that is not in use."""
     return secrets.token_hex(4)
-
-
-def limits_of(max_calls: int | None, max_seconds: float | None) -> Limits | None:
-    """Return the limits that the options ask for; None when they ask for none."""
-    from metatree import Limits
-
-    bounds: dict[str, Any] = {}
-    if max_calls is not None:
-        bounds |= {"router_calls": max_calls, "model_calls": max_calls}
-    if max_seconds is not None:
-        bounds["seconds"] = max_seconds
-    return Limits(**bounds) if bounds else None
 
 
 def suite_parts(name: str | None) -> dict[str, Any]:
@@ -71,13 +66,13 @@ def router_of_environment() -> str | None:
     return os.environ.get("METATREE_ROUTER") or ("openai" if os.environ.get("METATREE_MODEL") else None)
 
 
-def with_evidence(parts: dict[str, Any], tree: Tree) -> dict[str, Any]:
+def with_evidence(parts: Mapping[str, Any], tree: Tree) -> dict[str, Any]:
     """Return the parts with the evidence of a tree, whose index is built now if it is not yet.
 
     A router that asks a model works without, but hints from the evidence save it calls.
     """
-    if not parts or "text" not in plugins.available(plugins.EVIDENCE):
-        return parts
+    if "router" not in parts or "text" not in plugins.available(plugins.EVIDENCE):
+        return dict(parts)
     return {**parts, "evidence": plugins.load(plugins.EVIDENCE, "text")(tree, required=True)}
 
 
@@ -95,7 +90,32 @@ def watched(run_id: str, tree: Tree) -> Iterator[SearchProgress | None]:
         ) from interrupt
 
 
-def open_question(result: SearchResult, tree: Tree) -> str:
+def finish(
+    command: Literal["ask", "find", "files"],
+    result: SearchResult,
+    tree: Tree,
+    *,
+    json: bool,
+    verbose: bool,
+    files: Sequence[FileToEdit] = (),
+) -> int:
+    """Print what a search found as a command prints it, and say how it ended; return the exit code."""
+    if json:
+        output.write_json(command, {"files": files, "usage": result.usage} if command == "files" else result)
+    else:
+        match command:
+            case "ask":
+                output.write(answer_lines(result, tree))
+            case "find":
+                output.write(node_lines(result))
+            case "files":
+                output.write(file_lines(files, result))
+            case _:
+                assert_never(command)
+    return ended(result, tree, verbose=verbose, question=_open_question(result, tree))
+
+
+def _open_question(result: SearchResult, tree: Tree) -> str:
     """Return the id of the question on the blackboard of a tree that a run waits for; empty when there is none."""
     if result.ended != "waiting":
         return ""
@@ -108,7 +128,7 @@ def ended(result: SearchResult, tree: Tree, *, verbose: bool, question: str = ""
     """Say on standard error how a search ended and how it goes on; return the exit code.
 
     Args:
-        tree: the tree that was searched; it may be closed.
+        tree: the tree that was searched.
         verbose: whether to tell its path too.
         question: id of the question on the blackboard that it waits for.
     """
@@ -133,8 +153,8 @@ def ended(result: SearchResult, tree: Tree, *, verbose: bool, question: str = ""
     return exit_code(result)
 
 
-def web_fallbacks(address: str | None) -> tuple[list[Any], list[Any]]:
-    """Return fallbacks and tools for a search; both empty when no engine is named.
+def web_parts(address: str | None) -> dict[str, Any]:
+    """Return what looking on the web adds to the arguments of `search`; nothing when no engine is named.
 
     Args:
         address: of a SearXNG instance; None for the one in the environment.
@@ -146,21 +166,45 @@ def web_fallbacks(address: str | None) -> tuple[list[Any], list[Any]]:
 
     fallback = configured_fallback(address)
     if fallback is None:
-        return [], []
+        return {}
     from metatree_memory_tools.web.tools import page_tools
 
-    return [fallback], list(page_tools)
+    return {"tools": list(page_tools), "fallbacks": [fallback]}
 
 
-def restored_fallbacks(given: list[str], fallbacks: list[Any]) -> list[Any]:
+def parts_for(
+    tree: Tree,
+    parts: Mapping[str, Any],
+    *,
+    allow: Sequence[str] | None,
+    human: bool = False,
+    terminal: bool = True,
+) -> dict[str, Any]:
+    """Return the parts of searches of a tree that may call tools and ask a person, as arguments of `search`.
+
+    Args:
+        tree: the tree.
+        parts: those that think, from `suite_parts`, and what `web_parts` adds.
+        allow: tools that may change something without asking.
+        human: whether what the tree does not answer is put to a person.
+        terminal: whether the person at the terminal may be asked for a permission.
+
+    Raises:
+        UserError: `allow` names no tool.
+    """
+    from metatree import ask_person
+    from metatree_agents.cli.commands._permits import permit_of
+
+    return {
+        **with_evidence(parts, tree),
+        "fallbacks": [*parts.get("fallbacks", ()), *([ask_person] if human else ())],
+        "permit": permit_of(tree, allow, parts.get("tools", ()), terminal=terminal),
+    }
+
+
+def restored_fallbacks(kinds: Sequence[str], fallbacks: Sequence[Any]) -> list[Any]:
     """Return the fallbacks of a run that is taken up again, in the order in which it was begun with them."""
     from metatree import ask_person
 
     pending = list(fallbacks)
-    return [pending.pop(0) if kind == "call" and pending else ask_person for kind in given]
-
-
-def web_parts(web: str | None) -> dict[str, Any]:
-    """Return what `--web` adds to the arguments of `search`; nothing when no engine is named."""
-    fallbacks, tools = web_fallbacks(web)
-    return {"tools": tools, "fallbacks": fallbacks} if fallbacks else {}
+    return [pending.pop(0) if kind == "call" and pending else ask_person for kind in kinds]

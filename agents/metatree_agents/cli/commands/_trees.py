@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from errno import EACCES, EDQUOT, ENOSPC, EROFS
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from metatree.errors import UntrustedStore, UserError
 from metatree.storage.errors import file_error, is_mounted_read_only, unwritable
 from metatree.storage.store import writable
 from metatree.trees.sources import public_location
+from metatree_agents.cli import _options as options
 from metatree_agents.cli._errors import Cancelled, denied
 from metatree_agents.cli._output import counted, note, visible
 from metatree_agents.cli.printing.progress import build_bar
@@ -28,61 +30,78 @@ FOLDER = ".metatree"
 """Name of the folder that a tree lives in, beside its source."""
 
 
-def ready_tree(sources: Sequence[str] | None, tree: Path | None, *, refresh: bool = True) -> Tree:
-    """Open the tree of some sources, built first when it is missing and refreshed when it is stale.
+@dataclass(frozen=True, slots=True)
+class TreeOptions:
+    """Which tree a command works on."""
 
-    Args:
-        sources: folders, files and other locations; None for the current folder, or for whatever `tree` was built
-            from.
-        tree: where the tree lives; None for `.metatree` beside the source, or in the current folder when there are
-            several or it is no folder.
-        refresh: whether a stale tree is brought up to date.
+    source: options.Source = None
+    """What it was built from; None for the current folder, or for whatever the tree at `tree` was built from."""
+    tree: options.TreePath = None
+    """Where it lives; None for `.metatree` beside the source, or in the current folder when there are several sources
+    or it is no folder."""
 
-    Raises:
-        UserError: there is no such folder, or what is at `tree` is not a tree, or the tree of another folder.
-    """
-    place = place_of(sources, tree)
-    if not has_tree(place):
-        if tree is not None and not sources:
-            raise UserError(f"no tree at {str(tree)!r}: build one with `metatree build SOURCE --tree {tree}`")
-        sources = sources or ["."]
-        for source in sources:
-            _refuse_whole_disk(Path(source))
-        return build(sources, tree)
-    try:
-        opened = _open(place, sources)
-    except UntrustedStore:
-        if tree is not None or not writable(place / "index.db"):
-            raise
-        return build(sources or ["."], tree)  # says so, and takes nothing from it
-    if sources and _others(opened, sources):
-        opened.close()
-        return build(sources, tree)  # a folder was renamed, or the list is another one
-    if refresh and opened.stale():
-        if opened.index.read_only:
-            note("warning: the source has changed since the tree was built, and the tree can only be read")
-            return opened
-        began = time.monotonic()
-        with _resumable("cancelled; what was read is kept: the same command again goes on"):
-            with build_bar("refreshing the tree") as progress:
-                opened.refresh(progress=progress)
-            _index(opened)
-        note(f"refreshed the tree, {_seconds(began)}")
-    return opened
+    def place(self) -> Path:
+        """Return where the tree lives, whether it is there or not.
+
+        Raises:
+            UserError: there is no such source.
+        """
+        return place_of(self.source, self.tree)
+
+    def ready(self, *, refresh: bool = True) -> Tree:
+        """Open the tree, built first when it is missing and, unless `refresh` is False, refreshed when it is stale.
+
+        Raises:
+            UserError: there is no such folder, or what is at `tree` is not a tree, or the tree of another folder.
+        """
+        sources, tree, place = self.source, self.tree, self.place()
+        if not has_tree(place):
+            if tree is not None and not sources:
+                raise UserError(
+                    f"no tree at {str(tree)!r}: build one with `metatree build SOURCE --tree {tree}`"
+                )
+            sources = sources or ["."]
+            for source in sources:
+                _refuse_whole_disk(Path(source))
+            return build(sources, tree)
+        try:
+            opened = _open(place, sources)
+        except UntrustedStore:
+            if tree is not None or not writable(place / "index.db"):
+                raise
+            return build(sources or ["."], tree)  # says so, and takes nothing from it
+        if sources and _others(opened, sources):
+            opened.close()
+            return build(sources, tree)  # a folder was renamed, or the list is another one
+        if refresh and opened.stale():
+            _refresh(opened)
+        return opened
+
+    def existing(self) -> Tree:
+        """Open the tree as it is.
+
+        Raises:
+            UserError: there is none, with the command that builds it; or it is the tree of another folder.
+        """
+        place = self.place()
+        if not has_tree(place):
+            what = f"--tree {self.tree}" if self.tree is not None else ""
+            command = f"metatree build {' '.join(self.source or ['.'])} {what}".rstrip()
+            raise UserError(f"no tree at {str(place)!r}: build one with `{command}`")
+        return _open(place, self.source)
 
 
-def existing_tree(sources: Sequence[str] | None, tree: Path | None) -> Tree:
-    """Open a tree that was built before, as it is.
-
-    Raises:
-        UserError: there is none, with the command that builds it; or it is the tree of another folder.
-    """
-    place = place_of(sources, tree)
-    if not has_tree(place):
-        what = f"--tree {tree}" if tree is not None else ""
-        command = f"metatree build {' '.join(sources or ['.'])} {what}".rstrip()
-        raise UserError(f"no tree at {str(place)!r}: build one with `{command}`")
-    return _open(place, sources)
+def _refresh(tree: Tree) -> None:
+    """Bring a stale tree up to date; one that can only be read stays as it is, with a warning."""
+    if tree.index.read_only:
+        note("warning: the source has changed since the tree was built, and the tree can only be read")
+        return
+    began = time.monotonic()
+    with _resumable("cancelled; what was read is kept: the same command again goes on"):
+        with build_bar("refreshing the tree") as progress:
+            tree.refresh(progress=progress)
+        _index(tree)
+    note(f"refreshed the tree, {_seconds(began)}")
 
 
 def node_named(tree: Tree, text: str) -> str:
@@ -131,7 +150,7 @@ def build(
     known: list[SourceRef] = []
     if add:
         tree = tree or Path(FOLDER)
-        with existing_tree(None, tree) as before:
+        with TreeOptions(None, tree).existing() as before:
             known = before.sources()
     place = place_of(sources, tree)
     for source in sources:

@@ -15,33 +15,34 @@ from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
+from metatree_agents.cli.commands._trees import TreeOptions
 
 _WORDS = {
-    "nodes": "node",
-    "overrides": "change of built nodes",
-    "links": "link",
-    "facts": "small fact",
-    "runs": "run",
-    "journal": "step of runs",
-    "mail": "signal to runs",
-    "calls": "tool call",
-    "boards": "board",
-    "items": "item on boards",
-    "images": "image",
-    "rule_facts": "fact of rules",
-    "rule_tokens": "token of rules",
-    "permissions": "permission",
+    "nodes": "node{}",
+    "overrides": "change{} of built nodes",
+    "links": "link{}",
+    "facts": "small fact{}",
+    "runs": "run{}",
+    "journal": "step{} of runs",
+    "mail": "signal{} to runs",
+    "calls": "tool call{}",
+    "boards": "board{}",
+    "items": "item{} on boards",
+    "images": "image{}",
+    "rule_facts": "fact{} of rules",
+    "rule_tokens": "token{} of rules",
+    "permissions": "permission{}",
 }
+"""What an export counts, with a place for the plural's ending."""
 
 
 def export(
     file: Annotated[
-        Path, typer.Argument(parser=options.path, metavar="FILE", help="File to write; - is standard output.")
+        Path, options.argument("FILE", "File to write; - is standard output.", parser=options.path)
     ],
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Write what cannot be built again to one file: memories, notes, made nodes, descriptions, links, runs, boards.
 
@@ -51,9 +52,8 @@ def export(
     Example: metatree export shop.metatree --source ~/src/shop
     """
     from metatree.notes.archive import export_memory
-    from metatree_agents.cli.commands._trees import existing_tree
 
-    with existing_tree(source, tree) as opened:
+    with where.existing() as opened:
         if str(file) == "-":
             if json:
                 raise UserError(
@@ -69,9 +69,7 @@ def export(
         else:
             done = export_memory(opened, file)
     if json:
-        from metatree_agents.cli.schemas.memory import ExportOutput
-
-        output.write_json(ExportOutput.model_validate(done))
+        output.write_json("export", done)
     else:
         counted = _counted({name: number for name, number in done.counts.items() if name != "journal"})
         output.note(
@@ -87,20 +85,17 @@ def export(
 def import_(
     file: Annotated[
         Path,
-        typer.Argument(
-            parser=options.path,
-            metavar="FILE",
-            help="File that `metatree export` wrote; - is standard input.",
+        options.argument(
+            "FILE", "File that `metatree export` wrote; - is standard input.", parser=options.path
         ),
     ],
     permissions: Annotated[
         bool,
         typer.Option("--permissions", help="Take over permissions too, to call tools that change something."),
     ] = False,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Merge an export into the tree of the current folder, which is built first when it is missing.
 
@@ -111,7 +106,6 @@ def import_(
     Example: metatree import shop.metatree --source ~/src/shop
     """
     from metatree.notes.archive import import_memory
-    from metatree_agents.cli.commands._trees import ready_tree
 
     with tempfile.TemporaryDirectory() as folder:
         if str(file) == "-":
@@ -120,12 +114,10 @@ def import_(
             file = Path(folder) / "standard input"
             with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as copy:
                 shutil.copyfileobj(sys.stdin.buffer, copy)
-        with ready_tree(source, tree) as opened:
+        with where.ready() as opened:
             done = import_memory(opened, file, permissions=permissions)
     if json:
-        from metatree_agents.cli.schemas.memory import ImportOutput
-
-        output.write_json(ImportOutput.model_validate(done))
+        output.write_json("import", done)
         return FOUND
     known = sum(done.known.values())
     output.note(
@@ -142,14 +134,7 @@ def import_(
 
 def _counted(counts: dict[str, int]) -> str:
     return ", ".join(
-        f"{number:,} {_plural(_WORDS.get(name, name), number)}" for name, number in counts.items() if number
+        f"{number:,} {_WORDS.get(name, name + '{}').format('' if number == 1 else 's')}"
+        for name, number in counts.items()
+        if number
     )
-
-
-def _plural(words: str, number: int) -> str:
-    first, _, rest = words.partition(" of ")
-    head, space, tail = first.partition(" on ")
-    if not space:
-        head, space, tail = first.partition(" to ")
-    many = head if number == 1 else f"{head}s"
-    return many + space + tail + (f" of {rest}" if rest else "")

@@ -7,23 +7,12 @@ from typing import Annotated
 import typer
 
 from metatree_agents.cli import _options as options
-from metatree_agents.cli import _output as output
 from metatree_agents.cli._inputs import named_file, plain, text_of, texts_of
+from metatree_agents.cli.commands._trees import TreeOptions, node_named, path_inside
 
-Questions = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="QUESTION",
-        help="What to find out; - reads standard input, @FILE a file; @@… is a text that begins with @.",
-    ),
-]
-Issue = Annotated[
-    str,
-    typer.Argument(
-        metavar="ISSUE",
-        help="Text of the issue; - reads standard input, @FILE a file; @@… is a text that begins with @.",
-    ),
-]
+_FORMS = "- reads standard input, @FILE a file; @@… is a text that begins with @."
+Questions = Annotated[list[str], typer.Argument(metavar="QUESTION", help=f"What to find out; {_FORMS}")]
+Issue = Annotated[str, typer.Argument(metavar="ISSUE", help=f"Text of the issue; {_FORMS}")]
 
 
 def ask(
@@ -31,14 +20,13 @@ def ask(
     k: Annotated[
         int | None, typer.Option("-k", min=1, metavar="N", help="At most N sources for each answer.")
     ] = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     start: options.Start = None,
     router: options.Router = None,
     context: options.Context = "",
     run: options.RunId = None,
-    max_calls: options.MaxCalls = None,
-    max_seconds: options.MaxSeconds = None,
+    budget: options.Budget,
     no_refresh: options.NoRefresh = False,
     human: Annotated[
         bool,
@@ -57,7 +45,6 @@ def ask(
     web: options.Web = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
-    debug: options.Debug = False,
 ) -> int:
     """Answer questions from the tree of the current folder, with the sources.
 
@@ -74,68 +61,51 @@ def ask(
     \b
     Example: metatree ask "Where are redirects followed?" --source ~/src/requests
     """
-    from metatree import Blackboard, ask_person, search
-    from metatree_agents.cli.commands._permits import has_changing, permit_of
+    from metatree import Blackboard, search
+    from metatree_agents.cli.commands._permits import has_changing
     from metatree_agents.cli.commands._search import (
-        ended,
-        limits_of,
+        finish,
         new_run_id,
-        open_question,
+        parts_for,
         suite_parts,
         watched,
-        web_fallbacks,
-        with_evidence,
+        web_parts,
     )
-    from metatree_agents.cli.commands._trees import node_named, ready_tree
-    from metatree_agents.cli.printing.answers import answer_lines, with_sources
+    from metatree_agents.cli.printing.answers import with_sources
 
     texts = texts_of(questions, what="question")
-    parts = suite_parts(router)
+    parts = {**suite_parts(router), **web_parts(web)}
     run_id = run or new_run_id()
-    fallbacks, tools = web_fallbacks(web)
-    with ready_tree(source, tree, refresh=not no_refresh) as opened:
+    with where.ready(refresh=not no_refresh) as opened:
         with watched(run_id, opened) as progress:
             result = search(
                 texts,
                 start and node_named(opened, start),
                 tree=opened,
                 context=plain(context, what="context"),
-                limits=limits_of(max_calls, max_seconds),
+                limits=budget.limits(),
                 run_id=run_id,
                 on_event=progress,
-                tools=tools,
-                fallbacks=[*fallbacks, ask_person] if human else fallbacks,
-                permit=permit_of(opened, allow, tools),
                 blackboard=Blackboard(opened) if human or has_changing(opened) else None,
                 wait=wait,
-                **with_evidence(parts, opened),
+                **parts_for(opened, parts, allow=allow, human=human),
             )
-        result = with_sources(result, k)
-        if json:
-            from metatree_agents.cli.schemas.search import AskOutput
-
-            output.write_json(AskOutput.model_validate(result))
-        else:
-            output.write(answer_lines(result, opened))
-        question_id = open_question(result, opened)
-    return ended(result, opened, verbose=verbose, question=question_id)
+        return finish("ask", with_sources(result, k), opened, json=json, verbose=verbose)
 
 
 def find(
     questions: Questions,
     k: options.Count = 5,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     start: options.Start = None,
     router: options.Router = None,
     context: options.Context = "",
     run: options.RunId = None,
-    max_calls: options.MaxCalls = None,
-    max_seconds: options.MaxSeconds = None,
+    budget: options.Budget,
     no_refresh: options.NoRefresh = False,
     json: options.Json = False,
     verbose: options.Verbose = False,
-    debug: options.Debug = False,
 ) -> int:
     """List the nodes that fit the questions best, without reading an answer out of them.
 
@@ -144,54 +114,44 @@ def find(
     """
     from metatree import search
     from metatree_agents.cli.commands._search import (
-        ended,
-        limits_of,
+        finish,
         new_run_id,
         suite_parts,
         watched,
         with_evidence,
     )
-    from metatree_agents.cli.commands._trees import node_named, ready_tree
-    from metatree_agents.cli.printing.answers import node_lines
 
     texts = texts_of(questions, what="question")
     parts = suite_parts(router)
     run_id = run or new_run_id()
-    with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id, opened) as progress:
-        result = search(
-            texts,
-            start and node_named(opened, start),
-            tree=opened,
-            returns="nodes",
-            k=k,
-            context=plain(context, what="context"),
-            limits=limits_of(max_calls, max_seconds),
-            run_id=run_id,
-            on_event=progress,
-            **with_evidence(parts, opened),
-        )
-    if json:
-        from metatree_agents.cli.schemas.search import FindOutput
-
-        output.write_json(FindOutput.model_validate(result))
-    else:
-        output.write(node_lines(result))
-    return ended(result, opened, verbose=verbose)
+    with where.ready(refresh=not no_refresh) as opened:
+        with watched(run_id, opened) as progress:
+            result = search(
+                texts,
+                start and node_named(opened, start),
+                tree=opened,
+                returns="nodes",
+                k=k,
+                context=plain(context, what="context"),
+                limits=budget.limits(),
+                run_id=run_id,
+                on_event=progress,
+                **with_evidence(parts, opened),
+            )
+        return finish("find", result, opened, json=json, verbose=verbose)
 
 
 def files(
     issue: Issue,
     k: options.Count = 5,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     router: options.Router = None,
     run: options.RunId = None,
-    max_calls: options.MaxCalls = None,
-    max_seconds: options.MaxSeconds = None,
+    budget: options.Budget,
     no_refresh: options.NoRefresh = False,
     json: options.Json = False,
     verbose: options.Verbose = False,
-    debug: options.Debug = False,
 ) -> int:
     """List the files that an issue wants edited, best first, with the definitions in them.
 
@@ -201,32 +161,25 @@ def files(
     Example: metatree files @issue.txt --source ~/src/requests --json
     """
     from metatree_agents.cli.commands._run_options import FilesOptions, save_options
-    from metatree_agents.cli.commands._search import ended, limits_of, new_run_id, suite_parts, watched
-    from metatree_agents.cli.commands._trees import path_inside, ready_tree
-    from metatree_agents.cli.printing.answers import file_lines
+    from metatree_agents.cli.commands._search import finish, new_run_id, suite_parts, watched
     from metatree_agents.code import locate
 
     text, file = text_of(issue, what="issue"), named_file(issue)
     parts = suite_parts(router)
     run_id = run or new_run_id()
-    with ready_tree(source, tree, refresh=not no_refresh) as opened, watched(run_id, opened) as progress:
-        own = path_inside(file, opened) if file else None
-        file_options = FilesOptions(k, own)
-        save_options(opened, run_id, file_options)
-        matches, result = locate(
-            text,
-            opened,
-            k + (own is not None),
-            router=parts.get("router"),
-            limits=limits_of(max_calls, max_seconds),
-            run_id=run_id,
-            on_event=progress,
-        )
-        matches = file_options.cut(matches)
-    if json:
-        from metatree_agents.cli.schemas.search import FilesOutput
-
-        output.write_json(FilesOutput.model_validate({"files": matches, "usage": result.usage}))
-    else:
-        output.write(file_lines(matches, result))
-    return ended(result, opened, verbose=verbose)
+    with where.ready(refresh=not no_refresh) as opened:
+        with watched(run_id, opened) as progress:
+            own = path_inside(file, opened) if file else None
+            file_options = FilesOptions(k, own)
+            save_options(opened, run_id, file_options)
+            matches, result = locate(
+                text,
+                opened,
+                k + (own is not None),
+                router=parts.get("router"),
+                limits=budget.limits(),
+                run_id=run_id,
+                on_event=progress,
+            )
+        files = file_options.cut(matches)
+        return finish("files", result, opened, json=json, verbose=verbose, files=files)

@@ -23,18 +23,14 @@ if TYPE_CHECKING:
 def build(
     sources: Annotated[
         list[str] | None,
-        typer.Argument(
-            parser=options.given,
-            metavar="SOURCE",
-            help="Folders, files, addresses (https://…), servers (mcp:COMMAND, mcp:https://…), descriptions"
+        options.argument(
+            "SOURCE",
+            "Folders, files, addresses (https://…), servers (mcp:COMMAND, mcp:https://…), descriptions"
             " (openapi:FILE), or TYPE:LOCATION for another installed type of sources.",
         ),
     ] = None,
     source: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--source", parser=options.given, metavar="SOURCE", help="The same, as other commands have it."
-        ),
+        list[str] | None, options.option("--source", "SOURCE", "The same, as other commands have it.")
     ] = None,
     tree: options.TreePath = None,
     add: Annotated[
@@ -51,7 +47,6 @@ def build(
         ),
     ] = None,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Build one tree of all sources, or bring it up to date.
 
@@ -68,7 +63,7 @@ def build(
     Example: metatree build --add https://docs.example.org/guide
     """
     from metatree_agents.cli.commands import _trees as trees
-    from metatree_agents.cli.schemas.search import BuildOutput, BuiltOutput, BuiltSourceOutput
+    from metatree_agents.cli.schemas.search import BuiltOutput, BuiltSourceOutput
 
     sources = [*(sources or ()), *(source or ())]
     if not sources:
@@ -98,7 +93,7 @@ def build(
             for each in mounts
         ]
     if json:
-        output.write_json(BuildOutput(trees=[built]))
+        output.write_json("build", {"trees": [built]})
     else:
         output.write([_line(built, f"metatree show --omitted{_where(sources, tree, add=add)}")])
     return FAILED if mounts and len(notes) == len(mounts) else FOUND

@@ -19,7 +19,7 @@ from metatree.storage.trust import check_files
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND, denied
-from metatree_agents.cli.commands._trees import has_tree, place_of
+from metatree_agents.cli.commands._trees import TreeOptions, has_tree
 
 _PACKAGES = ("pydantic", "openai", "instructor", "networkx", "diskcache", "numpy", "PyStemmer", "wordllama")
 _KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "METATREE_MODEL", "METATREE_ROUTER")
@@ -27,11 +27,10 @@ _SMALL_DISK = 200_000_000
 
 
 def doctor(
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     router: options.Router = None,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Check the installation and the tree: versions, the embedded model, SQLite, the tree's state, disk, keys.
 
@@ -41,7 +40,7 @@ def doctor(
     \b
     Example: metatree doctor --source ~/src/requests
     """
-    place = place_of(source, tree)
+    place = where.place()
     checks = [
         _checked("python", _python),
         _checked("packages", _packages),
@@ -56,9 +55,7 @@ def doctor(
     ]
     ok = all(check.ok for check in checks)
     if json:
-        from metatree_agents.cli.schemas.search import DoctorOutput
-
-        output.write_json(DoctorOutput.model_validate({"ok": ok, "checks": checks}))
+        output.write_json("doctor", {"ok": ok, "checks": checks})
     else:
         output.write(_line(check) for check in checks)
     return FOUND if ok else FAILED

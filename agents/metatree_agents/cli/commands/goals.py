@@ -11,32 +11,26 @@ from metatree._util.private import private_folder
 from metatree.errors import UserError
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND, LIMIT, NOTHING, WAITING
-from metatree_agents.cli._options import Debug, Json, given, path
+from metatree_agents.cli._groups import CommandGroup
+from metatree_agents.cli._options import Json, argument, option, path
 from metatree_agents.cli.printing.agents import agent_lines, live_tree
 
 if TYPE_CHECKING:
     from metatree_agents.planner import AgentInfo, Agents, Domain
 
-goals_app = typer.Typer(
-    help="Goals that agents carry out durably.", no_args_is_help=True, rich_markup_mode=None
-)
+goals_app = CommandGroup(help="Goals that agents carry out durably.")
 
 Store = Annotated[
     Path | None,
-    typer.Option(
-        "--store", parser=path, metavar="FILE", help="Where agents are kept; .metatree/agents.db by default."
-    ),
+    option("--store", "FILE", "Where agents are kept; .metatree/agents.db by default.", parser=path),
 ]
-AgentId = Annotated[
-    str, typer.Argument(parser=given, metavar="AGENT", help="Id of the agent, or its beginning.")
-]
+AgentId = Annotated[str, argument("AGENT", "Id of the agent, or its beginning.")]
 DomainOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--domain",
-        parser=given,
-        metavar="DOMAIN",
-        help="Where functions of its tasks are: MODULE:NAME. Domains in files have none, and need no option.",
+        "DOMAIN",
+        "Where functions of its tasks are: MODULE:NAME. Domains in files have none, and need no option.",
     ),
 ]
 
@@ -108,16 +102,14 @@ def exit_of(info: AgentInfo) -> int:
 
 def _print(info: AgentInfo, json: bool) -> int:
     if json:
-        from metatree_agents.cli.schemas.planner import AgentOutput
-
-        output.write_json(AgentOutput.model_validate(info))
+        output.write_json("goals show", info)
     else:
         output.write(agent_lines(info))
     return exit_of(info)
 
 
-@goals_app.command("list")
-def list_(store: Store = None, json: Json = False, debug: Debug = False) -> int:
+@goals_app.add("list")
+def list_(store: Store = None, json: Json = False) -> int:
     """List the agents of a store, the last changed first.
 
     \b
@@ -128,10 +120,8 @@ def list_(store: Store = None, json: Json = False, debug: Debug = False) -> int:
     with _existing(store) as agents:
         listed = list(agents.all())
     if json:
-        from metatree_agents.cli.schemas.planner import AgentsOutput
-
         rows = [dict(zip(("agent", "goal", "status", "changed_at"), one, strict=True)) for one in listed]
-        output.write_json(AgentsOutput.model_validate({"agents": rows}))
+        output.write_json("goals list", {"agents": rows})
     elif listed:
         output.write(
             f"{agent}  {status:<9}  {output.visible(atom_text(goal))}" for agent, goal, status, _ in listed
@@ -141,8 +131,8 @@ def list_(store: Store = None, json: Json = False, debug: Debug = False) -> int:
     return FOUND if listed else NOTHING
 
 
-@goals_app.command()
-def show(agent: AgentId, store: Store = None, json: Json = False, debug: Debug = False) -> int:
+@goals_app.add("show")
+def show(agent: AgentId, store: Store = None, json: Json = False) -> int:
     """Show an agent: its goals and intents as a tree, its facts as JSON, and what it waits for.
 
     \b
@@ -154,17 +144,10 @@ def show(agent: AgentId, store: Store = None, json: Json = False, debug: Debug =
     return FOUND
 
 
-@goals_app.command()
+@goals_app.add("start")
 def start(
-    domain: Annotated[
-        str,
-        typer.Argument(
-            parser=given, metavar="DOMAIN", help="A .toml or .yaml file, or MODULE:NAME of a Domain."
-        ),
-    ],
-    goal: Annotated[
-        str, typer.Argument(parser=given, metavar="GOAL", help="The top-level goal, `name(value, …)`.")
-    ],
+    domain: Annotated[str, argument("DOMAIN", "A .toml or .yaml file, or MODULE:NAME of a Domain.")],
+    goal: Annotated[str, argument("GOAL", "The top-level goal, `name(value, …)`.")],
     fact: Annotated[
         list[str] | None,
         typer.Option(
@@ -172,7 +155,7 @@ def start(
         ),
     ] = None,
     id: Annotated[  # noqa: A002  # the name of the option
-        str | None, typer.Option("--id", parser=given, metavar="AGENT", help="Its id; made up by default.")
+        str | None, option("--id", "AGENT", "Its id; made up by default.")
     ] = None,
     replan: Annotated[
         bool,
@@ -187,7 +170,6 @@ def start(
     no_run: Annotated[bool, typer.Option("--no-run", help="Create it only; `run` drives it.")] = False,
     store: Store = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> int:
     """Start an agent for a goal and drive it until it ends or waits.
 
@@ -211,16 +193,12 @@ def start(
     return _print(info, json)
 
 
-@goals_app.command("run")
+@goals_app.add("run")
 def run_(
-    agent: Annotated[
-        str | None,
-        typer.Argument(parser=given, metavar="[AGENT]", help="Id of the agent; all that can go on."),
-    ] = None,
+    agent: Annotated[str | None, argument("[AGENT]", "Id of the agent; all that can go on.")] = None,
     domain: DomainOption = None,
     store: Store = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> int:
     """Drive an agent until it ends or waits; without an id, all that nobody drives.
 
@@ -234,15 +212,11 @@ def run_(
     return list_(store=store, json=json)
 
 
-@goals_app.command()
+@goals_app.add("signal")
 def signal(
     agent: AgentId,
-    event: Annotated[
-        str, typer.Argument(parser=given, metavar="EVENT", help="`facts`, `assert`, `cancel` or `fail`.")
-    ],
-    goal: Annotated[
-        str | None, typer.Option("--goal", parser=given, metavar="GOAL", help="The goal that is meant.")
-    ] = None,
+    event: Annotated[str, argument("EVENT", "`facts`, `assert`, `cancel` or `fail`.")],
+    goal: Annotated[str | None, option("--goal", "GOAL", "The goal that is meant.")] = None,
     add: Annotated[
         list[str] | None, typer.Option("--add", metavar="FACT", help="A fact that holds now.")
     ] = None,
@@ -254,7 +228,6 @@ def signal(
     domain: DomainOption = None,
     store: Store = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> int:
     """Tell an agent of an event: facts of dynamic relations, or a goal to assert, cancel or fail.
 
@@ -280,14 +253,13 @@ def signal(
     return _print(info, json)
 
 
-@goals_app.command("answer")
+@goals_app.add("answer")
 def answer_(
     agent: AgentId,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The answer; - or @FILE too.")],
     domain: DomainOption = None,
     store: Store = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> int:
     """Answer the question that an agent waits for, the oldest when there are several; the agent goes on.
 
@@ -307,8 +279,8 @@ def answer_(
     return _print(info, json)
 
 
-@goals_app.command()
-def cancel(agent: AgentId, store: Store = None, json: Json = False, debug: Debug = False) -> int:
+@goals_app.add("cancel")
+def cancel(agent: AgentId, store: Store = None, json: Json = False) -> int:
     """Cancel an agent: nothing more is begun, what is at work comes to its end.
 
     \b
@@ -327,15 +299,12 @@ def cancel(agent: AgentId, store: Store = None, json: Json = False, debug: Debug
     return FOUND
 
 
-@goals_app.command()
+@goals_app.add("explain")
 def explain(
     agent: AgentId,
-    goal: Annotated[
-        str | None, typer.Option("--goal", parser=given, metavar="NAME", help="Only goals of this name.")
-    ] = None,
+    goal: Annotated[str | None, option("--goal", "NAME", "Only goals of this name.")] = None,
     store: Store = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> int:
     """Say for every goal of an agent which candidates were chosen, eligible, potential, struck or out, and why.
 
@@ -348,9 +317,7 @@ def explain(
         agent_id = _agent_id(agents, agent)
         considered = [one for one in agents.explain(agent_id) if goal is None or one["goal"][0] == goal]
     if json:
-        from metatree_agents.cli.schemas.planner import ExplainOutput
-
-        output.write_json(ExplainOutput.model_validate({"agent": agent_id, "considered": considered}))
+        output.write_json("goals explain", {"agent": agent_id, "considered": considered})
         return FOUND if considered else NOTHING
     last = ""
     for one in considered:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import replace
+from typing import Annotated, Any
 
 import typer
 
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
-
-if TYPE_CHECKING:
-    from metatree import Tree
+from metatree_agents.cli.commands._trees import TreeOptions
 
 TOKEN = "METATREE_MCP_TOKEN"
 
@@ -21,11 +19,10 @@ TOKEN = "METATREE_MCP_TOKEN"
 def mcp(
     http: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--http",
-            parser=options.given,
-            metavar="HOST:PORT",
-            help="Serve over HTTP instead of standard input and output; PORT alone is for this machine.",
+            "HOST:PORT",
+            "Serve over HTTP instead of standard input and output; PORT alone is for this machine.",
         ),
     ] = None,
     name: Annotated[
@@ -33,13 +30,11 @@ def mcp(
         typer.Option("--name", metavar="HOST", help="With --http: a name by which others call this machine."),
     ] = None,
     router: options.Router = None,
-    max_calls: options.MaxCalls = None,
-    max_seconds: options.MaxSeconds = None,
+    *,
+    budget: options.Budget,
     web: options.Web = None,
     no_refresh: options.NoRefresh = False,
-    source: options.Source = None,
-    tree: options.TreePath = None,
-    debug: options.Debug = False,
+    where: TreeOptions,
 ) -> int:
     """Serve the tree over the Model Context Protocol: search, ask, read, browse, remember, forget.
 
@@ -50,16 +45,14 @@ def mcp(
     \b
     Example: metatree mcp --source ~/src/requests
     """
-    from metatree import Limits
-    from metatree_agents.cli.commands._search import limits_of, suite_parts, web_parts
-    from metatree_agents.cli.commands._trees import place_of
+    from metatree_agents.cli.commands._search import suite_parts, web_parts
     from metatree_agents.tools.mcp_server import mcp_server
     from metatree_agents.tools.toolkit import MAX_SECONDS, Toolkit
 
-    place_of(source, tree)  # a folder that is not there is said now, not at the first call
+    where.place()  # a folder that is not there is said now, not at the first call
     given = {**suite_parts(router), **web_parts(web)}
-    limits = limits_of(max_calls, max_seconds or MAX_SECONDS) or Limits(seconds=MAX_SECONDS)
-    kit = Toolkit(lambda: _opened(source, tree), parts=given, limits=limits, refresh=not no_refresh)
+    limits = replace(budget, max_seconds=budget.max_seconds or MAX_SECONDS).limits()
+    kit = Toolkit(where.ready, parts=given, limits=limits, refresh=not no_refresh)
     try:
         server = mcp_server(kit)
         if http is None:
@@ -71,12 +64,6 @@ def mcp(
     finally:
         kit.close()
     return FOUND
-
-
-def _opened(source: list[str] | None, tree: Path | None) -> Tree:
-    from metatree_agents.cli.commands._trees import ready_tree
-
-    return ready_tree(source, tree)
 
 
 def _serve_stdio(server: Any) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,16 +11,13 @@ from metatree.notes.feedback import FLAG
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND, NOTHING
+from metatree_agents.cli.commands._trees import TreeOptions, node_named
 
 if TYPE_CHECKING:
     from metatree import Node, Tree
-    from metatree_agents.cli.schemas.memory import MemoryOutput
 
 _LISTED = 20
-Who = Annotated[
-    str | None,
-    typer.Option("--who", parser=options.given, metavar="NAME", help="Who says it; the user by default."),
-]
+Who = Annotated[str | None, options.option("--who", "NAME", "Who says it; the user by default.")]
 
 
 def remember(
@@ -30,32 +26,19 @@ def remember(
         typer.Argument(metavar="TEXT", help="What to remember; - reads standard input, @FILE a file."),
     ],
     title: Annotated[
-        str | None,
-        typer.Option(
-            "--title", parser=options.given, metavar="TEXT", help="A few words; taken from the text else."
-        ),
+        str | None, options.option("--title", "TEXT", "A few words; taken from the text else.")
     ] = None,
     origin: Annotated[
-        str | None,
-        typer.Option(
-            "--from", parser=options.given, metavar="TEXT", help="Where it comes from, such as a meeting."
-        ),
+        str | None, options.option("--from", "TEXT", "Where it comes from, such as a meeting.")
     ] = None,
-    under: Annotated[
-        str | None,
-        typer.Option("--under", parser=options.given, metavar="NODE", help="Put it below this node."),
-    ] = None,
+    under: Annotated[str | None, options.option("--under", "NODE", "Put it below this node.")] = None,
     who: Who = None,
     update: Annotated[
-        str | None,
-        typer.Option(
-            "--update", parser=options.given, metavar="NODE", help="Replace the text of this memory."
-        ),
+        str | None, options.option("--update", "NODE", "Replace the text of this memory.")
     ] = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Add a memory to the tree of the current folder, where the next search finds it.
 
@@ -67,10 +50,9 @@ def remember(
     """
     from metatree import remember as keep
     from metatree_agents.cli._inputs import plain, text_of, user_name
-    from metatree_agents.cli.commands._trees import node_named, ready_tree
 
     content = text_of(text, what="text")
-    with ready_tree(source, tree) as opened:
+    with where.ready() as opened:
         made = keep(
             opened,
             content,
@@ -81,12 +63,8 @@ def remember(
             update=update,
         )
         if json:
-            from metatree_agents.cli.schemas.memory import RememberOutput
-
-            node = _memory(opened, made.node)
-            output.write_json(
-                RememberOutput(node=node, why=made.why, known=made.known, warnings=list(made.warnings))
-            )
+            about = {"why": made.why, "known": made.known, "warnings": made.warnings}
+            output.write_json("remember", {"node": _memory(opened, made.node), **about})
         else:
             what = ("updated" if update else "known already") if made.known else "remembered"
             place = _place(opened, made.parent)
@@ -98,23 +76,16 @@ def remember(
 
 def memories(
     who: Annotated[
-        str | None,
-        typer.Option(
-            "--who", parser=options.given, metavar="NAME", help="Only what this person or agent said."
-        ),
+        str | None, options.option("--who", "NAME", "Only what this person or agent said.")
     ] = None,
-    under: Annotated[
-        str | None,
-        typer.Option("--under", parser=options.given, metavar="NODE", help="Only what lies below this node."),
-    ] = None,
+    under: Annotated[str | None, options.option("--under", "NODE", "Only what lies below this node.")] = None,
     flags: Annotated[
         bool,
         typer.Option("--flags", help="List what people have flagged instead: what counts less, and why."),
     ] = False,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """List what the tree was told to remember, the latest first. `metatree find` searches it, with all the rest.
 
@@ -122,16 +93,13 @@ def memories(
     Example: metatree memories --who ann
     """
     if flags:
-        return _flags(source, tree, who, json=json)
+        return _flags(where, who, json=json)
     from metatree.notes.notes import memories as listed
-    from metatree_agents.cli.commands._trees import existing_tree, node_named
 
-    with existing_tree(source, tree) as opened:
+    with where.existing() as opened:
         nodes = listed(opened, who=who, under=None if under is None else node_named(opened, under))
         if json:
-            from metatree_agents.cli.schemas.memory import MemoriesOutput
-
-            output.write_json(MemoriesOutput(memories=[_memory(opened, node) for node in nodes]))
+            output.write_json("memories", {"memories": [_memory(opened, node) for node in nodes]})
         elif nodes:
             output.write(line for node in nodes for line in _lines(opened, node))
         else:
@@ -141,17 +109,11 @@ def memories(
 
 def forget(
     node: Annotated[
-        str,
-        typer.Argument(
-            parser=options.given,
-            metavar="NODE",
-            help="Id of what was added; `metatree memories` lists memories.",
-        ),
+        str, options.argument("NODE", "Id of what was added; `metatree memories` lists memories.")
     ],
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Take back a memory, or another node that a person or a tool added, with what lies under it.
 
@@ -162,35 +124,28 @@ def forget(
     Example: metatree forget memory:3f2a9c81d0
     """
     if node.startswith(FLAG):
-        return _unflag(node, source, tree, json=json)
+        return _unflag(node, where, json=json)
     from metatree import forget as take_back
-    from metatree_agents.cli.commands._trees import existing_tree
 
-    with existing_tree(source, tree) as opened:
+    with where.existing() as opened:
         removal = take_back(opened, node)
     if json:
-        from metatree_agents.cli.schemas.memory import ForgetOutput
-
-        output.write_json(
-            ForgetOutput(forgotten=[each.id for each in removal.nodes], undo=dict(removal.undo))
-        )
+        forgotten = [each.id for each in removal.nodes]
+        output.write_json("forget", {"forgotten": forgotten, "undo": dict(removal.undo)})
     else:
         output.write(f"{each.id}  forgotten: {output.visible(each.title)}" for each in removal.nodes)
         output.note(f"to take this back: {output.visible(removal.command)}")
     return FOUND
 
 
-def _flags(source: list[str] | None, tree: Path | None, who: str | None, *, json: bool) -> int:
+def _flags(where: TreeOptions, who: str | None, *, json: bool) -> int:
     from metatree.notes.feedback import flags as kept
-    from metatree_agents.cli.commands._trees import existing_tree
 
-    with existing_tree(source, tree) as opened:
+    with where.existing() as opened:
         flags = sorted(kept(opened.memory), key=lambda each: (each.at, each.id), reverse=True)
     flags = [each for each in flags if who in (None, each.who)]
     if json:
-        from metatree_agents.cli.schemas.memory import FlagsOutput
-
-        output.write_json(FlagsOutput.model_validate({"flags": flags}))
+        output.write_json("memories --flags", {"flags": flags})
     elif flags:
         output.write(
             f"{output.styled(each.id, 'cyan')}  {output.visible(each.node)}: {output.visible(str(each))}"
@@ -202,16 +157,13 @@ def _flags(source: list[str] | None, tree: Path | None, who: str | None, *, json
     return FOUND if flags else NOTHING
 
 
-def _unflag(flag_id: str, source: list[str] | None, tree: Path | None, *, json: bool) -> int:
+def _unflag(flag_id: str, where: TreeOptions, *, json: bool) -> int:
     from metatree.notes.feedback import take_back
-    from metatree_agents.cli.commands._trees import existing_tree
 
-    with existing_tree(source, tree) as opened:
+    with where.existing() as opened:
         flag = take_back(opened, flag_id)
     if json:
-        from metatree_agents.cli.schemas.memory import ForgetOutput
-
-        output.write_json(ForgetOutput(forgotten=[flag.id], undo={}))
+        output.write_json("forget", {"forgotten": [flag.id], "undo": {}})
     else:
         output.write([f"{flag.id}  forgotten: {output.visible(flag.node)} was {output.visible(str(flag))}"])
     return FOUND
@@ -233,17 +185,16 @@ def _nothing(nodes: Sequence[Node], *, who: str | None, under: str | None) -> st
     )
 
 
-def _memory(tree: Tree, node: Node) -> MemoryOutput:
+def _memory(tree: Tree, node: Node) -> dict[str, Any]:
     from metatree.notes.notes import mentions
-    from metatree_agents.cli.schemas.memory import MemoryOutput
 
-    about = {
+    return {
         "id": node.id,
         "title": node.title,
         "text": node.content or "",
         "parent": tree.parent(node) or ".",
+        "said": mentions(node),
     }
-    return MemoryOutput.model_validate({**about, "said": mentions(node)})
 
 
 def _lines(tree: Tree, node: Node) -> Iterator[str]:

@@ -10,7 +10,7 @@ import typer
 from metatree.errors import UserError
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND, LIMIT, NOTHING
-from metatree_agents.cli._options import Debug, Json, given, path
+from metatree_agents.cli._options import Json, argument, path
 from metatree_agents.cli.commands.goals import Store, agents_in, driven, exit_of
 from metatree_agents.cli.printing.agents import agent_lines
 
@@ -21,16 +21,9 @@ if TYPE_CHECKING:
 
 
 def plan(
-    domain: Annotated[
-        Path, typer.Argument(parser=path, metavar="DOMAIN", help="The domain: .hddl, .toml or .yaml.")
-    ],
+    domain: Annotated[Path, argument("DOMAIN", "The domain: .hddl, .toml or .yaml.", parser=path)],
     problem: Annotated[
-        str,
-        typer.Argument(
-            parser=given,
-            metavar="PROBLEM",
-            help="The problem's .hddl file; for TOML and YAML a goal, `name(value)`.",
-        ),
+        str, argument("PROBLEM", "The problem's .hddl file; for TOML and YAML a goal, `name(value)`.")
     ],
     run: Annotated[
         bool,
@@ -63,7 +56,6 @@ def plan(
     ] = 1000,
     store: Store = None,
     json: Json = False,
-    debug: Debug = False,
 ) -> int:
     """Find a plan for a problem in HDDL, or for a goal of a domain in TOML or YAML, and print it.
 
@@ -160,9 +152,9 @@ def _plan_goal(
 ) -> int:
     from metatree_agents.planner import Domain, PlanLimits
     from metatree_agents.planner import plan as plan_for
-    from metatree_agents.planner.agents.state import AgentOptions, facts_from
+    from metatree_agents.planner.agents.state import AgentOptions
     from metatree_agents.planner.domain.domain import goal_of
-    from metatree_agents.planner.domain.facts import Facts
+    from metatree_agents.planner.domain.facts import Facts, facts_by_relation
     from metatree_agents.planner.domain.files import facts_of, read_file
     from metatree_agents.planner.domain.network import TOP, Intent
 
@@ -180,7 +172,7 @@ def _plan_goal(
     made = plan_for(
         domain.library,
         {TOP: Intent(TOP, top_goal)},
-        Facts(domain.library, facts_from(facts)),
+        Facts(domain.library, facts_by_relation(facts)),
         seed=seed,
         limits=PlanLimits(seconds=seconds),
         expand=domain.expand,
@@ -226,7 +218,7 @@ def _goal_lines(made: Planned) -> list[str]:
 
 def _print_plan(made_plan: PlanOutput, json: bool) -> int:
     if json:
-        output.write_json(made_plan)
+        output.write_object(made_plan.as_json())
     if made_plan.ended != "solved":
         output.note(f"metatree: {output.visible(made_plan.why or 'there is no plan')}")
     return {"solved": FOUND, "none": NOTHING, "limit": LIMIT}[made_plan.ended]
@@ -235,12 +227,11 @@ def _print_plan(made_plan: PlanOutput, json: bool) -> int:
 def _carried_out(made_plan: PlanOutput | None, agents: Any, agent: str, json: bool) -> int:
     info = driven(agents, agent)
     if json:
-        from metatree_agents.cli.schemas.planner import AgentOutput
-
         if made_plan is None:
-            output.write_json(AgentOutput.model_validate(info))
+            output.write_json("goals show", info)
         else:
-            output.write_json(made_plan.model_copy(update={"agent": info.id, "status": info.status}))
+            made_plan = made_plan.model_copy(update={"agent": info.id, "status": info.status})
+            output.write_object(made_plan.as_json())
     else:
         output.write(agent_lines(info))
     return exit_of(info)

@@ -11,6 +11,7 @@ from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND, NOTHING
+from metatree_agents.cli.commands._trees import TreeOptions
 
 if TYPE_CHECKING:
     from metatree.catalogue import Plugin
@@ -33,15 +34,11 @@ def plugins(
         ),
     ] = False,
     revoke: Annotated[
-        str | None,
-        typer.Option(
-            "--revoke", parser=options.given, metavar="TOOL", help="Take the permission of this tool back."
-        ),
+        str | None, options.option("--revoke", "TOOL", "Take the permission of this tool back.")
     ] = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """List the installed plug-ins with their packages and what they provide; one that cannot be imported says why.
 
@@ -51,14 +48,12 @@ def plugins(
     Example: metatree plugins --json
     """
     if permissions or revoke is not None:
-        return _permissions(source, tree, revoke, json=json)
+        return _permissions(where, revoke, json=json)
     from metatree.catalogue import GROUPS, catalogue
 
     catalog = catalogue()
     if json:
-        from metatree_agents.cli.schemas.search import PluginsOutput
-
-        output.write_json(PluginsOutput.model_validate({"plugins": catalog}))
+        output.write_json("plugins", {"plugins": catalog})
     else:
         output.write(
             line for group in GROUPS for line in _lines(group, [p for p in catalog if p.group == group])
@@ -66,14 +61,10 @@ def plugins(
     return FAILED if any(plugin.error for plugin in catalog) else FOUND
 
 
-def _permissions(source: list[str] | None, tree: object, revoke: str | None, *, json: bool) -> int:
-    from pathlib import Path
-
+def _permissions(where: TreeOptions, revoke: str | None, *, json: bool) -> int:
     from metatree.notes.permissions import Permissions
-    from metatree_agents.cli.commands._trees import existing_tree
 
-    assert tree is None or isinstance(tree, Path)
-    with existing_tree(source, tree) as opened:
+    with where.existing() as opened:
         permissions = Permissions(opened.memory)
         revoked = permissions.revoke(revoke) if revoke is not None else []
         listed = permissions.all()
@@ -82,9 +73,7 @@ def _permissions(source: list[str] | None, tree: object, revoke: str | None, *, 
         raise UserError(f"no tool {revoke!r} has a permission here (those that have one: {known})")
     rows = revoked if revoke is not None else listed
     if json:
-        from metatree_agents.cli.schemas.search import PermissionsOutput
-
-        output.write_json(PermissionsOutput.model_validate({"permissions": rows}))
+        output.write_json("plugins --permissions", {"permissions": rows})
     elif rows:
         word = (
             "may no longer be called without asking" if revoke is not None else "may be called without asking"

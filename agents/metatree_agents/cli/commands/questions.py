@@ -9,6 +9,7 @@ import typer
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND, NOTHING
+from metatree_agents.cli.commands._trees import TreeOptions
 
 if TYPE_CHECKING:
     from metatree import Tree
@@ -16,10 +17,9 @@ if TYPE_CHECKING:
 
 
 def questions(
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """List the questions that searches have put to a person and nobody has answered, the oldest first.
 
@@ -27,18 +27,15 @@ def questions(
     Example: metatree questions --source ~/src/requests
     """
     from metatree import Blackboard
-    from metatree_agents.cli.commands._trees import existing_tree
 
-    with existing_tree(source, tree) as opened:
+    with where.existing() as opened:
         listed = Blackboard(opened).open_questions()
     if json:
-        from metatree_agents.cli.schemas.search import QuestionsOutput
-
         rows = [
             {"id": i.id, "question": str(i.get_value("question")), "run": i.run, "asked_at": i.at}
             for i in listed
         ]
-        output.write_json(QuestionsOutput.model_validate({"questions": rows}))
+        output.write_json("questions", {"questions": rows})
     elif listed:
         output.write(f"{item.id}  {output.visible(str(item.get_value('question')))}" for item in listed)
         output.note("answer one with: metatree answer ID TEXT")
@@ -55,14 +52,12 @@ def answer(
         ),
     ],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The answer; - or @FILE too.")],
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     router: options.Router = None,
-    max_calls: options.MaxCalls = None,
-    max_seconds: options.MaxSeconds = None,
+    budget: options.Budget,
     json: options.Json = False,
     verbose: options.Verbose = False,
-    debug: options.Debug = False,
 ) -> int:
     """Answer a question that a search has put to a person; the search goes on.
 
@@ -74,11 +69,10 @@ def answer(
     """
     from metatree import Blackboard
     from metatree_agents.cli._inputs import text_of
-    from metatree_agents.cli.commands._trees import existing_tree
     from metatree_agents.cli.commands.runs import resume
 
     reply = text_of(text, what="answer")
-    with existing_tree(source, tree) as opened:
+    with where.existing() as opened:
         board = Blackboard(opened)
         elsewhere = board.listeners() > 0
         item = board.answer(question, reply)
@@ -86,16 +80,11 @@ def answer(
     if here:
         return resume(
             item.run,
-            answer=None,
-            source=source,
-            tree=tree,
+            where=where,
             router=router,
-            max_calls=max_calls,
-            max_seconds=max_seconds,
-            allow=None,
+            budget=budget,
             json=json,
             verbose=verbose,
-            debug=debug,
         )
     if elsewhere and item.run:
         output.note(f"answered; run {item.run} goes on where it waits (if not: metatree resume {item.run})")

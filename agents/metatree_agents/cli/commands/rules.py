@@ -14,7 +14,7 @@ from metatree.errors import MetatreeError, UserError
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FAILED, FOUND, LIMIT, NOTHING
 from metatree_agents.cli._inputs import text_of
-from metatree_agents.cli._options import Debug, Json, path
+from metatree_agents.cli._options import Json, option, path
 
 if TYPE_CHECKING:
     from metatree.rules import Program, ShellReport, WorkingMemory
@@ -42,20 +42,13 @@ def rules(
         typer.Option("--query", metavar="CONDITIONS", help="After the run, print how these are met."),
     ] = None,
     trace: Annotated[
-        Path | None,
-        typer.Option("--trace", parser=path, metavar="FILE", help="Write the trace there, as JSON."),
+        Path | None, option("--trace", "FILE", "Write the trace there, as JSON.", parser=path)
     ] = None,
     picture: Annotated[
         Path | None,
-        typer.Option(
-            "--picture",
-            parser=path,
-            metavar="FILE",
-            help="Write the automaton: .dot for Graphviz, .mmd for Mermaid.",
-        ),
+        option("--picture", "FILE", "Write the automaton: .dot for Graphviz, .mmd for Mermaid.", parser=path),
     ] = None,
     as_json: Json = False,
-    debug: Debug = False,
 ) -> int:
     """Run a program of facts and productions, under its schedule and resolver.
 
@@ -80,7 +73,7 @@ def rules(
     explanation = _explained(memory, why_not) if why_not is not None else None
     answers = _query_rows(memory, query) if query is not None else None
     if as_json:
-        output.write_json(_as_output(report, memory, explanation, answers))
+        output.write_json("rules", _as_output(report, memory, explanation, answers))
     else:
         output.write(_lines(report, memory, explanation, answers))
     return _exit_code(report, memory)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,7 @@ from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND, NOTHING
+from metatree_agents.cli.commands._trees import TreeOptions
 
 if TYPE_CHECKING:
     from metatree import Tree
@@ -22,12 +24,11 @@ _WIDE = 100
 def trace(
     run: Annotated[
         str | None,
-        typer.Argument(parser=options.given, metavar="RUN", help="Name of the run; the last by default."),
+        options.argument("RUN", "Name of the run; the last by default."),
     ] = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Print every decision of a run: why each branch was taken or ruled out.
 
@@ -35,18 +36,15 @@ def trace(
     Example: metatree trace --source ~/src/requests
     """
     from metatree import load_run
-    from metatree_agents.cli.commands._trees import existing_tree
     from metatree_agents.cli.printing.answers import summary
     from metatree_agents.cli.printing.traces import trace_lines
 
-    with existing_tree(source, tree) as opened:
+    with where.existing() as opened:
         run = run or _last_run(opened)
         result = load_run(run, tree=opened)
-        collects = _collects(opened, run)
+        collects = _given(opened, run).get("returns") == "nodes"
     if json:
-        from metatree_agents.cli.schemas.search import TraceOutput
-
-        output.write_json(TraceOutput.model_validate(result))
+        output.write_json("trace", result)
     else:
         output.write(trace_lines(result.trace, collects=collects))
         output.note(output.visible(summary(result)))
@@ -54,10 +52,9 @@ def trace(
 
 
 def runs(
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """List the runs in the journal of a tree, the last first.
 
@@ -65,15 +62,12 @@ def runs(
     Example: metatree runs --source ~/src/requests
     """
     from metatree import runs as list_runs
-    from metatree_agents.cli.commands._trees import existing_tree
 
-    with existing_tree(source, tree) as opened:
+    with where.existing() as opened:
         listed = list_runs(tree=opened)
     if json:
-        from metatree_agents.cli.schemas.search import RunsOutput
-
         rows = [{**asdict(each), "questions": each.given.get("questions", ())} for each in listed]
-        output.write_json(RunsOutput.model_validate({"runs": rows}))
+        output.write_json("runs", {"runs": rows})
     elif listed:
         output.write(
             f"{each.run_id}  {_local(each.updated_at)}  {each.ended or 'unfinished':10}  "
@@ -86,28 +80,21 @@ def runs(
 
 
 def resume(
-    run: Annotated[
-        str,
-        typer.Argument(
-            parser=options.given, metavar="RUN", help="Name of the run; `metatree runs` lists them."
-        ),
-    ],
+    run: Annotated[str, options.argument("RUN", "Name of the run; `metatree runs` lists them.")],
     answer: Annotated[
         str | None,
         typer.Option(
             "--answer", metavar="TEXT", help="Answer to the question that it waits for; - or @FILE too."
         ),
     ] = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     router: options.Router = None,
-    max_calls: options.MaxCalls = None,
-    max_seconds: options.MaxSeconds = None,
+    budget: options.Budget,
     allow: options.Allow = None,
     web: options.Web = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
-    debug: options.Debug = False,
 ) -> int:
     """Go on with a run that was cancelled, reached a limit or waits for a person.
 
@@ -119,65 +106,40 @@ def resume(
     """
     from metatree import resume as go_on
     from metatree_agents.cli._inputs import text_of
-    from metatree_agents.cli.commands._permits import permit_of
     from metatree_agents.cli.commands._run_options import load_options
     from metatree_agents.cli.commands._search import (
-        ended,
-        limits_of,
-        open_question,
+        finish,
+        parts_for,
         restored_fallbacks,
         suite_parts,
         watched,
-        web_fallbacks,
-        with_evidence,
+        web_parts,
     )
-    from metatree_agents.cli.commands._trees import existing_tree
-    from metatree_agents.cli.printing.answers import answer_lines, file_lines, node_lines
     from metatree_agents.code import relocate
 
     parts = suite_parts(router)
-    with existing_tree(source, tree) as opened:
-        if _collects(opened, run) and (file_options := load_options(opened, run)) is not None:
+    limits = budget.limits()
+    with where.existing() as opened:
+        given = _given(opened, run)
+        collects = given.get("returns") == "nodes"
+        if collects and (file_options := load_options(opened, run)) is not None:
             if answer is not None:
                 raise UserError(f"run {run!r} waits for no answer (it lists files): leave --answer out")
             with watched(run, opened) as progress:
-                limits = limits_of(max_calls, max_seconds)
-                files, result = relocate(
+                matches, result = relocate(
                     run, opened, router=parts.get("router"), limits=limits, on_event=progress
                 )
-            files = file_options.cut(files)
-            if json:
-                from metatree_agents.cli.schemas.search import FilesOutput
-
-                output.write_json(FilesOutput.model_validate({"files": files, "usage": result.usage}))
-            else:
-                output.write(file_lines(files, result))
-            return ended(result, opened, verbose=verbose)
+            files = file_options.cut(matches)
+            return finish("files", result, opened, json=json, verbose=verbose, files=files)
         answers = None
         if answer is not None:
             answers = {_waiting_question(opened, run): text_of(answer, what="answer")}
-        fallbacks, tools = web_fallbacks(web)
+        parts |= web_parts(web)
         with watched(run, opened) as progress:
-            result = go_on(
-                run,
-                tree=opened,
-                answers=answers,
-                tools=tools,
-                fallbacks=restored_fallbacks(_fallbacks(opened, run), fallbacks),
-                permit=permit_of(opened, allow, tools),
-                limits=limits_of(max_calls, max_seconds),
-                on_event=progress,
-                **with_evidence(parts, opened),
-            )
-        nodes_only = _collects(opened, run)
-        if json:
-            from metatree_agents.cli.schemas.search import AskOutput, FindOutput
-
-            output.write_json((FindOutput if nodes_only else AskOutput).model_validate(result))
-        else:
-            output.write(node_lines(result) if nodes_only else answer_lines(result, opened))
-        waits_for = open_question(result, opened)
-    return ended(result, opened, verbose=verbose, question=waits_for)
+            parts = parts_for(opened, parts, allow=allow)
+            parts["fallbacks"] = restored_fallbacks(given.get("fallbacks") or (), parts["fallbacks"])
+            result = go_on(run, tree=opened, answers=answers, limits=limits, on_event=progress, **parts)
+        return finish("find" if collects else "ask", result, opened, json=json, verbose=verbose)
 
 
 def _last_run(tree: Tree) -> str:
@@ -189,20 +151,11 @@ def _last_run(tree: Tree) -> str:
     return listed[0].run_id
 
 
-def _collects(tree: Tree, run_id: str) -> bool:
-    """Say whether a run collects nodes rather than reads answers; False when there is no such run."""
+def _given(tree: Tree, run_id: str) -> Mapping[str, Any]:
+    """Return what a run was begun with; nothing when there is no such run."""
     from metatree import runs as list_runs
 
-    run = next((each for each in list_runs(tree=tree) if each.run_id == run_id), None)
-    return run is not None and run.given["returns"] == "nodes"
-
-
-def _fallbacks(tree: Tree, run_id: str) -> list[str]:
-    """Return the kinds of fallbacks that a run was begun with; none when there is no such run."""
-    from metatree import runs as list_runs
-
-    run = next((each for each in list_runs(tree=tree) if each.run_id == run_id), None)
-    return [] if run is None else list(run.given.get("fallbacks") or [])
+    return next((each.given for each in list_runs(tree=tree) if each.run_id == run_id), {})
 
 
 def _waiting_question(tree: Tree, run: str) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
@@ -15,13 +13,11 @@ from metatree_agents.cli._errors import FOUND
 def schema(
     command: Annotated[
         list[str] | None,
-        typer.Argument(
-            parser=options.given,
-            metavar="COMMAND",
-            help="A command, such as `goals show`, or `'show --omitted'` where an option changes what is printed.",
+        options.argument(
+            "COMMAND",
+            "A command, such as `goals show`, or `'show --omitted'` where an option changes what is printed.",
         ),
     ] = None,
-    debug: options.Debug = False,
 ) -> int:
     """Print the JSON Schema of what a command prints with --json; without a command, an object of them all.
 
@@ -33,5 +29,5 @@ def schema(
     name = " ".join(command or ())
     if name and name not in OUTPUTS:
         raise UserError(f"no command {name!r} prints JSON: choose from {', '.join(OUTPUTS)}")
-    output.write_json(schema_of(name) if name else {each: schema_of(each) for each in OUTPUTS})
+    output.write_object(schema_of(name) if name else {each: schema_of(each) for each in OUTPUTS})
     return FOUND

@@ -11,6 +11,7 @@ import typer
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND, NOTHING
+from metatree_agents.cli.commands._trees import TreeOptions, node_named
 
 if TYPE_CHECKING:
     from metatree import Node, Tree
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
 
 def show(
     node: Annotated[
-        str,
-        typer.Argument(
-            parser=options.given, metavar="NODE", help="Id of a node, or the end of one; the root by default."
-        ),
+        str, options.argument("NODE", "Id of a node, or the end of one; the root by default.")
     ] = ".",
     depth: Annotated[int, typer.Option("--depth", min=0, metavar="N", help="How many levels below it.")] = 2,
     content: Annotated[
@@ -31,19 +29,16 @@ def show(
     omitted: Annotated[
         bool, typer.Option("--omitted", help="List what was left out of the tree, and why, instead.")
     ] = False,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    where: TreeOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Print a node and what lies below it.
 
     \b
     Example: metatree show src/requests --depth 1 --source ~/src/requests
     """
-    from metatree_agents.cli.commands._trees import existing_tree, node_named
-
-    with existing_tree(source, tree) as opened:
+    with where.existing() as opened:
         if omitted:
             return _show_omitted(opened, json=json)
         target = opened.get(node_named(opened, node))
@@ -51,7 +46,7 @@ def show(
             made = _as_output(opened, target, depth)
             if content:
                 made.content = opened.content(target)
-            output.write_json(made)
+            output.write_json("show", made)
         elif content:
             output.write(output.visible(line.expandtabs(4)) for line in opened.content(target).splitlines())
         else:
@@ -62,10 +57,8 @@ def show(
 def _show_omitted(tree: Tree, *, json: bool) -> int:
     omissions = tree.omissions()
     if json:
-        from metatree_agents.cli.schemas.search import OmittedOutput
-
         rows = [{"path": path, "reason": reason} for path, reason in omissions]
-        output.write_json(OmittedOutput.model_validate({"omitted": rows}))
+        output.write_json("show --omitted", {"omitted": rows})
     elif omissions:
         output.write(f"{output.visible(path)}: {output.visible(reason)}" for path, reason in omissions)
     else:

@@ -6,6 +6,7 @@ import json as json_text
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -21,7 +22,6 @@ from metatree_agents.cli.commands._trees import FOLDER
 if TYPE_CHECKING:
     from metatree.storage.acceptance import Survey
     from metatree.trees.source_types import SourceRef
-    from metatree_agents.cli.schemas.search import StoreOutput
 
 _UNSEEN: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"  # no width
@@ -37,17 +37,16 @@ _ADDRESS: Final = re.compile(r"\s*(mcp:)?\s*https?://\S*\s*$", re.IGNORECASE)
 def trust(
     place: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[PATH]",
+        options.argument(
+            "[PATH]",
+            "A folder, its .metatree, or a tree in one file; the current folder by default.",
             parser=options.path,
-            help="A folder, its .metatree, or a tree in one file; the current folder by default.",
         ),
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Only show what is in it.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="Take back that it is trusted.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept it without asking.")] = False,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Show what a tree that somebody else made would be allowed, and accept it.
 
@@ -150,30 +149,19 @@ def _build(index: Path, sources: list[SourceRef]) -> None:
 
 def _finish(place: Path, surveys: list[Survey], json: bool, word: str, good: bool) -> int:
     if json:
-        from metatree_agents.cli.schemas.search import TrustOutput
-
-        output.write_json(TrustOutput(tree=str(place), stores=[_as_output(each) for each in surveys]))
+        output.write_json("trust", {"tree": str(place), "stores": [_as_output(each) for each in surveys]})
     else:
         output.write([*_lines(surveys), *([word] if word else [])])
     return FOUND if good else NOTHING
 
 
-def _as_output(survey: Survey) -> StoreOutput:
-    from metatree_agents.cli.schemas.search import StoreOutput
-
-    return StoreOutput(
-        path=str(survey.file),
-        trusted=survey.trusted,
-        problem=survey.problem,
-        sources=[_source(record, survey.file.parent) for record in _sources(survey)],
-        permissions=survey.permissions,
-        memories=survey.memories,
-        authors=survey.authors,
-        runs=survey.runs,
-        users=[f"{name} ({role})" for name, role in survey.users],
-        held=survey.held,
-        unnamed=survey.unnamed,
-    )
+def _as_output(survey: Survey) -> dict[str, Any]:
+    return {
+        **asdict(survey),
+        "path": str(survey.file),
+        "sources": [_source(record, survey.file.parent) for record in _sources(survey)],
+        "users": [f"{name} ({role})" for name, role in survey.users],
+    }
 
 
 def _sources(survey: Survey) -> list[dict[str, Any]]:

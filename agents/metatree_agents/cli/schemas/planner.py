@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from metatree_agents.cli.schemas.model import Output, Time
+from metatree_agents.cli.schemas._model import Output, Time
 
 
 def _atom_string(atom: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from metatree_agents.cli.schemas.model import Output, Score, Seconds, Time
+from metatree_agents.cli.schemas._model import Output, Score, Seconds, Time
 
 Run = Annotated[str, Field(validation_alias=AliasChoices("run", "run_id"))]
 
@@ -41,6 +41,22 @@ class AnswerOutput(Output):
     question: str
     answer: str
     sources: list[SourceOutput]
+    confidence: Score | None
+
+
+class ClosestOutput(Output):
+    """A passage that comes close to a question that nothing has answered; `score` is how likely it answers.
+
+    `place` is the path of its file, or the id of its node; `lines` are its first and last there, from 1.
+    """
+
+    question: str
+    node: str
+    title: str
+    place: str
+    lines: list[int]
+    quote: str
+    score: Score
 
 
 class AskOutput(Output):
@@ -48,6 +64,7 @@ class AskOutput(Output):
 
     answer: str
     answers: list[AnswerOutput]
+    closest: list[ClosestOutput]
     open_questions: list[str]
     ended: str
     usage: UsageOutput

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import AliasChoices, AliasGenerator, ConfigDict, Field
 from pydantic.alias_generators import to_pascal
 
-from metatree_agents.cli.schemas.model import Output
+from metatree_agents.cli.schemas._model import Output
 
 # The administrator's overview names its fields as the wire of the service does: `LastSeen`.
 _WIRE = ConfigDict(

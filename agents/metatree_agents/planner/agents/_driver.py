@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from metatree._util.threads import in_thread
@@ -35,32 +36,25 @@ class Driving:
     began: float = 0.0
     """When the agent was begun."""
 
+    @cached_property
+    def policies(self) -> Mapping[str, Policy]:
+        """Kind of effect -> how. Proposed rules bring no tasks, so those of the beginning are all."""
+        policies = {"ask": Policy(external=True)}
+        for name, action in self.library.actions.items():
+            policies[f"task {name}"] = Policy(
+                attempts=action.attempts,
+                timeout_s=action.timeout_s,
+                backoff_s=action.backoff_s,
+                repeatable=action.repeatable,
+                announced=True,
+                guard=self._guard,
+            )
+        return policies
+
     @property
     def handlers(self) -> Mapping[str, Handler]:
         """Kind of effect -> what carries it out."""
-        return _ByKind(lambda kind: {"plan": self._plan, "check": self._check}.get(kind, self._task))
-
-    @property
-    def policies(self) -> Mapping[str, Policy]:
-        """Kind of effect -> how."""
-        return _ByKind(self._policy)
-
-    def _policy(self, kind: str) -> Policy:
-        if kind == "ask":
-            return Policy(external=True)
-        if not kind.startswith("task "):
-            return Policy()
-        action = self.library.actions.get(kind.removeprefix("task "))
-        if action is None:
-            return Policy(announced=True, guard=self._guard)
-        return Policy(
-            attempts=action.attempts,
-            timeout_s=action.timeout_s,
-            backoff_s=action.backoff_s,
-            repeatable=action.repeatable,
-            announced=True,
-            guard=self._guard,
-        )
+        return {**dict.fromkeys(self.policies, self._task), "plan": self._plan, "check": self._check}
 
     async def _plan(self, effect: Effect, attempt: Attempt) -> dict[str, Any]:
         # As it is now: outcomes of bodies change the agent while a thread plans, and it goes on from both.
@@ -162,35 +156,14 @@ class Driving:
         )
         try:
             return await self.world.run(action, intent, context)
-        except (UserError, InDoubt, TransientError):
-            raise
-        except ToolFailed as exc:
-            raise (TransientError(str(exc)) if action.attempts > 1 else exc) from exc
-        except TimeoutError:
+        except (UserError, InDoubt, TransientError, TimeoutError):
             raise
         except Exception as exc:
-            if action.attempts > 1:  # the kernel waits between attempts at what may work later
-                raise TransientError(f"{type(exc).__name__}: {exc}") from exc
-            raise
-
-
-class _ByKind(Mapping[str, Any]):
-    """A mapping that makes what is asked for."""
-
-    def __init__(self, make: Callable[[str], Any]) -> None:
-        self._make = make
-        self._instances: dict[str, Any] = {}
-
-    def __getitem__(self, kind: str) -> Any:
-        if kind not in self._instances:
-            self._instances[kind] = self._make(kind)
-        return self._instances[kind]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._instances)
-
-    def __len__(self) -> int:
-        return len(self._instances)
+            if action.attempts == 1:
+                raise
+            # The kernel waits between attempts at what may work later.
+            why = str(exc) if isinstance(exc, ToolFailed) else f"{type(exc).__name__}: {exc}"
+            raise TransientError(why) from exc
 
 
 def missing_functions(library: Library, world: World) -> list[str]:

@@ -23,9 +23,10 @@ from typing import Any, Final
 from metatree.durable import Effect, Event, Outcome, Signal
 from metatree_agents.planner.agents._events import apply_signal, assert_goal
 from metatree_agents.planner.agents.bodies import fill_in
-from metatree_agents.planner.agents.state import AgentOptions, AgentState, facts_from
+from metatree_agents.planner.agents.state import AgentOptions, AgentState
 from metatree_agents.planner.domain import network as net
 from metatree_agents.planner.domain.conditions import atom_text, condition_text
+from metatree_agents.planner.domain.facts import facts_by_relation
 from metatree_agents.planner.domain.model import action_from, library_from
 from metatree_agents.planner.domain.network import (
     SETTLED,
@@ -59,7 +60,7 @@ class PlannerMachine:
             tuple(given["goal"]),
             library_from(given["library"]),
             AgentOptions(**given["options"]),
-            facts=facts_from(given["facts"]),
+            facts=facts_by_relation(given["facts"]),
         )
         planned = given.get("network")
         if planned:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from metatree._util.threads import run_apart
-from metatree.durable import Record, Runner, first_record, replay
+from metatree.durable import Record, Runner, first_record, replay, take_up
 from metatree.durable.sql_journal import SqlJournal
 from metatree.errors import LeaseLost, TransientError, UserError
 from metatree.shared import PATIENCE_S
@@ -127,33 +127,27 @@ class Agents:
         self.order, self.propose = order, propose
         self._board: Blackboard | None = None if isinstance(board, bool) else board
         with ExitStack() as self._opened:  # closed at once when a later part cannot be opened
-            self.journal, store = self._journal(place, lease_s, synchronous)
+            store = None if is_postgres(place) else self._store(place, synchronous)
+            runs = store or self._on_postgres(str(place), RUNS, lock_s=lease_s)
+            self.journal = SqlJournal(runs, lease_s=lease_s)
             if self._board is None and board is not False:
-                self._board = self._own_board(place, store)
+                from metatree.blackboard import Blackboard
+
+                self._board = Blackboard(
+                    store or self._on_postgres(str(place), BOARDS, patience_s=PATIENCE_S)
+                )
             calls = self._calls(place, store, tree)
             self.world = World(self.domain, tree, dict(search_options or {}), tuple(tools), calls, permit)
             self._opened = self._opened.pop_all()
 
-    def _journal(
-        self, place: str | Path | Store, lease_s: float, synchronous: str
-    ) -> tuple[SqlJournal, Store | None]:
+    def _store(self, place: str | Path | Store, synchronous: str) -> Store:
         if isinstance(place, Store):
-            return SqlJournal(place, lease_s=lease_s), place
-        if is_postgres(place):
-            return SqlJournal(self._on_postgres(str(place), RUNS, lock_s=lease_s), lease_s=lease_s), None
+            return place
         if synchronous not in ("NORMAL", "FULL"):
             raise UserError(f"synchronous={synchronous!r}: use 'NORMAL' or 'FULL'")
         store = Store.open(place, synchronous=synchronous)  # type: ignore[arg-type]  # checked above
         self._opened.callback(store.close)
-        return SqlJournal(store, lease_s=lease_s), store
-
-    def _own_board(self, place: str | Path | Store, store: Store | None) -> Blackboard:
-        """Return the board that is where the agents are."""
-        from metatree.blackboard import Blackboard
-
-        return Blackboard(
-            self._on_postgres(str(place), BOARDS, patience_s=PATIENCE_S) if store is None else store
-        )
+        return store
 
     def _calls(self, place: str | Path | Store, store: Store | None, tree: Tree | None) -> CallLog | None:
         """Return where tool calls are recorded: with the agents, where all processes that drive them look."""
@@ -299,19 +293,14 @@ class Agents:
                 f"agent {agent!r} needs functions that this process does not have: {', '.join(missing)}; drive it"
                 " with the domain that they are in"
             )
-        token = self.journal.acquire(agent)
+        token, replayed = take_up(machine, self.journal, agent, released_as=None)
         try:
-            records = self.journal.read(agent)  # now that nobody else writes
-            resumed = Record("resume", time.time())
-            self.journal.append(agent, token, len(records), resumed)
-            replayed = replay(machine, [*records, resumed])
             link = None if self._board is None else AgentOnBoard(self._board, agent)
-            if (
-                replayed.state.ended is not None
-            ):  # its process died between its last step and letting go of it
+            ended = replayed.state.ended
+            if ended is not None:  # its process died between its last step and letting go of it
                 if link is not None:
                     link.finish(replayed.state)
-                self.journal.release(agent, token, replayed.state.ended)
+                self.journal.release(agent, token, ended)
                 return
             answers = link.answers(replayed.pending.values()) if link is not None else {}
         except BaseException:

@@ -60,18 +60,16 @@ class PostgresWorker:
 
     async def prepare(self) -> None:
         """Make the tables of procrastinate where they are missing; several processes may do so at once."""
-        rows = await self.app.connector.execute_query_one_async(
-            "SELECT to_regclass('procrastinate_jobs') IS NOT NULL AS there"
-        )
-        if not rows["there"]:
+        if not await self._has_tables():
             try:
                 await self.app.schema_manager.apply_schema_async()
             except Exception:  # another process was faster
-                rows = await self.app.connector.execute_query_one_async(
-                    "SELECT to_regclass('procrastinate_jobs') IS NOT NULL AS there"
-                )
-                if not rows["there"]:
+                if not await self._has_tables():
                     raise
+
+    async def _has_tables(self) -> bool:
+        query = "SELECT to_regclass('procrastinate_jobs') IS NOT NULL AS there"
+        return bool((await self.app.connector.execute_query_one_async(query))["there"])
 
     async def defer(self, agent: str) -> None:
         """Ask for an agent to be driven; once, however often it is asked for before that."""

@@ -122,11 +122,3 @@ class AgentState:
                     rows.add(fact)
                 else:
                     rows.discard(fact)
-
-
-def facts_from(listed: Any) -> dict[str, set[tuple[Any, ...]]]:
-    """Return facts by relation from a list of them, each a list with the relation first."""
-    facts: dict[str, set[tuple[Any, ...]]] = {}
-    for name, *terms in listed:
-        facts.setdefault(str(name), set()).add(tuple(terms))
-    return facts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from metatree.errors import UserError
@@ -66,28 +67,23 @@ def candidates(
         if head is None:
             result.out.append((action.name, "its goal does not match"))
             continue
+        kept = result.eligible
         if library.depends_on_dynamic(action.precondition) and not supported():
-            candidate = Candidate(action, head, 0.0)
+            kept, ways = result.potential, [Candidate(action, head, 0.0)]
+        else:
+            bindings = islice(facts.solutions(action.precondition, head), MAX_CANDIDATES + 1)
+            ways = [Candidate(action, binding, cost_of(action, binding)) for binding in bindings]
+        if len(ways) > MAX_CANDIDATES:
+            raise UserError(
+                f"{action.kind} {action.name!r} has over {MAX_CANDIDATES} candidates for one goal: narrow its"
+                " precondition"
+            )
+        for candidate in ways:
             if candidate.key in excluded or action.name in excluded:
                 result.out.append((candidate.key, "struck: it has failed"))
             else:
-                result.potential.append(candidate)
-            continue
-        before = len(result.eligible)
-        ways = 0
-        for binding in facts.solutions(action.precondition, head):
-            ways += 1
-            if ways > MAX_CANDIDATES:
-                raise UserError(
-                    f"{action.kind} {action.name!r} has over {MAX_CANDIDATES} candidates for one goal: narrow its"
-                    " precondition"
-                )
-            candidate = Candidate(action, binding, cost_of(action, binding))
-            if candidate.key in excluded or action.name in excluded:
-                result.out.append((candidate.key, "struck: it has failed"))
-            else:
-                result.eligible.append(candidate)
-        if len(result.eligible) == before and not ways:
+                kept.append(candidate)
+        if not ways:
             missing = condition_text(substitute(action.precondition, head))
             result.out.append(
                 (candidate_key(action.name, head), f"its precondition does not hold: {missing}")

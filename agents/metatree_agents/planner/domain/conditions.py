@@ -10,7 +10,7 @@ A term is a text; one that begins with `?` is a variable. `variables` are pairs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, Final
@@ -28,72 +28,81 @@ NUMERIC: Final = frozenset({"<", ">", "<=", ">=", "+", "-", "*", "/", "increase"
 TRUE: Final[Condition] = ("and",)
 FALSE: Final[Condition] = ("or",)
 
+_ARGUMENTS: Final = {"not": 1, "imply": 2, "forall": 2, "exists": 2, "=": 2}
+
 
 def is_variable(term: Any) -> bool:
     """Say whether a term is a variable."""
     return isinstance(term, str) and term[:1] == "?"
 
 
-def parse_condition(
-    at: Expression, reader: ExpressionReader, *, term: Callable[[Word], Any] | None = None
-) -> Condition:
-    """Read a condition; `()` is always true.
+class ConditionReader(ExpressionReader):
+    """Reads conditions; a language that declares its names checks them in `term`, `variables`, `type_of`, `atom`."""
 
-    Args:
-        at: as `syntax.read` gives it.
-        reader: names the source in errors.
-        term: makes a term of a word; by default its lower-cased text.
+    def condition(self, at: Expression, known: Collection[str] = ()) -> Condition:
+        """Read a condition; `()` is always true.
 
-    Raises:
-        PlannerSyntaxError: it is out of form.
-    """
-    name = term or (lambda word: word.text)
-    group = reader.group(at, "a condition")
-    if not group.items:
-        return TRUE
-    head, rest = reader.head(group, "a condition"), group.items[1:]
+        Args:
+            at: as `syntax.read` gives it.
+            known: the variables that may occur, in a language that declares them.
 
-    def inner(one: Expression) -> Condition:
-        return parse_condition(one, reader, term=term)
-
-    def needs(count: int) -> None:
+        Raises:
+            PlannerSyntaxError: it is out of form.
+        """
+        group = self.group(at, "a condition")
+        if not group.items:
+            return TRUE
+        head, rest = self.head(group, "a condition"), group.items[1:]
+        count = _ARGUMENTS.get(head.text, len(rest))
         if len(rest) != count:
-            raise reader.error(group, f"`{head.text}` takes {count} arguments, not {len(rest)}")
+            raise self.error(group, f"`{head.text}` takes {count} arguments, not {len(rest)}")
+        match head.text:
+            case "and" | "or" | "not" | "imply":
+                return (head.text, *(self.condition(one, known) for one in rest))
+            case "forall" | "exists":
+                bound = self.variables(self.group(rest[0], "variables").items)
+                return (head.text, bound, self.condition(rest[1], {*known, *(name for name, _ in bound)}))
+            case "=":
+                for one in rest:
+                    if isinstance(one, Group):
+                        raise self.error(
+                            one, "`=` compares variables and constants: numbers are not supported"
+                        )
+                return ("=", *self.terms(rest, known))
+            case "sortof" | "sort":
+                listed = self.typed(rest, "a variable")
+                if len(listed) != 1 or len(listed[0][1]) != 1:
+                    raise self.error(group, "expected `(sortof ?variable - type)`")
+                ((word, (kind,)),) = listed
+                return ("sortof", self.term(word, known), self.type_of(kind))
+            case _:
+                if head.text in NUMERIC:
+                    raise self.error(head, f"`{head.spelling}`: numbers are not supported in conditions")
+                return self.atom(head, rest, known)
 
-    match head.text:
-        case "and" | "or":
-            return (head.text, *(inner(one) for one in rest))
-        case "not":
-            needs(1)
-            return ("not", inner(rest[0]))
-        case "imply":
-            needs(2)
-            return ("imply", inner(rest[0]), inner(rest[1]))
-        case "forall" | "exists":
-            needs(2)
-            listed = reader.typed(reader.group(rest[0], "variables").items, "a variable")
-            bound = tuple((word.text, tuple(t.text for t in types)) for word, types in listed)
-            for word, _ in listed:
-                if not is_variable(word.text):
-                    raise reader.error(word, f"`{word.spelling}` is no variable: variables begin with `?`")
-            return (head.text, bound, inner(rest[1]))
-        case "=":
-            needs(2)
-            for one in rest:
-                if isinstance(one, Group):
-                    raise reader.error(one, "`=` compares variables and constants: numbers are not supported")
-            left, right = (name(reader.word(one, "a variable or a constant")) for one in rest)
-            return ("=", left, right)
-        case "sortof" | "sort":
-            listed = reader.typed(rest, "a variable")
-            if len(listed) != 1 or len(listed[0][1]) != 1:
-                raise reader.error(group, "expected `(sortof ?variable - type)`")
-            return ("sortof", listed[0][0].text, listed[0][1][0].text)
-        case _:
-            if head.text in NUMERIC:
-                raise reader.error(head, f"`{head.spelling}`: numbers are not supported in conditions")
-            terms = tuple(name(reader.word(one, "a variable or a constant")) for one in rest)
-            return ("atom", head.text, terms)
+    def atom(self, head: Word, rest: tuple[Expression, ...], known: Collection[str]) -> Condition:
+        """Read a relation and its terms."""
+        return ("atom", head.text, self.terms(rest, known))
+
+    def terms(self, items: Iterable[Expression], known: Collection[str]) -> tuple[Any, ...]:
+        """Read variables and constants."""
+        return tuple(self.term(self.word(one, "a variable or a constant"), known) for one in items)
+
+    def term(self, word: Word, known: Collection[str]) -> Any:
+        """Return a word as a term: variables lower-cased, numbers as numbers, other words as they are spelt."""
+        return exact_term(word)
+
+    def variables(self, items: tuple[Expression, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Read variables with their types."""
+        listed = self.typed(items, "a variable")
+        for word, _ in listed:
+            if not is_variable(word.text):
+                raise self.error(word, f"`{word.spelling}` is no variable: variables begin with `?`")
+        return tuple((word.text, tuple(self.type_of(one) for one in types)) for word, types in listed)
+
+    def type_of(self, word: Word) -> str:
+        """Return a word as the name of a type."""
+        return word.text
 
 
 def condition_of(text: str, source: str = "") -> Condition:
@@ -103,13 +112,13 @@ def condition_of(text: str, source: str = "") -> Condition:
         >>> condition_of("(and (at ?x ?y) (not (broken ?x)))")
         ('and', ('atom', 'at', ('?x', '?y')), ('not', ('atom', 'broken', ('?x',))))
     """
-    reader = ExpressionReader(source)
+    reader = ConditionReader(source)
     expressions = read(text, source)
     if not expressions:
         return TRUE
     if len(expressions) > 1:
         raise reader.error(expressions[1], "expected one condition: put several into `(and …)`")
-    return parse_condition(expressions[0], reader, term=exact_term)
+    return reader.condition(expressions[0])
 
 
 def exact_term(word: Word) -> Any:
@@ -124,30 +133,32 @@ def exact_term(word: Word) -> Any:
     return word.spelling.strip('"')
 
 
+def parts_of(condition: Condition) -> Iterator[Condition]:
+    """Yield a condition and all conditions inside it, in the order of the text."""
+    waiting = [condition]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        match one[0]:
+            case "forall" | "exists":
+                waiting.append(one[2])
+            case "and" | "or" | "not" | "imply":
+                waiting += one[:0:-1]
+
+
 def atoms_of(condition: Condition) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Yield every atom that a condition mentions, negated ones too."""
-    match condition[0]:
-        case "atom":
-            yield condition[1], condition[2]
-        case "and" | "or" | "not" | "imply":
-            for inner in condition[1:]:
-                yield from atoms_of(inner)
-        case "forall" | "exists":
-            yield from atoms_of(condition[2])
+    return ((one[1], one[2]) for one in parts_of(condition) if one[0] == "atom")
 
 
 def ranges_of(condition: Condition) -> Iterator[str]:
     """Yield the relations that quantifiers range over, and those that `sortof` asks for."""
-    match condition[0]:
-        case "forall" | "exists":
-            for _, types in condition[1]:
+    for one in parts_of(condition):
+        if one[0] == "sortof":
+            yield one[2]
+        elif one[0] in ("forall", "exists"):
+            for _, types in one[1]:
                 yield from types
-            yield from ranges_of(condition[2])
-        case "sortof":
-            yield condition[2]
-        case "and" | "or" | "not" | "imply":
-            for inner in condition[1:]:
-                yield from ranges_of(inner)
 
 
 def free_variables(condition: Condition) -> set[str]:

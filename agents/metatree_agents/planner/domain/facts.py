@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from metatree_agents.planner.domain.conditions import Binding, Condition, free_variables, is_variable
@@ -243,6 +243,14 @@ class Facts:
         rest = parts[:number] + parts[number + 1 :]
         for solution in self._solve(parts[number], binding):
             yield from self._all(rest, solution)
+
+
+def facts_by_relation(listed: Iterable[Sequence[Any]]) -> dict[str, set[Row]]:
+    """Return facts by relation from a list of them, each with the relation first."""
+    facts: dict[str, set[Row]] = {}
+    for name, *terms in listed:
+        facts.setdefault(str(name), set()).add(tuple(terms))
+    return facts
 
 
 def _bound(terms: Row, binding: Binding) -> Row:

@@ -24,42 +24,12 @@ facts = ["at(truck, depot)"]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from metatree.errors import MissingExtra, UserError
-from metatree_agents.planner.domain.conditions import condition_of, group_of
-from metatree_agents.planner.domain.model import BadDefinition, Library, Relation, checked_name
-
-if TYPE_CHECKING:
-    from metatree_agents.planner.domain._file_tables import RelationTable
-
-
-class Declarations(Protocol):
-    """What a file is read into; `Domain` is one, whose methods take the keys of a table as their arguments."""
-
-    library: Library
-
-    def relation(self, name: str, arity: int, *, dynamic: bool = False) -> object:
-        """Declare a relation."""
-        ...
-
-    def goal(self, name: str, *, again: bool) -> None:
-        """Say whether a goal is done each time that it is asked for."""
-        ...
-
-    def task(self, goal: str, *args: Any, **given: Any) -> object:
-        """Declare a task; raises BadDefinition, PlannerSyntaxError."""
-        ...
-
-    def rule(self, goal: str, *args: Any, **given: Any) -> object:
-        """Declare a rule; raises BadDefinition, PlannerSyntaxError."""
-        ...
-
-    def check(self) -> None:
-        """Check that everything fits together; raises BadDefinition."""
-        ...
+from metatree_agents.planner.domain.conditions import group_of
 
 
 def read_file(path: str | Path) -> dict[str, Any]:
@@ -106,54 +76,6 @@ def _yaml(text: str) -> Any:
         return yaml.safe_load(text)
     except yaml.YAMLError as exc:
         raise ValueError(" ".join(str(exc).split())) from exc
-
-
-def fill(domain: Declarations, data: Mapping[str, Any], source: str = "") -> None:
-    """Add what a file holds to a domain, and check it.
-
-    Raises:
-        BadDefinition: a key is unknown, a value has another type, or the parts do not fit together.
-    """
-    # Not above: pydantic brings many objects, which the garbage collector looks through: a plan of 1,500 steps for a
-    # domain in Python, which has no file, took 15 % longer.
-    from pydantic import ValidationError
-
-    from metatree_agents.planner.domain._file_tables import DomainFile, problem_of
-
-    where = source or "the domain"
-    try:
-        file = DomainFile.model_validate(data)
-    except ValidationError as exc:
-        raise BadDefinition(f"{where}: {problem_of(exc)}") from exc
-    what = where
-    try:
-        if file.name is not None:
-            domain.library.name = file.name
-        for name, relation in file.relations.items():
-            what = f"{where}: relation {name!r}"
-            _declare(domain, name, relation)
-        for name, goal in file.goals.items():
-            domain.goal(name, again=goal.again)
-        for declare, tables in ((domain.task, file.tasks), (domain.rule, file.rules)):
-            for number, table in enumerate(tables, start=1):
-                what = f"{where}: {declare.__name__} {number}"
-                declare(**table.model_dump(exclude_unset=True))
-        what = where
-        domain.check()
-    except UserError as exc:
-        raise BadDefinition(f"{what}: {exc}") from exc
-
-
-def _declare(domain: Declarations, name: str, table: RelationTable) -> None:
-    if table.definition is not None:
-        parameters = tuple(one.lower() for one in table.parameters)
-        condition = condition_of(table.definition)
-        checked_name(name, "a relation")
-        domain.library.add(Relation(name.lower(), len(parameters), False, parameters, condition))
-    elif table.arity is not None:
-        domain.relation(name, table.arity, dynamic=table.dynamic)
-    else:
-        raise BadDefinition("its `arity` is missing")
 
 
 def facts_of(texts: Iterable[str], source: str = "") -> list[tuple[Any, ...]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 from typing import Any, Literal
 
+from metatree._util.graph import reachable
 from metatree.errors import UserError
 from metatree_agents.planner.domain.conditions import (
     TRUE,
@@ -19,6 +20,7 @@ from metatree_agents.planner.domain.conditions import (
     free_variables,
     from_json,
     is_variable,
+    parts_of,
     ranges_of,
 )
 
@@ -95,7 +97,6 @@ class Library:
     again: frozenset[str] = frozenset()
     """Goals that are done each time they are asked for, though they are complete."""
     _goals: dict[str, list[Action]] = field(default_factory=dict, repr=False, compare=False)
-    _dynamic: set[str] | None = field(default=None, repr=False, compare=False)
 
     def add(self, thing: Relation | Action) -> None:
         """Add a relation or an action.
@@ -107,7 +108,6 @@ class Library:
             if thing.name in self.relations:
                 raise BadDefinition(f"relation {thing.name!r} is declared twice: give one another name")
             self.relations[thing.name] = thing
-            self._dynamic = None
             return
         if thing.name in self.actions:
             raise BadDefinition(f"two actions are called {thing.name!r}: give one another name")
@@ -129,42 +129,25 @@ class Library:
         actions = self.for_goal(goal)
         return actions[0].kind == "task" if actions else None
 
-    def is_dynamic(self, relation: str) -> bool:
-        """Say whether a relation is dynamic, or derived from one that is."""
-        if self._dynamic is None:
-            names = {name for name, one in self.relations.items() if one.dynamic}
-            changed = True
-            while changed:
-                changed = False
-                for name, one in self.relations.items():
-                    if name in names or one.definition is None:
-                        continue
-                    if any(used in names for used in self._names(one.definition)):
-                        names.add(name)
-                        changed = True
-            self._dynamic = names
-        return relation in self._dynamic
-
-    def _names(self, condition: Condition) -> set[str]:
-        return {name for name, _ in atoms_of(condition)} | set(ranges_of(condition))
-
     def depends_on_dynamic(self, condition: Condition) -> bool:
         """Say whether a condition depends on a dynamic relation, also through derived relations or negation."""
-        return any(self.is_dynamic(name) for name in self.uses(condition))
+        relations = self.relations
+        return any(name in relations and relations[name].dynamic for name in self.uses(condition))
+
+    def is_dynamic(self, name: str) -> bool:
+        """Say whether a relation is declared as dynamic."""
+        return name in self.relations and self.relations[name].dynamic
 
     def uses(self, condition: Condition) -> set[str]:
         """Return the relations that a condition reads, those that derived ones are derived from included."""
-        names: set[str] = set()
-        waiting = [condition]
-        while waiting:
-            one = waiting.pop()
-            for name in (*(name for name, _ in atoms_of(one)), *ranges_of(one)):
-                if name not in names:
-                    names.add(name)
-                    relation = self.relations.get(name)
-                    if relation is not None and relation.definition is not None:
-                        waiting.append(relation.definition)
-        return names
+
+        def read_by(one: Condition | None) -> Iterable[str]:
+            return () if one is None else (*(name for name, _ in atoms_of(one)), *ranges_of(one))
+
+        def derived_from(name: str) -> Iterable[str]:
+            return read_by(self.relations[name].definition) if name in self.relations else ()
+
+        return reachable(read_by(condition), derived_from)
 
     def reads(self, condition: Condition) -> frozenset[tuple[str, tuple[Any, ...]]]:
         """Return the facts that a condition reads; `?` in the place of any value."""
@@ -196,15 +179,8 @@ class Library:
         missing = set(relation.parameters) - free_variables(relation.definition)
         if missing:
             raise BadDefinition(f"{where}: nothing gives a value to {', '.join(sorted(missing))}")
-        waiting, seen = [relation.name], set()
-        while waiting:
-            one = self.relations.get(waiting.pop())
-            for used, _ in atoms_of(one.definition) if one is not None and one.definition is not None else ():
-                if used == relation.name:
-                    raise BadDefinition(f"{where} is derived from itself: break the circle")
-                if used not in seen:
-                    seen.add(used)
-                    waiting.append(used)
+        if relation.name in self.uses(relation.definition):
+            raise BadDefinition(f"{where} is derived from itself: break the circle")
 
     def _check_action(self, action: Action) -> None:
         where = f"{action.kind} {action.name!r}"
@@ -222,7 +198,7 @@ class Library:
         for first, second in action.order:
             if not (0 <= first < len(action.subgoals) and 0 <= second < len(action.subgoals)):
                 raise BadDefinition(f"{where}: its order names a sub-goal that it does not have")
-        if _circular(len(action.subgoals), action.order):
+        if len(linear(len(action.subgoals), action.order)) < len(action.subgoals):
             raise BadDefinition(f"{where}: its order goes in a circle")
         for _, name, terms in action.effects:
             relation = self._relation(name, len(terms), where)
@@ -245,24 +221,15 @@ class Library:
     def _check_condition(self, condition: Condition, where: str) -> None:
         for name, terms in atoms_of(condition):
             self._relation(name, len(terms), where)
-        self._check_quantifiers(condition, where)
-
-    def _check_quantifiers(self, condition: Condition, where: str) -> None:
-        if condition[0] in ("forall", "exists"):
-            for name, types in condition[1]:
-                for kind in types:
-                    self._relation(kind, 1, where)
-                if condition[0] == "forall" and not types:
-                    raise BadDefinition(
-                        f"{where}: say what {name} ranges over, `(forall ({name} - relation) …)`,"
-                        f" in {condition_text(condition)}"
-                    )
-        if condition[0] == "sortof":
-            self._relation(condition[2], 1, where)
-        inner = condition[2:] if condition[0] in ("forall", "exists") else condition[1:]
-        if condition[0] not in ("atom", "=", "sortof"):
-            for one in inner:
-                self._check_quantifiers(one, where)
+        for kind in ranges_of(condition):
+            self._relation(kind, 1, where)
+        for one in parts_of(condition):
+            untyped = [name for name, types in one[1] if not types] if one[0] == "forall" else []
+            for name in untyped:
+                raise BadDefinition(
+                    f"{where}: say what {name} ranges over, `(forall ({name} - relation) …)`,"
+                    f" in {condition_text(one)}"
+                )
 
     def _relation(self, name: str, arity: int, where: str) -> Relation:
         relation = self.relations.get(name)
@@ -317,12 +284,23 @@ def sequence(count: int) -> tuple[tuple[int, int], ...]:
     return tuple((index - 1, index) for index in range(1, count))
 
 
-def _circular(count: int, order: Sequence[tuple[int, int]]) -> bool:
-    sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(count), ()))
-    for before, behind in order:
-        sorter.add(behind, before)
-    try:
-        sorter.prepare()
-    except CycleError:
-        return True
-    return False
+def linear(count: int, order: Iterable[tuple[int, int]]) -> list[int]:
+    """Return the places of sub-goals in an order that respects theirs, as they are written where it leaves a choice.
+
+    Those that an order in a circle holds up are left out.
+    """
+    behind: list[list[int]] = [[] for _ in range(count)]
+    waits = [0] * count
+    for first, second in order:
+        behind[first].append(second)
+        waits[second] += 1
+    free = [one for one in range(count) if not waits[one]]
+    numbers = []
+    while free:
+        one = heappop(free)
+        numbers.append(one)
+        for other in behind[one]:
+            waits[other] -= 1
+            if not waits[other]:
+                heappush(free, other)
+    return numbers

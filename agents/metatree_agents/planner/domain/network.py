@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from metatree._util.graph import reachable
 from metatree_agents.planner.domain.conditions import TRUE, Condition, as_data, from_json
 from metatree_agents.planner.domain.model import Goal
 
@@ -91,14 +92,8 @@ def lineage(network: Network, intent: Intent) -> Iterator[Intent]:
 
 def supports(network: Network, intent: Intent) -> set[int]:
     """Return the support goals of a goal: all that precede it by constraints, those of its ancestors included."""
-    ids: set[int] = set()
-    waiting = [before for one in lineage(network, intent) for before in one.after]
-    while waiting:
-        one = waiting.pop()
-        if one not in ids:
-            ids.add(one)
-            waiting += network[one].after
-    return ids
+    first = (before for one in lineage(network, intent) for before in one.after)
+    return reachable(first, lambda one: network[one].after)
 
 
 def is_supported(network: Network, intent: Intent) -> bool:
@@ -166,13 +161,7 @@ def descendants(network: Network, above: int) -> set[int]:
     for one in network.values():
         if one.parent is not None:
             below.setdefault(one.parent, []).append(one.id)
-    ids: set[int] = set()
-    waiting = list(below.get(above, ()))
-    while waiting:
-        one_id = waiting.pop()
-        ids.add(one_id)
-        waiting += below.get(one_id, ())
-    return ids
+    return reachable(below.get(above, ()), lambda one: below.get(one, ()))
 
 
 def candidate_key(action: str, binding: Mapping[str, Any]) -> str:

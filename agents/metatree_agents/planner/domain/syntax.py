@@ -44,7 +44,7 @@ class Group:
 Expression = Word | Group
 
 
-def words_of(text: str, source: str = "") -> list[Word]:
+def words_of(text: str) -> list[Word]:
     """Return the words of a text, parentheses among them, without comments (`;` to the end of the line)."""
     words: list[Word] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -76,34 +76,26 @@ def read(text: str, source: str = "") -> list[Expression]:
     Raises:
         PlannerSyntaxError: a parenthesis is missing or too many, or too many are inside one another.
     """
+    reader = ExpressionReader(source)
     stack: list[tuple[Word | None, list[Expression]]] = [(None, [])]
-    for word in words_of(text, source):
+    for word in words_of(text):
         if word.text == "(":
             stack.append((word, []))
             if len(stack) > MAX_DEPTH:
-                raise PlannerSyntaxError(
+                raise reader.error(
+                    word,
                     f"this is inside {MAX_DEPTH} other parentheses: take it apart, or leave needless ones out",
-                    line=word.line,
-                    column=word.column,
-                    source=source,
                 )
         elif word.text == ")":
             opened, items = stack.pop()
             if opened is None:
-                raise PlannerSyntaxError(
-                    "this `)` closes nothing: remove it, or open it before",
-                    line=word.line,
-                    column=word.column,
-                    source=source,
-                )
+                raise reader.error(word, "this `)` closes nothing: remove it, or open it before")
             stack[-1][1].append(Group(tuple(items), opened.line, opened.column))
         else:
             stack[-1][1].append(word)
     opened, items = stack[-1]
     if opened is not None:
-        raise PlannerSyntaxError(
-            "this `(` is never closed", line=opened.line, column=opened.column, source=source
-        )
+        raise reader.error(opened, "this `(` is never closed")
     return items
 
 

@@ -12,20 +12,19 @@ blind search does not solve, may want them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from metatree_agents.planner.domain.conditions import Condition, flat, free_variables, is_variable
+from metatree_agents.planner.domain.model import linear
 from metatree_agents.planner.hddl._language import (
-    OBJECT,
     Action,
     Method,
     Problem,
     Subtask,
     Variable,
     closure,
-    linear,
 )
 from metatree_agents.planner.hddl._pullup import Literal, PullUp, literals
 from metatree_agents.planner.hddl.limits import SolverLimits
@@ -65,33 +64,12 @@ class CompiledMethod:
     total: bool
 
 
-@dataclass(slots=True)
-class Compiled:
-    """A problem, ready to be searched."""
-
-    problem: Problem
-    objects: list[str]
-    fluents: list[str]
-    """The relations that actions change."""
-    initial: State
-    tasks: list[str]
-    """Actions and compound tasks by their numbers."""
-    actions: dict[int, CompiledAction]
-    methods: dict[int, list[CompiledMethod]]
-    top: CompiledMethod
-    """The initial network, as the only method of a task without arguments."""
-    goal: Callable[[State], bool]
-    limits: SolverLimits
-    numbers: dict[str, int] = field(default_factory=dict)
-    """Object -> number."""
-
-
 _LOOPS = 15
 """Loops inside one another in one function."""
 
 
-def compile_problem(problem: Problem, limits: SolverLimits | None = None, *, pull: bool = True) -> Compiled:
-    """Compile a problem.
+class Compiled:
+    """A problem, ready to be searched.
 
     Args:
         problem: as `read_problem` gives it.
@@ -99,25 +77,23 @@ def compile_problem(problem: Problem, limits: SolverLimits | None = None, *, pul
         pull: whether a method's instances meet the preconditions pulled up from its subtasks, too, which is right
             where a method's subtasks are done without others in between.
     """
-    knowledge = PullUp(problem)
-    return _Compiler(problem, knowledge, limits or SolverLimits(), pull=pull).compile(problem.top)
 
-
-class _Compiler:
-    def __init__(self, problem: Problem, knowledge: PullUp, limits: SolverLimits, *, pull: bool) -> None:
-        self.limits = limits
+    def __init__(self, problem: Problem, limits: SolverLimits | None = None, *, pull: bool = True) -> None:
+        self.limits = limits or SolverLimits()
         self.problem = problem
         self.pull = pull
-        self.knowledge = knowledge
+        self.knowledge = PullUp(problem)
         domain = problem.domain
         self.objects = list(problem.objects)
         self.number = {name: index for index, name in enumerate(self.objects)}
         changed = {effect.relation for action in domain.actions.values() for effect in action.effects}
         self.fluents = [name for name in domain.predicates if name in changed]
+        """The relations that actions change."""
         self.fluent = {name: index for index, name in enumerate(self.fluents)}
         self.tasks = [*domain.actions, *domain.tasks]
+        """Actions and compound tasks by their numbers."""
         self.task = {name: index for index, name in enumerate(self.tasks)}
-        self.space: dict[str, Any] = {"look": limits.step, "product": product}
+        self.space: dict[str, Any] = {"look": self.limits.step, "product": product}
         self.names: dict[Any, str] = {}
         self.static: dict[str, set[Arguments]] = {n: set() for n in domain.predicates if n not in changed}
         self.initial: State = [set() for _ in self.fluents]
@@ -126,35 +102,18 @@ class _Compiler:
             (self.initial[self.fluent[fact[0]]] if fact[0] in changed else self.static[fact[0]]).add(
                 arguments
             )
-
-    def compile(self, top: Method) -> Compiled:
-        domain = self.problem.domain
-        methods: dict[int, list[CompiledMethod]] = {self.task[name]: [] for name in domain.tasks}
+        self.methods: dict[int, list[CompiledMethod]] = {self.task[name]: [] for name in domain.tasks}
         for method in domain.methods:
-            compiled = self._method(method)
-            if compiled is not None:
-                methods[self.task[method.task]].append(compiled)
-        for listed in methods.values():
+            needs = self.knowledge.method_needs(method)
+            if needs is not None:
+                self.methods[self.task[method.task]].append(self._method(method, needs))
+        for listed in self.methods.values():
             listed.sort(key=lambda one: (one.steps, self._recursive(one.source), one.source.number))
-        actions = {self.task[name]: self._action(action) for name, action in domain.actions.items()}
-        first = self._method(top)
-        goal = self._function("goal", ["F"], [f"return {self._expression(self.problem.goal, {}, 'F')}"])
-        if first is None:
-            first = self._method(top, impossible=True)
-            assert first is not None
-        return Compiled(
-            self.problem,
-            self.objects,
-            self.fluents,
-            self.initial,
-            self.tasks,
-            actions,
-            methods,
-            first,
-            goal,
-            self.limits,
-            self.number,
-        )
+        self.actions = {self.task[name]: self._action(action) for name, action in domain.actions.items()}
+        self.top = self._method(problem.top, self.knowledge.method_needs(problem.top))
+        """The initial network, as the only method of a task without arguments."""
+        body = [f"return {self._expression(problem.goal, {}, 'F')}"]
+        self.goal: Callable[[State], bool] = self._function("goal", ["F"], body)
 
     def _recursive(self, method: Method) -> bool:
         return any(subtask.name == method.task for subtask in method.subtasks)
@@ -208,7 +167,7 @@ class _Compiler:
                 return f"((not {left}) or {right})"
             case "forall" | "exists":
                 inner = dict(known)
-                loop = self._over([Variable(name, types or (OBJECT,)) for name, types in condition[1]], inner)
+                loop = self._over([Variable(name, types) for name, types in condition[1]], inner)
                 function = "all" if condition[0] == "forall" else "any"
                 return f"{function}({self._expression(condition[2], inner, state)} {loop})"
             case _:
@@ -255,19 +214,14 @@ class _Compiler:
 
     # Methods ----------------------------------------------------------------------------------------------------
 
-    def _method(self, method: Method, *, impossible: bool = False) -> CompiledMethod | None:
-        needs = frozenset() if impossible else self.knowledge.method_needs(method)
-        if needs is None:
-            return None
-        if not self.pull:
-            needs = frozenset(literals(method.precondition))
+    def _method(self, method: Method, needs: frozenset[Literal] | None) -> CompiledMethod:
+        """Compile a method; without `needs` it can never be chosen."""
         names = [variable.name for variable in method.parameters]
-        before = closure(len(method.subtasks), method.order)
         count = len(method.subtasks)
-        instances = self._instances(method, needs) if not impossible else lambda _, __: iter(())
+        before = closure(count, method.order)
         return CompiledMethod(
             method,
-            instances,
+            _no_instances if needs is None else self._instances(method, needs),
             tuple(linear(count, method.order)),
             tuple(self._subtask(subtask, names) for subtask in method.subtasks),
             tuple(before),
@@ -283,6 +237,8 @@ class _Compiler:
 
     def _instances(self, method: Method, needs: frozenset[Literal]) -> Any:
         """Return a generator of the values of a method's parameters."""
+        if not self.pull:
+            needs = frozenset(literals(method.precondition))
         values: dict[str, frozenset[int]] = {}
         for variable in method.parameters:
             here = self._values(variable)
@@ -292,13 +248,17 @@ class _Compiler:
                 if is_variable(term):
                     values[term] &= allowed
                 elif self.number[term] not in allowed:
-                    return lambda _, __: iter(())
+                    return _no_instances
         return _InstancesWriter(self, method, needs, values).written()
 
     def _allowed(self, task: str) -> list[frozenset[int]]:
         domain = self.problem.domain
         parameters = domain.actions[task].parameters if task in domain.actions else domain.tasks[task]
         return [self._values(variable) for variable in parameters]
+
+
+def _no_instances(state: State, arguments: Arguments) -> Iterator[Arguments]:
+    return iter(())
 
 
 Join = tuple[str, tuple[str, ...]]
@@ -310,7 +270,7 @@ class _InstancesWriter:
 
     def __init__(
         self,
-        compiler: _Compiler,
+        compiler: Compiled,
         method: Method,
         needs: frozenset[Literal],
         values: dict[str, frozenset[int]],

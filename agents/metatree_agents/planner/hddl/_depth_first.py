@@ -15,7 +15,7 @@ Source: Nau et al. 1999 (SHOP); restarts after Gomes, Selman, Kautz 1998; loop d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from random import Random
 from typing import Any
@@ -93,7 +93,7 @@ def search(
     """Search once; raises LimitReached at the problem's limits.
 
     Args:
-        problem: what `compile_problem` made.
+        problem: ready to be searched.
         dead_ends: how many to come to before giving up. They are counted anew whenever fewer actions than ever remain,
             as far as one knows: a large problem has more of everything.
         rng: draws the order of methods, of their instances and of unordered tasks; None for the written order.
@@ -106,34 +106,31 @@ def search(
     return _Run(problem, dead_ends, rng, once, max_depth, fewer_than).search()
 
 
+@dataclass(slots=True)
 class _Run:
-    def __init__(
-        self,
-        problem: Compiled,
-        dead_ends: int,
-        rng: Random | None,
-        once: bool,
-        max_depth: int,
-        fewer_than: int | None,
-    ) -> None:
-        self.problem = problem
-        self.dead_ends = dead_ends
-        self.rng = rng
-        self.once = once
-        self.max_depth = max_depth
-        self.fewer_than = fewer_than
-        self.done = 0
-        """Steps on the trail."""
-        self.state: State = [set(facts) for facts in problem.initial]
-        self.hash = 0
-        self.ids = 0
-        self.trail: list[tuple[Any, ...]] = []
+    problem: Compiled
+    dead_ends: int
+    rng: Random | None
+    once: bool
+    max_depth: int
+    fewer_than: int | None
+    done: int = 0
+    """Steps on the trail."""
+    hash: int = 0
+    """Of the state."""
+    ids: int = 0
+    trail: list[tuple[Any, ...]] = field(default_factory=list)
+    pruned: bool = False
+    state: State = field(init=False)
+    steps: dict[int, float] = field(init=False)
+    """Task -> a lower bound on its actions."""
+
+    def __post_init__(self) -> None:
+        problem = self.problem
+        self.state = [set(facts) for facts in problem.initial]
         self.steps = {key: 0.0 if action.idle else 1.0 for key, action in problem.actions.items()}
-        self.steps |= {
-            key: min((method.steps for method in methods), default=0.0)
-            for key, methods in problem.methods.items()
-        }
-        self.pruned = False
+        for key, methods in problem.methods.items():
+            self.steps[key] = min((method.steps for method in methods), default=0.0)
 
     def search(self) -> Searched:
         problem = self.problem
@@ -153,7 +150,7 @@ class _Run:
                 pass
             elif tasks is None:
                 if problem.goal(self.state):
-                    return Searched(self._plan(), seen, False, False)
+                    return Searched(plan_of(problem, self.trail), seen, False, False)
             else:
                 key = (self.hash, tasks.hash)
                 before_with = visited.get(key)
@@ -166,8 +163,10 @@ class _Run:
                             add, delete = action.effects(self.state, tasks.arguments)
                             added, deleted = self._apply(add, delete)
                             frames.append((iter(()), len(trail), added, deleted, self.hash))
-                            if added or deleted:
-                                self._rehash(added, deleted)
+                            for change in added:
+                                self.hash ^= hash(change)
+                            for change in deleted:
+                                self.hash ^= hash(change)
                             trail.append(("step", tasks.id, tasks.task, tasks.arguments))
                             self.done += 1
                             tasks = tasks.rest
@@ -288,17 +287,6 @@ class _Run:
             self.state[relation].discard(arguments)
         for relation, arguments in deleted:
             self.state[relation].add(arguments)
-
-    def _rehash(self, added: list[Change], deleted: list[Change]) -> None:
-        value = self.hash
-        for change in added:
-            value ^= hash(change)
-        for change in deleted:
-            value ^= hash(change)
-        self.hash = value
-
-    def _plan(self) -> HtnPlan:
-        return plan_of(self.problem, self.trail)
 
 
 _END: Any = object()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from itertools import pairwise
 
+from metatree._util.graph import reachable
 from metatree.errors import UserError
 from metatree_agents.planner.domain.conditions import TRUE, Condition
+from metatree_agents.planner.domain.model import linear
 
 OBJECT = "object"
 
@@ -90,14 +91,7 @@ class Domain:
 
     def supertypes(self, name: str) -> set[str]:
         """Return a type and all that it belongs to."""
-        names: set[str] = set()
-        waiting = [name]
-        while waiting:
-            one = waiting.pop()
-            if one not in names:
-                names.add(one)
-                waiting += self.types.get(one, ())
-        return names | {OBJECT}
+        return reachable([name], lambda one: self.types.get(one, ())) | {OBJECT}
 
 
 @dataclass(slots=True)
@@ -156,25 +150,3 @@ def is_total(count: int, order: frozenset[tuple[int, int]]) -> bool:
     """Say whether an order leaves no two subtasks unordered."""
     numbers = linear(count, order)
     return all(pair in order for pair in pairwise(numbers))
-
-
-def linear(count: int, order: frozenset[tuple[int, int]]) -> list[int]:
-    """Return the subtasks in an order that respects theirs, as they are written where it leaves a choice.
-
-    Those that an order in a circle holds up are left out.
-    """
-    behind: list[list[int]] = [[] for _ in range(count)]
-    waits = [0] * count
-    for first, second in order:
-        behind[first].append(second)
-        waits[second] += 1
-    free = [one for one in range(count) if not waits[one]]
-    numbers = []
-    while free:
-        one = heappop(free)
-        numbers.append(one)
-        for other in behind[one]:
-            waits[other] -= 1
-            if not waits[other]:
-                heappush(free, other)
-    return numbers

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from metatree_agents.planner.domain.conditions import Condition, atoms_of, is_variable
-from metatree_agents.planner.hddl._language import Problem, linear
+from metatree_agents.planner.domain.model import linear
+from metatree_agents.planner.hddl._language import Problem
 from metatree_agents.planner.hddl.limits import SolverLimits
 from metatree_agents.planner.hddl.plan import HtnPlan
 

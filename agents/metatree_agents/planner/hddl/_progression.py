@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
-from metatree_agents.planner.hddl._compiled import Arguments, Compiled, compile_problem
+from metatree_agents.planner.hddl._compiled import Arguments, Compiled
 from metatree_agents.planner.hddl._depth_first import Searched, plan_of
 
 World = tuple[frozenset[Arguments], ...]
@@ -48,7 +48,7 @@ def progress(problem: Compiled, *, nodes: int) -> Searched:
 
     A node counts as several where many tasks remain, since it has a list of its own.
     """
-    return _Search(compile_problem(problem.problem, problem.limits, pull=False)).run(nodes)
+    return _Search(Compiled(problem.problem, problem.limits, pull=False)).run(nodes)
 
 
 class _Search:

@@ -11,7 +11,6 @@ here for compound subtasks and for partial order too, and with the types of argu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from metatree_agents.planner.domain.conditions import Condition, flat, is_variable
@@ -29,18 +28,6 @@ _EARLIER: Final = 50
 """Subtasks before another one, at most, that are asked whether they bring its needs about."""
 
 
-@dataclass(slots=True)
-class Facts:
-    """What is known of each task."""
-
-    needs: dict[str, frozenset[Literal] | None] = field(default_factory=dict)
-    """Task -> literals over its parameters (`?0`, `?1` …) that hold whenever it is begun; None: it cannot be done."""
-    changes: dict[str, frozenset[Pattern]] = field(default_factory=dict)
-    """Task -> what it may change."""
-    steps: dict[str, float] = field(default_factory=dict)
-    """Task -> a lower bound on the actions with effects in it."""
-
-
 class PullUp:
     """Computes and answers what is known of the tasks of a problem."""
 
@@ -48,7 +35,12 @@ class PullUp:
         self.problem = problem
         members = problem.members()
         self._members = {kind: frozenset(names) for kind, names in members.items()}
-        self.facts = Facts()
+        self.needs: dict[str, frozenset[Literal] | None] = {}
+        """Task -> literals over its parameters (`?0`, `?1` …) that hold when it is begun; None: it cannot be done."""
+        self.changes: dict[str, frozenset[Pattern]] = {}
+        """Task -> what it may change."""
+        self.steps: dict[str, float] = {}
+        """Task -> a lower bound on the actions with effects in it."""
         self._methods: dict[str, list[Method]] = {name: [] for name in problem.domain.tasks}
         for method in problem.domain.methods:
             self._methods[method.task].append(method)
@@ -69,7 +61,7 @@ class PullUp:
         before = closure(count, method.order)
         behind = closure(count, frozenset((b, a) for a, b in method.order))
         for index, subtask in enumerate(method.subtasks):
-            needs = self.facts.needs[subtask.name]
+            needs = self.needs[subtask.name]
             if needs is None:
                 return None
             if count - 1 - behind[index].bit_count() > _EARLIER:
@@ -97,7 +89,7 @@ class PullUp:
     ) -> bool:
         """Say whether a subtask may make a literal true."""
         sign, relation, required = literal
-        for adds, changed, arguments in self.facts.changes[task]:
+        for adds, changed, arguments in self.changes[task]:
             if adds != sign or changed != relation:
                 continue
             if all(
@@ -129,7 +121,7 @@ class PullUp:
         return domains
 
     def _learn_changes(self) -> None:
-        changes = self.facts.changes
+        changes = self.changes
         for name, action in self.problem.domain.actions.items():
             changes[name] = frozenset(self._action_changes(action))
         for name in self._methods:
@@ -174,7 +166,7 @@ class PullUp:
             yield effect.adds, effect.relation, arguments
 
     def _learn_needs(self) -> None:
-        needs = self.facts.needs
+        needs = self.needs
         for name, action in self.problem.domain.actions.items():
             numbers = {variable.name: f"?{n}" for n, variable in enumerate(action.parameters)}
             needs[name] = frozenset(
@@ -209,7 +201,7 @@ class PullUp:
         )
 
     def _learn_steps(self) -> None:
-        steps = self.facts.steps
+        steps = self.steps
         for name, action in self.problem.domain.actions.items():
             steps[name] = 1.0 if action.effects else 0.0
         for name in self._methods:
@@ -225,7 +217,7 @@ class PullUp:
 
     def method_steps(self, method: Method) -> float:
         """Return a lower bound on the actions with effects that a method leads to."""
-        return sum(self.facts.steps[subtask.name] for subtask in method.subtasks)
+        return sum(self.steps[subtask.name] for subtask in method.subtasks)
 
 
 def literals(condition: Condition) -> Iterator[Literal]:

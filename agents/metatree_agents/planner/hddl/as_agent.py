@@ -8,9 +8,10 @@ from itertools import product
 
 from metatree_agents.planner.domain.conditions import FALSE, TRUE, Condition
 from metatree_agents.planner.domain.domain import Domain
+from metatree_agents.planner.domain.facts import Facts, facts_by_relation
 from metatree_agents.planner.domain.model import Action, Goal, Relation
 from metatree_agents.planner.domain.network import TOP, Intent
-from metatree_agents.planner.hddl._language import OBJECT, Effect, Method, Problem, Variable
+from metatree_agents.planner.hddl._language import Effect, Method, Problem, Variable
 from metatree_agents.planner.hddl.plan import HtnPlan
 
 Fact = tuple[str, ...]
@@ -58,17 +59,16 @@ def as_agent(plan: HtnPlan, problem: Problem) -> PlannedAgent:
     waits: dict[int, list[int]] = {}
     for first, second in sorted(plan.order or ()):
         waits.setdefault(second, []).append(first + 2)
-    world = frozenset(problem.init)
+    world = Facts(domain.library, facts_by_relation(sorted(problem.init)))
     members = problem.members()
     for step in plan.steps:
         action = problem.domain.actions[step.name]
         values = dict(zip((v.name for v in action.parameters), step.arguments, strict=True))
         deletes, adds = _effects(action.effects, values, world, members)
-        world = (world - deletes) | adds
+        effects = [(False, f[0], f[1:]) for f in sorted(deletes)]
+        effects += [(True, f[0], f[1:]) for f in sorted(adds)]
+        world = world.changed(effects)
         parent, after = place(step.id)
-        effects = [(False, f[0], f[1:]) for f in sorted(deletes)] + [
-            (True, f[0], f[1:]) for f in sorted(adds)
-        ]
         network.append(
             Intent(
                 step.id + 2,
@@ -112,7 +112,7 @@ def _domain(problem: Problem) -> Domain:
 def _effects(
     effects: Iterable[Effect],
     values: Mapping[str, str],
-    world: frozenset[Fact],
+    world: Facts,
     members: Mapping[str, tuple[str, ...]],
 ) -> tuple[frozenset[Fact], frozenset[Fact]]:
     """Return what an action deletes and adds in a state."""
@@ -120,7 +120,7 @@ def _effects(
     adds: set[Fact] = set()
     for effect in effects:
         for inner in _assigned(effect.bound, values, members):
-            if _holds(ground(effect.when, inner, members), world):
+            if effect.when == TRUE or world.holds(ground(effect.when, inner, members)):
                 fact = (effect.relation, *(inner.get(term, term) for term in effect.terms))
                 (adds if effect.adds else deletes).add(fact)
     return frozenset(deletes - adds), frozenset(adds)
@@ -148,22 +148,8 @@ def ground(
         case "sortof":
             return TRUE if values.get(condition[1], condition[1]) in members.get(condition[2], ()) else FALSE
         case "forall" | "exists":
-            bound = [Variable(name, types or (OBJECT,)) for name, types in condition[1]]
+            bound = [Variable(name, types) for name, types in condition[1]]
             parts = (ground(condition[2], inner, members) for inner in _assigned(bound, values, members))
             return ("and" if condition[0] == "forall" else "or", *parts)
         case _:
             return (condition[0], *(ground(one, values, members) for one in condition[1:]))
-
-
-def _holds(condition: Condition, world: frozenset[Fact]) -> bool:
-    match condition[0]:
-        case "atom":
-            return (condition[1], *condition[2]) in world
-        case "not":
-            return not _holds(condition[1], world)
-        case "imply":
-            return not _holds(condition[1], world) or _holds(condition[2], world)
-        case "and":
-            return all(_holds(one, world) for one in condition[1:])
-        case _:
-            return any(_holds(one, world) for one in condition[1:])

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Final
 
 from metatree.errors import UserError
-from metatree_agents.planner.domain.conditions import NUMERIC, TRUE, Condition, is_variable, parse_condition
-from metatree_agents.planner.domain.syntax import (
-    Expression,
-    ExpressionReader,
-    Group,
-    PlannerSyntaxError,
-    Word,
-    read,
+from metatree_agents.planner.domain.conditions import (
+    NUMERIC,
+    TRUE,
+    Condition,
+    ConditionReader,
+    is_variable,
 )
+from metatree_agents.planner.domain.model import linear
+from metatree_agents.planner.domain.syntax import Expression, Group, PlannerSyntaxError, Word, read
 from metatree_agents.planner.hddl._language import (
     OBJECT,
     Action,
@@ -25,7 +25,6 @@ from metatree_agents.planner.hddl._language import (
     Problem,
     Subtask,
     Variable,
-    linear,
 )
 
 _NETWORK = frozenset(
@@ -115,9 +114,9 @@ def parse_domain(text: str, source: str = "") -> Domain:
     define = parser.define(text, "domain")
     parser.domain.name = define[0]
     rank = {name: place for place, name in enumerate(_ORDER)}
-    for section in sorted(define[1], key=lambda one: rank.get(parser.reader.head(one, "a section").text, -1)):
+    for section in sorted(define[1], key=lambda one: rank.get(parser.head(one, "a section").text, -1)):
         parser.domain_section(section)
-    parser.check_domain()
+    parser.check_subtasks()
     return parser.domain
 
 
@@ -129,24 +128,24 @@ def parse_problem(text: str, domain: Domain, source: str = "") -> Problem:
     parser.spelling = problem.spelling
     # Objects first: a section before them may name them.
     once: dict[str, Group] = {}
-    for section in sorted(sections, key=lambda one: parser.reader.head(one, "a section").text != ":objects"):
-        head = parser.reader.head(section, "a section")
+    for section in sorted(sections, key=lambda one: parser.head(one, "a section").text != ":objects"):
+        head = parser.head(section, "a section")
         kind = ":htn" if head.text == ":htn-ti" else head.text
         if once.setdefault(kind, section) is not section and kind in (":htn", ":goal", ":domain"):
-            raise parser.reader.error(head, f"a second `{head.spelling}`: a problem has one")
+            raise parser.error(head, f"a second `{head.spelling}`: a problem has one")
         parser.problem_section(problem, section)
     for name, error in domain.assumed.items():
         if name not in problem.objects:
             raise error
     if ":htn" not in once:
-        raise parser.reader.error(parser.defined, "the problem has no `:htn`: say which tasks are to be done")
+        raise parser.error(parser.defined, "the problem has no `:htn`: say which tasks are to be done")
     return problem
 
 
-class _Parser:
+class _Parser(ConditionReader):
     def __init__(self, domain: Domain, source: str) -> None:
+        super().__init__(source)
         self.domain = domain
-        self.reader = ExpressionReader(source)
         self.spelling = domain.spelling
         self.later: list[tuple[Word, str, Sequence[str]]] = []
         """Subtasks to check once everything is declared."""
@@ -156,35 +155,34 @@ class _Parser:
 
     def define(self, text: str, what: str) -> tuple[str, list[Group]]:
         """Return the name and the sections of `(define (domain NAME) …)`."""
-        reader = self.reader
-        expressions = read(text, reader.source)
+        expressions = read(text, self.source)
         if not expressions:
-            raise reader.error(Word("", 1, 1, ""), f"the text is empty: expected `(define ({what} NAME) …)`")
-        group = self.defined = reader.group(expressions[0], f"`(define ({what} NAME) …)`")
-        if reader.head(group, "`define`").text != "define":
-            raise reader.error(group, f"expected `(define ({what} NAME) …)`")
+            raise self.error(Word("", 1, 1, ""), f"the text is empty: expected `(define ({what} NAME) …)`")
+        group = self.defined = self.group(expressions[0], f"`(define ({what} NAME) …)`")
+        if self.head(group, "`define`").text != "define":
+            raise self.error(group, f"expected `(define ({what} NAME) …)`")
         if len(expressions) > 1:
-            raise reader.error(expressions[1], f"nothing may follow the {what}")
+            raise self.error(expressions[1], f"nothing may follow the {what}")
         if len(group.items) < 2:
-            raise reader.error(group, f"expected `({what} NAME)`")
-        title = reader.group(group.items[1], f"`({what} NAME)`")
-        if reader.head(title, f"`{what}`").text != what or len(title.items) != 2:
-            raise reader.error(title, f"expected `({what} NAME)`: is this the other file?")
-        name = reader.word(title.items[1], "a name").spelling
-        return name, [reader.group(one, "a section") for one in group.items[2:]]
+            raise self.error(group, f"expected `({what} NAME)`")
+        title = self.group(group.items[1], f"`({what} NAME)`")
+        if self.head(title, f"`{what}`").text != what or len(title.items) != 2:
+            raise self.error(title, f"expected `({what} NAME)`: is this the other file?")
+        name = self.word(title.items[1], "a name").spelling
+        return name, [self.group(one, "a section") for one in group.items[2:]]
 
     # Domain -----------------------------------------------------------------------------------------------------
 
     def domain_section(self, section: Group) -> None:
-        reader, domain = self.reader, self.domain
-        head, rest = reader.head(section, "a section"), section.items[1:]
+        domain = self.domain
+        head, rest = self.head(section, "a section"), section.items[1:]
         match head.text:
             case ":requirements":
                 self._requirements(rest)
             case ":functions":
                 self._functions(rest)
             case ":types":
-                for word, parents in reader.typed(rest, "a type"):
+                for word, parents in self.typed(rest, "a type"):
                     known = domain.types.setdefault(self._name(word), set())
                     for parent in parents:
                         known.add(self._name(parent))
@@ -193,15 +191,15 @@ class _Parser:
                 self.objects(rest, domain.constants)
             case ":predicates":
                 for one in rest:
-                    group = reader.group(one, "a predicate")
-                    word = reader.head(group, "a predicate")
+                    group = self.group(one, "a predicate")
+                    word = self.head(group, "a predicate")
                     if word.text in domain.predicates:
-                        raise reader.error(word, f"a second predicate is called `{word.spelling}`")
+                        raise self.error(word, f"a second predicate is called `{word.spelling}`")
                     domain.predicates[self._free(word)] = len(self._variables(group.items[1:], unique=False))
             case ":task":
                 title, parts = self._parts(section, "task")
                 if title.text in domain.tasks:
-                    raise reader.error(title, f"a second task is called `{title.spelling}`")
+                    raise self.error(title, f"a second task is called `{title.spelling}`")
                 domain.tasks[self._free(title)] = self._parameters(parts)
             case ":action":
                 title, parts = self._parts(section, "action")
@@ -211,26 +209,22 @@ class _Parser:
                 self._method(title, parts)
             case _:
                 self._unsupported(head)
-                raise reader.error(head, f"`{head.spelling}` is no section of a domain")
+                raise self.error(head, f"`{head.spelling}` is no section of a domain")
 
     def objects(self, rest: tuple[Expression, ...], into: dict[str, tuple[str, ...]]) -> None:
         """Note objects with their types; one that is declared again has both types."""
-        for word, types in self.reader.typed(rest, "an object"):
+        for word, types in self.typed(rest, "an object"):
             if is_variable(word.text):
-                raise self.reader.error(
-                    word, f"`{word.spelling}` is a variable: objects do not begin with `?`"
-                )
-            kinds = tuple(self._type(one) for one in types) or (OBJECT,)
+                raise self.error(word, f"`{word.spelling}` is a variable: objects do not begin with `?`")
+            kinds = tuple(self.type_of(one) for one in types) or (OBJECT,)
             before = into.get(self._name(word), ())
             into[word.text] = tuple(dict.fromkeys((*before, *kinds)))
 
     def _action(self, name: Word, parts: Mapping[str, Expression]) -> None:
         if name.text in self.domain.actions:
-            raise self.reader.error(
-                name, f"a second action is called `{name.spelling}`: give it another name"
-            )
+            raise self.error(name, f"a second action is called `{name.spelling}`: give it another name")
         if name.text in self.domain.tasks:
-            raise self.reader.error(name, f"`{name.spelling}` is declared as a task and as an action")
+            raise self.error(name, f"`{name.spelling}` is declared as a task and as an action")
         parameters = self._parameters(parts)
         known = {variable.name for variable in parameters}
         precondition = self._condition(parts.get("precondition"), known)
@@ -239,12 +233,12 @@ class _Parser:
 
     def _method(self, name: Word, parts: Mapping[str, Expression]) -> None:
         if "task" not in parts:
-            raise self.reader.error(name, f"method `{name.spelling}` names no `:task`")
-        done = self.reader.group(parts["task"], "`(task term …)`")
-        head = self.reader.head(done, "a task")
+            raise self.error(name, f"method `{name.spelling}` names no `:task`")
+        done = self.group(parts["task"], "`(task term …)`")
+        head = self.head(done, "a task")
         parameters = self._parameters(parts)
         known = {variable.name for variable in parameters}
-        terms = self._terms(done, known)
+        terms = self.terms(done.items[1:], known)
         subtasks, order = self._network(parts, known)
         both = (
             "and",
@@ -252,7 +246,7 @@ class _Parser:
             self._condition(parts.get("constraints"), known),
         )
         if head.text in self.domain.actions:
-            raise self.reader.error(head, f"`{head.spelling}` is an action, which has no methods")
+            raise self.error(head, f"`{head.spelling}` is an action, which has no methods")
         self.later.append((head, head.text, terms))
         number = len(self.domain.methods)
         self.domain.methods.append(
@@ -262,22 +256,21 @@ class _Parser:
     def _network(
         self, parts: Mapping[str, Expression], known: Collection[str]
     ) -> tuple[tuple[Subtask, ...], frozenset[tuple[int, int]]]:
-        reader = self.reader
         keys = [k for k in ("ordered-subtasks", "ordered-tasks", "subtasks", "tasks") if k in parts]
         if len(keys) > 1:
-            raise reader.error(parts[keys[1]], f"`:{keys[0]}` and `:{keys[1]}` exclude each other")
+            raise self.error(parts[keys[1]], f"`:{keys[0]}` and `:{keys[1]}` exclude each other")
         subtasks: list[Subtask] = []
         labels: dict[str, int] = {}
         for one in self._conjuncts(parts[keys[0]]) if keys else ():
-            label, group = "", reader.group(one, "a subtask")
+            label, group = "", self.group(one, "a subtask")
             if len(group.items) == 2 and isinstance(group.items[1], Group):
-                word = reader.head(group, "a label")
+                word = self.head(group, "a label")
                 label, group = word.text, group.items[1]
                 if label in labels:
-                    raise reader.error(word, f"two subtasks are called `{word.spelling}`")
+                    raise self.error(word, f"two subtasks are called `{word.spelling}`")
                 labels[label] = len(subtasks)
-            head = reader.head(group, "a task")
-            terms = self._terms(group, known)
+            head = self.head(group, "a task")
+            terms = self.terms(group.items[1:], known)
             self.later.append((head, head.text, terms))
             subtasks.append(Subtask(label or str(len(subtasks)), head.text, terms))
         order: set[tuple[int, int]] = set()
@@ -285,21 +278,21 @@ class _Parser:
             order |= {(index - 1, index) for index in range(1, len(subtasks))}
         written = parts.get("ordering", parts.get("order"))
         for one in self._conjuncts(written) if written is not None else ():
-            pair = reader.group(one, "`(< label label)`")
-            if len(pair.items) != 3 or reader.head(pair, "`<`").text != "<":
-                raise reader.error(pair, "expected `(< label label)`")
-            ends = [reader.word(item, "a label") for item in pair.items[1:]]
+            pair = self.group(one, "`(< label label)`")
+            if len(pair.items) != 3 or self.head(pair, "`<`").text != "<":
+                raise self.error(pair, "expected `(< label label)`")
+            ends = [self.word(item, "a label") for item in pair.items[1:]]
             for end in ends:
                 if end.text not in labels:
-                    raise reader.error(end, f"no subtask is called `{end.spelling}`")
+                    raise self.error(end, f"no subtask is called `{end.spelling}`")
             order.add((labels[ends[0].text], labels[ends[1].text]))
         if len(linear(len(subtasks), frozenset(order))) < len(subtasks):
-            raise reader.error(written or parts[keys[0]], "the ordering goes in a circle")
+            raise self.error(written or parts[keys[0]], "the ordering goes in a circle")
         return tuple(subtasks), frozenset(order)
 
     def _conjuncts(self, at: Expression) -> tuple[Expression, ...]:
         """Return the parts of `(and …)`, of one part without it, or of `()`."""
-        group = self.reader.group(at, "`(and …)`")
+        group = self.group(at, "`(and …)`")
         if not group.items:
             return ()
         if isinstance(group.items[0], Word) and group.items[0].text == "and":
@@ -307,11 +300,10 @@ class _Parser:
         return (group,) if isinstance(group.items[0], Word) else group.items
 
     def _effects(self, at: Expression, known: Collection[str]) -> Iterable[Effect]:
-        reader = self.reader
-        group = reader.group(at, "an effect")
+        group = self.group(at, "an effect")
         if not group.items:
             return
-        head = reader.head(group, "an effect")
+        head = self.head(group, "an effect")
         rest = group.items[1:]
         match head.text:
             case "and":
@@ -319,20 +311,20 @@ class _Parser:
                     yield from self._effects(one, known)
             case "not":
                 if len(rest) != 1:
-                    raise reader.error(group, "`not` takes one effect")
-                inner = reader.group(rest[0], "an effect")
-                word = reader.head(inner, "an effect")
+                    raise self.error(group, "`not` takes one effect")
+                inner = self.group(rest[0], "an effect")
+                word = self.head(inner, "an effect")
                 if word.text in _CONNECTIVES | _CHANGES:
-                    raise reader.error(word, f"`not` takes one fact, not `{word.spelling}`")
+                    raise self.error(word, f"`not` takes one fact, not `{word.spelling}`")
                 for effect in self._effects(inner, known):
                     yield Effect(effect.relation, effect.terms, False)
             case "forall" | "when":
                 if len(rest) != 2:
-                    raise reader.error(group, f"`{head.text}` takes two arguments")
+                    raise self.error(group, f"`{head.text}` takes two arguments")
                 bound: tuple[Variable, ...] = ()
                 when = TRUE
                 if head.text == "forall":
-                    bound = self._variables(reader.group(rest[0], "variables").items)
+                    bound = self._variables(self.group(rest[0], "variables").items)
                 else:
                     when = self._condition(rest[0], known)
                 inside = {*known, *(variable.name for variable in bound)}
@@ -343,115 +335,101 @@ class _Parser:
             case name if name in _CHANGES:
                 # Costs: every action counts as one, and no condition may read a number.
                 if len(rest) != 2:
-                    raise reader.error(group, f"`{head.text}` takes a function and a number")
-                word = rest[0] if isinstance(rest[0], Word) else reader.head(rest[0], "a function")
+                    raise self.error(group, f"`{head.text}` takes a function and a number")
+                word = rest[0] if isinstance(rest[0], Word) else self.head(rest[0], "a function")
                 if word.text not in self.functions:
-                    raise reader.error(
+                    raise self.error(
                         word, f"no function is called `{word.spelling}`: declare it in `:functions`"
                     )
             case name:
                 if name in _CONNECTIVES:
-                    raise reader.error(head, f"`{head.spelling}` is no effect")
-                self._unsupported(head)
-                terms = self._terms(group, known)
-                self._known_predicate(head, len(terms))
-                yield Effect(name, terms, True)
+                    raise self.error(head, f"`{head.spelling}` is no effect")
+                yield Effect(name, self.atom(head, rest, known)[2], True)
 
-    def _terms(self, group: Group, known: Collection[str]) -> tuple[str, ...]:
-        """Return the arguments of a fact or a task: variables that are known here, and constants."""
-        words = [self.reader.word(one, "a variable or a constant") for one in group.items[1:]]
-        for word in words:
-            self._known_term(word, known)
-        return tuple(word.text for word in words)
-
-    def _known_term(self, word: Word, known: Collection[str]) -> None:
+    def term(self, word: Word, known: Collection[str]) -> str:
+        """Return a variable that is known here, or a constant."""
         if is_variable(word.text):
             if word.text not in known:
-                raise self.reader.error(
+                raise self.error(
                     word, f"no variable is called `{word.spelling}` here: declare it in `:parameters`"
                 )
         elif word.text not in self.constants:
             in_domain = self.constants is self.domain.constants
             what = "constant" if in_domain else "object"
-            error = self.reader.error(
-                word, f"no {what} is called `{word.spelling}`: declare it in `:{what}s`"
-            )
+            error = self.error(word, f"no {what} is called `{word.spelling}`: declare it in `:{what}s`")
             if not in_domain:
                 raise error
             self.domain.assumed.setdefault(word.text, error)  # many domains name objects of their problems
+        return word.text
 
     def _unsupported(self, word: Word) -> None:
         what = _UNSUPPORTED.get(word.text)
         if what is not None:
-            raise self.reader.error(word, f"`{word.spelling}`: {what} are not supported")
+            raise self.error(word, f"`{word.spelling}`: {what} are not supported")
 
     def _requirements(self, rest: tuple[Expression, ...]) -> None:
         for one in rest:
-            word = self.reader.word(one, "a requirement")
+            word = self.word(one, "a requirement")
             if word.text.removeprefix(":") not in _REQUIREMENTS.split():
-                raise self.reader.error(word, f"`{word.spelling}` is no requirement that is known: remove it")
+                raise self.error(word, f"`{word.spelling}` is no requirement that is known: remove it")
 
     def _functions(self, rest: tuple[Expression, ...]) -> None:
         """Note the names of functions: costs, which are read and not heeded."""
         for one in rest:
             if isinstance(one, Group):
-                self.functions.add(self.reader.head(one, "a function").text)
+                self.functions.add(self.head(one, "a function").text)
             elif one.text not in ("-", "number"):
-                raise self.reader.error(one, "functions have numbers as values: write `(name …) - number`")
+                raise self.error(one, "functions have numbers as values: write `(name …) - number`")
 
     def _free(self, word: Word) -> str:
         """Return a name that conditions can mention."""
         if word.text in _CONNECTIVES or word.text in _UNSUPPORTED or word.text[:1] in "?:":
-            raise self.reader.error(
-                word, f"nothing can be called `{word.spelling}`: that means something else"
-            )
+            raise self.error(word, f"nothing can be called `{word.spelling}`: that means something else")
         return self._name(word)
 
     def _parts(self, section: Group, kind: str) -> tuple[Word, dict[str, Expression]]:
-        reader = self.reader
         if len(section.items) < 2:
-            raise reader.error(section, f"this {kind} has no name")
-        name = reader.word(section.items[1], "a name")
+            raise self.error(section, f"this {kind} has no name")
+        name = self.word(section.items[1], "a name")
         self._name(name)
         return name, self._keywords(section.items[2:], kind)
 
     def _keywords(self, items: tuple[Expression, ...], kind: str) -> dict[str, Expression]:
-        reader = self.reader
         parts: dict[str, Expression] = {}
         for index in range(0, len(items), 2):
-            key = reader.word(items[index], "a keyword such as `:parameters`")
+            key = self.word(items[index], "a keyword such as `:parameters`")
             name = key.text.removeprefix(":")
             if key.text.startswith(":") and name not in _SECTIONS[kind]:
                 self._unsupported(key)
             if not key.text.startswith(":") or name not in _SECTIONS[kind]:
-                raise reader.error(key, f"`{key.spelling}` is no part of a {kind}")
+                raise self.error(key, f"`{key.spelling}` is no part of a {kind}")
             if name in parts:
-                raise reader.error(key, f"`{key.spelling}` is there twice")
+                raise self.error(key, f"`{key.spelling}` is there twice")
             if index + 1 >= len(items):
-                raise reader.error(key, f"nothing follows `{key.spelling}`")
+                raise self.error(key, f"nothing follows `{key.spelling}`")
             parts[name] = items[index + 1]
         return parts
 
     def _parameters(self, parts: Mapping[str, Expression]) -> tuple[Variable, ...]:
         if "parameters" not in parts:
             return ()
-        return self._variables(self.reader.group(parts["parameters"], "parameters").items)
+        return self._variables(self.group(parts["parameters"], "parameters").items)
 
     def _variables(self, items: tuple[Expression, ...], *, unique: bool = True) -> tuple[Variable, ...]:
         variables: list[Variable] = []
         names: set[str] = set()
-        for word, types in self.reader.typed(items, "a variable"):
+        for word, types in self.typed(items, "a variable"):
             if not is_variable(word.text):
-                raise self.reader.error(word, f"`{word.spelling}` is no variable: variables begin with `?`")
+                raise self.error(word, f"`{word.spelling}` is no variable: variables begin with `?`")
             if unique and word.text in names:
-                raise self.reader.error(word, f"a second variable is called `{word.spelling}`")
+                raise self.error(word, f"a second variable is called `{word.spelling}`")
             names.add(word.text)
-            variables.append(Variable(word.text, tuple(self._type(one) for one in types) or (OBJECT,)))
+            variables.append(Variable(word.text, tuple(self.type_of(one) for one in types) or (OBJECT,)))
         return tuple(variables)
 
-    def _type(self, word: Word) -> str:
+    def type_of(self, word: Word) -> str:
         if word.text != OBJECT and word.text not in self.domain.types:
-            raise self.reader.error(word, f"no type is called `{word.spelling}`: declare it in `:types`")
+            raise self.error(word, f"no type is called `{word.spelling}`: declare it in `:types`")
         return word.text
 
     def _name(self, word: Word) -> str:
@@ -459,48 +437,27 @@ class _Parser:
         return word.text
 
     def _condition(self, at: Expression | None, known: Collection[str]) -> Condition:
-        if at is None:
-            return TRUE
-        condition = parse_condition(at, self.reader)
-        self._check_condition(at, known)
-        return condition
+        return TRUE if at is None else self.condition(at, known)
 
-    def _check_condition(self, at: Expression, known: Collection[str]) -> None:
-        """Check what a condition names; that it is one has been seen."""
-        reader = self.reader
-        group = reader.group(at, "a condition")
-        if not group.items:
-            return
-        head, rest = reader.head(group, "a condition"), group.items[1:]
-        match head.text:
-            case "and" | "or" | "not" | "imply":
-                for one in rest:
-                    self._check_condition(one, known)
-            case "forall" | "exists":
-                bound = self._variables(reader.group(rest[0], "variables").items)
-                self._check_condition(rest[1], {*known, *(variable.name for variable in bound)})
-            case "=":
-                self._terms(group, known)
-            case "sortof" | "sort":
-                for word, types in reader.typed(rest, "a variable"):
-                    self._known_term(word, known)
-                    self._type(types[0])
-            case "when":
-                raise reader.error(head, "`when` is for effects: write `imply` in a condition")
-            case _:
-                self._unsupported(head)
-                self._known_predicate(head, len(self._terms(group, known)))
+    def atom(self, head: Word, rest: tuple[Expression, ...], known: Collection[str]) -> Condition:
+        if head.text == "when":
+            raise self.error(head, "`when` is for effects: write `imply` in a condition")
+        self._unsupported(head)
+        atom = super().atom(head, rest, known)
+        self._known_predicate(head, len(rest))
+        return atom
+
+    def variables(self, items: tuple[Expression, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return tuple((one.name, one.types) for one in self._variables(items))
 
     def _known_predicate(self, at: Word, count: int) -> None:
         arity = self.domain.predicates.get(at.text)
         if arity is None:
-            raise self.reader.error(
-                at, f"no predicate is called `{at.spelling}`: declare it in `:predicates`"
-            )
+            raise self.error(at, f"no predicate is called `{at.spelling}`: declare it in `:predicates`")
         if arity != count:
-            raise self.reader.error(at, f"predicate `{at.spelling}` takes {arity} arguments, not {count}")
+            raise self.error(at, f"predicate `{at.spelling}` takes {arity} arguments, not {count}")
 
-    def check_domain(self) -> None:
+    def check_subtasks(self) -> None:
         """Check the subtasks: each names a task or an action, with as many arguments as that has."""
         for word, name, terms in self.later:
             self._known_task(word, name, len(terms))
@@ -511,15 +468,14 @@ class _Parser:
         elif name in self.domain.actions:
             arity = len(self.domain.actions[name].parameters)
         else:
-            raise self.reader.error(at, f"no task or action is called `{at.spelling}`")
+            raise self.error(at, f"no task or action is called `{at.spelling}`")
         if arity != count:
-            raise self.reader.error(at, f"`{at.spelling}` takes {arity} arguments, not {count}")
+            raise self.error(at, f"`{at.spelling}` takes {arity} arguments, not {count}")
 
     # Problem ----------------------------------------------------------------------------------------------------
 
     def problem_section(self, problem: Problem, section: Group) -> None:
-        reader = self.reader
-        head, rest = reader.head(section, "a section"), section.items[1:]
+        head, rest = self.head(section, "a section"), section.items[1:]
         match head.text:
             case ":domain" | ":metric":
                 pass  # problems of IPC 2020 name their domain otherwise than the domain does; costs are not heeded
@@ -529,7 +485,7 @@ class _Parser:
                 self.objects(rest, problem.objects)
             case ":init":
                 for one in rest:
-                    self._fact(problem, reader.group(one, "a fact"))
+                    self._fact(problem, self.group(one, "a fact"))
             case ":htn" | ":htn-ti":
                 parts = self._keywords(rest, "htn")
                 problem.parameters = self._parameters(parts)
@@ -537,31 +493,29 @@ class _Parser:
                 self.constants = problem.objects
                 problem.constraints = self._condition(parts.get("constraints"), known)
                 problem.subtasks, problem.order = self._network(parts, known)
-                for word, name, terms in self.later:
-                    self._known_task(word, name, len(terms))
+                self.check_subtasks()
             case ":goal":
                 if len(rest) != 1:
-                    raise reader.error(section, "expected one goal")
+                    raise self.error(section, "expected one goal")
                 self.constants = problem.objects
                 problem.goal = self._condition(rest[0], ())
             case _:
                 self._unsupported(head)
-                raise reader.error(head, f"`{head.spelling}` is no section of a problem")
+                raise self.error(head, f"`{head.spelling}` is no section of a problem")
 
     def _fact(self, problem: Problem, group: Group) -> None:
-        reader = self.reader
-        head = reader.head(group, "a fact")
+        head = self.head(group, "a fact")
         if head.text == "=":
             if len(group.items) != 3:
-                raise reader.error(group, "expected `(= (function …) number)`")
+                raise self.error(group, "expected `(= (function …) number)`")
             return  # the value of a function, such as total-cost
         if head.text == "not":
-            raise reader.error(head, "`not` is no fact: what is not in `:init` does not hold")
+            raise self.error(head, "`not` is no fact: what is not in `:init` does not hold")
         if head.text == "at" and len(group.items) == 3 and isinstance(group.items[2], Group):
-            raise reader.error(head, "facts that come to hold at a time are not supported")
-        terms = tuple(reader.word(one, "an object").text for one in group.items[1:])
+            raise self.error(head, "facts that come to hold at a time are not supported")
+        terms = tuple(self.word(one, "an object").text for one in group.items[1:])
         self._known_predicate(head, len(terms))
         for one, term in zip(group.items[1:], terms, strict=True):
             if term not in problem.objects:
-                raise reader.error(one, f"no object is called `{term}`: declare it in `:objects`")
+                raise self.error(one, f"no object is called `{term}`: declare it in `:objects`")
         problem.init.add((head.text, *terms))

@@ -9,11 +9,11 @@ Source: Gomes, Selman, Kautz 1998 (restarts); Luby, Sinclair, Zuckerman 1993 (ev
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Literal
 
-from metatree_agents.planner.hddl._compiled import compile_problem
+from metatree_agents.planner.hddl._compiled import Compiled
 from metatree_agents.planner.hddl._depth_first import search
 from metatree_agents.planner.hddl._language import Problem
 from metatree_agents.planner.hddl._order import relax_order
@@ -72,13 +72,14 @@ def solve(
     return _Solve(problem, limits or SolverLimits(60.0), seed).run(improve_for_s)
 
 
+@dataclass(slots=True)
 class _Solve:
-    def __init__(self, problem: Problem, limits: SolverLimits, seed: int) -> None:
-        self.problem = problem
-        self.limits = limits
-        self.seed = seed
-        self.nodes = 0
-        self.runs = 0
+    problem: Problem
+    limits: SolverLimits
+    seed: int
+    nodes: int = 0
+    runs: int = 0
+    compiled: Compiled = field(init=False)
 
     def run(self, improve_for_s: float) -> Solved:
         limits = self.limits
@@ -88,7 +89,7 @@ class _Solve:
         plan: HtnPlan | None = None
         ended: SolveEnd = "limit"
         try:
-            self.compiled = compile_problem(self.problem, limits)
+            self.compiled = Compiled(self.problem, limits)
             plan = self._first_plan(total)
             ended = "none" if plan is None else "solved"
         except LimitReached as exc:

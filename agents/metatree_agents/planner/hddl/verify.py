@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import product
 
 from metatree.errors import UserError
 from metatree_agents.planner.domain.conditions import Condition, flat, free_variables, is_variable
-from metatree_agents.planner.hddl._language import OBJECT, Method, Problem, Variable
+from metatree_agents.planner.hddl._language import Method, Problem, Variable
 from metatree_agents.planner.hddl.limits import SolverLimits
-from metatree_agents.planner.hddl.plan import HtnPlan
+from metatree_agents.planner.hddl.plan import HtnPlan, plan_lines
 
 Fact = tuple[str, ...]
 Values = Mapping[str, str]
@@ -28,17 +29,17 @@ class InvalidPlan(UserError):
     """A plan is no solution of its problem; the message says why."""
 
 
+@dataclass(slots=True)
 class _Line:
-    def __init__(self, words: list[str], into: list[int] | None, method: str) -> None:
-        self.name, self.arguments = words[0], tuple(words[1:])
-        self.into = into
-        self.method = method
+    name: str
+    arguments: tuple[str, ...]
+    into: list[int] | None
+    """The tasks that it is decomposed into; None for an action."""
+    method: str
 
 
 def verify_plan(plan: HtnPlan, problem: Problem, limits: SolverLimits | None = None) -> None:
     """Check a plan as the search gives it; raises InvalidPlan, or LimitReached."""
-    from metatree_agents.planner.hddl.plan import plan_lines
-
     verify("\n".join(plan_lines(plan, problem)), problem, limits)
 
 
@@ -77,7 +78,7 @@ def _read(text: str) -> tuple[list[int], list[int], dict[int, _Line]]:
             steps.append(number)
         if number in tasks:
             raise InvalidPlan(f"the number {number} is used twice")
-        tasks[number] = _Line(rest, into, method)
+        tasks[number] = _Line(rest[0], tuple(rest[1:]), into, method)
     if roots is None:
         raise InvalidPlan("the line `root` is missing")
     return steps, roots, tasks
@@ -126,28 +127,25 @@ class _History:
         return min(buckets, key=len)
 
 
+@dataclass(slots=True)
 class _Verifier:
-    def __init__(
-        self,
-        problem: Problem,
-        steps: list[int],
-        roots: list[int],
-        tasks: dict[int, _Line],
-        limits: SolverLimits,
-    ) -> None:
-        self.problem = problem
-        self.tasks = tasks
-        self.roots = roots
-        self.steps = steps
-        self.limits = limits
-        self.place = {number: index for index, number in enumerate(steps)}
-        members = problem.members()
-        self.members = {kind: dict.fromkeys(names) for kind, names in members.items()}
-        self.history = _History(problem.init)
-        self.spans: dict[int, tuple[int, int] | None] = {}
-        """Task -> the places of its first and its last step, None for one without steps."""
-        self.windows: dict[int, tuple[int, int]] = {}
-        """Task -> the first and the last state that the order of tasks leaves it."""
+    problem: Problem
+    steps: list[int]
+    roots: list[int]
+    tasks: dict[int, _Line]
+    limits: SolverLimits
+    place: dict[int, int] = field(init=False)
+    members: dict[str, dict[str, None]] = field(init=False)
+    history: _History = field(init=False)
+    spans: dict[int, tuple[int, int] | None] = field(default_factory=dict)
+    """Task -> the places of its first and its last step, None for one without steps."""
+    windows: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Task -> the first and the last state that the order of tasks leaves it."""
+
+    def __post_init__(self) -> None:
+        self.place = {number: index for index, number in enumerate(self.steps)}
+        self.members = {kind: dict.fromkeys(names) for kind, names in self.problem.members().items()}
+        self.history = _History(self.problem.init)
 
     def run(self) -> None:
         self.limits.check()
@@ -408,7 +406,7 @@ class _Verifier:
 
     def _quantified(self, condition: Condition, values: Values, state: int) -> bool:
         """Say whether a quantified condition holds: none is found that is against it, or one that is for it."""
-        variables = {name: Variable(name, types or (OBJECT,)) for name, types in condition[1]}
+        variables = {name: Variable(name, types) for name, types in condition[1]}
         known = {name: value for name, value in values.items() if name not in variables}
         body, holds = condition[2], condition[0] == "exists"
         if not holds:  # what is against an implication is its premise without its conclusion

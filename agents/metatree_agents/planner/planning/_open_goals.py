@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
+from metatree._util.graph import reachable
 from metatree_agents.planner.domain.model import Goal
 from metatree_agents.planner.domain.network import SETTLED, Intent, Network, is_planned, lineage
 from metatree_agents.planner.planning._trail import Trail
@@ -112,12 +113,7 @@ class OpenGoals:
 
     def before(self, goal: Intent) -> set[int]:
         """Return the siblings that precede a goal."""
-        waiting, seen = list(goal.after), set(goal.after)
-        while waiting:
-            more = [before for before in self.network[waiting.pop()].after if before not in seen]
-            seen.update(more)
-            waiting += more
-        return seen
+        return reachable(goal.after, lambda before: self.network[before].after)
 
     # What changes ---------------------------------------------------------------------------------------------------
 

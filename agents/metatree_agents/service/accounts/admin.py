@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from metatree_agents.service.accounts.users import Users
 from metatree_agents.service.database.database import ServiceDatabase
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.queue.queue import Queue
@@ -36,22 +34,13 @@ class Figures:
 class Administration:
     """The administrator's view of one service."""
 
-    def __init__(
-        self,
-        database: ServiceDatabase,
-        queue: Queue,
-        users: Users,
-        *,
-        clock: Callable[[], float] | None = None,
-    ) -> None:
+    def __init__(self, database: ServiceDatabase, queue: Queue) -> None:
         self._database = database
         self._queue = queue
-        self._users = users
-        self._clock = clock or database.clock
 
     async def figures(self) -> Figures:
         """Return how full the queue is."""
-        now = self._clock()
+        now = self._database.clock()
         async with self._database.snapshot() as do:
             rows = await do.rows(
                 f"SELECT status, count(*), min(at) FROM query WHERE status IN {_AMONG} GROUP BY status"
@@ -78,7 +67,7 @@ class Administration:
 
         `Queries` are those not answered, oldest first, at most 1,000; `Leases` are topics that engines have.
         """
-        figures, now = await self.figures(), self._clock()
+        figures, now = await self.figures(), self._database.clock()
         async with self._database.snapshot() as do:
             queries = await do.rows(
                 f"SELECT query.topic, query.seq, query.text, {SHOWN}, query.attempts, query.at, query.engine,"
@@ -177,7 +166,3 @@ class Administration:
             await self._queue.give_up(do, topic)
             await open_again(do, topic)
         return True
-
-    async def remove_user(self, name: str) -> None:
-        """Take a user out; raises as `Users.remove`."""
-        await self._users.remove(name)

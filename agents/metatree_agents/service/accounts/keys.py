@@ -10,14 +10,13 @@ each request. Lost: keys chosen by people; the proof's secret as bearer key, whi
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
 from metatree.errors import TransientError, UserError
-from metatree_agents.service.accounts.users import Caller
+from metatree_agents.service.accounts.users import Caller, note_use
 from metatree_agents.service.database.database import ServiceDatabase
 
 PREFIX: Final = "mtk-"
@@ -40,9 +39,8 @@ class KnownKey:
 class Keys:
     """The API keys of all users."""
 
-    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase) -> None:
         self._database = database
-        self._clock = clock or database.clock
 
     async def add(self, name: str) -> str:
         """Make one more key for a user and return it; it cannot be read again.
@@ -56,7 +54,7 @@ class Keys:
                 raise UserError(f"no user {name!r}: `metatree service users list` lists them")
             await do.execute(
                 "INSERT INTO service_key(hash, name, made_at) VALUES (?, ?, ?)",
-                *(_hash(key), name, self._clock()),
+                *(_hash(key), name, self._database.clock()),
             )
         return key
 
@@ -65,7 +63,7 @@ class Keys:
         key = PREFIX + secret
         await self._database.execute(
             "INSERT INTO service_key(hash, name, made_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            *(_hash(key), name, self._clock()),
+            *(_hash(key), name, self._database.clock()),
         )
         return key
 
@@ -99,7 +97,7 @@ class Keys:
         )
         if row is None:
             return None
-        now = self._clock()
+        now = self._database.clock()
         if row[2] is None or abs(now - row[2]) > _USED_S:
             with suppress(TransientError):  # when it was used is noted by the next call then
                 await self._note_use(row[0], digest, now)
@@ -109,10 +107,7 @@ class Keys:
         async with self._database.transaction() as do:
             if not await do.execute("UPDATE service_key SET used_at = ? WHERE hash = ?", now, digest):
                 return  # it was taken out meanwhile
-            await do.execute(
-                "INSERT INTO service_use(name, at) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET at = excluded.at",
-                *(name, now),
-            )
+            await note_use(do, name, now)
 
 
 def _hash(key: str) -> str:

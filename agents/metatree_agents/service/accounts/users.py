@@ -13,13 +13,13 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 from metatree.errors import UserError
 from metatree_agents.service.accounts.nonces import FORGET_S, end_of, forget, in_time
-from metatree_agents.service.database.database import ServiceDatabase, Transaction
+from metatree_agents.service.database.database import ServiceDatabase, Statements, Transaction
 
 Role = Literal["frontend", "engine", "user", "admin"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
@@ -92,18 +92,17 @@ async def _log_out(do: Transaction, name: str) -> None:
     await do.execute("DELETE FROM service_login WHERE name = ?", name)
 
 
+async def note_use(do: Statements, name: str, now: float) -> None:
+    """Note when a user was last here."""
+    sql = "INSERT INTO service_use(name, at) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET at = excluded.at"
+    await do.execute(sql, name, now)
+
+
 class Users:
     """The table of users, and the nonces that they used."""
 
-    def __init__(
-        self,
-        database: ServiceDatabase,
-        proofs: Proofs | None = None,
-        *,
-        clock: Callable[[], float] | None = None,
-    ) -> None:
+    def __init__(self, database: ServiceDatabase, proofs: Proofs | None = None) -> None:
         self._database = database
-        self._clock = clock or database.clock
         self._forgot_at = 0.0
         self._proofs = proofs or Proofs()
         self._seen: dict[str, float] = {}
@@ -212,7 +211,7 @@ class Users:
 
     async def _use_up(self, name: str, nonce: str, known: tuple[Role, str]) -> bool:
         """Keep a nonce; False when it is none, was used before, or the user has another role or secret by now."""
-        end, now = end_of(nonce), self._clock()
+        end, now = end_of(nonce), self._database.clock()
         if len(nonce) not in NONCE_CHARS or (end is not None and not in_time(end, now)):
             return False
         if not await self._database.execute(
@@ -231,10 +230,7 @@ class Users:
         if abs(now - self._seen.get(name, 0.0)) < SEEN_S:
             return
         self._seen[name] = now
-        await self._database.execute(
-            "INSERT INTO service_use(name, at) VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET at = excluded.at",
-            *(name, now),
-        )
+        await note_use(self._database, name, now)
 
     async def right_secret(self, name: str, secret: str) -> Caller | None:
         """Return who this is by the secret itself, for the login of the web page."""

@@ -22,6 +22,7 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import sqlite3
 import time
 import zipfile
@@ -31,6 +32,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -151,10 +153,11 @@ async def _write(
             os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             copy_sqlite(memory, copy)
             with copy.open("rb") as stream:
-                digest, size = _copied(stream, archive, MEMORY)
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            archive.write(copy, MEMORY)
+            contents["files"][MEMORY] = {"bytes": copy.stat().st_size, "sha256": digest}
         finally:
             copy.unlink(missing_ok=True)
-        contents["files"][MEMORY] = {"bytes": size, "sha256": digest}
     async with database.snapshot() as do:
         for table, key in TABLES.items():
             columns = await database.columns(do, table)
@@ -326,20 +329,10 @@ async def _fill(
     into = f"INSERT INTO {table}({', '.join(columns)}) VALUES "
     marks = f"({', '.join('?' for _ in columns)})"
     with archive.open(f"{table}.jsonl") as stream:
-        for batch in _batches(stream):
+        rows = ([_from_json(value) for value in json.loads(line)] for line in stream)
+        while batch := list(islice(rows, _BATCH)):
             values = [value for row in batch for value in row]
             await do.execute(into + ", ".join([marks] * len(batch)), *values)
-
-
-def _batches(stream: IO[bytes]) -> Iterator[list[list[Any]]]:
-    batch: list[list[Any]] = []
-    for line in stream:
-        batch.append([_from_json(value) for value in json.loads(line)])
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def _plain(value: Any) -> Any:
@@ -366,8 +359,7 @@ def _unpacked(archive: zipfile.ZipFile, target: Path | None) -> Iterator[Path | 
                 archive.open(MEMORY) as stream,
                 os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out,
             ):
-                while chunk := stream.read(_CHUNK):
-                    out.write(chunk)
+                shutil.copyfileobj(stream, out)
         except OSError as exc:
             raise UserError(f"cannot write {str(target)!r}: {exc.strerror or exc}") from exc
         yield part
@@ -421,16 +413,6 @@ def copy_sqlite(source: Path, target: Path) -> None:
                 out.execute(LEAVE_LOG)  # one file, where nobody else has it open
     except sqlite3.Error as exc:
         raise store_error(exc, target) from exc
-
-
-def _copied(stream: IO[bytes], archive: zipfile.ZipFile, name: str) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
-    with archive.open(name, "w", force_zip64=True) as out:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-            out.write(chunk)
-    return digest.hexdigest(), size
 
 
 def _broken(file: Path, why: str) -> BrokenStore:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,8 @@ SERVER_WAIT_S: Final = 0.2
 """The same within a server, which nobody else can call meanwhile; callers are told to come again."""
 LEAVE_LOG: Final = "PRAGMA journal_mode=DELETE"
 """What SQLite does for a file's only connection alone, and refuses while any process has another one."""
+_SOME: Final = 500
+"""How many values one statement has."""
 WAL_PAGES: Final = 20_000
 """Size of the write-ahead log, in pages of 4 kB, from which commits checkpoint by themselves after all."""
 
@@ -55,7 +57,8 @@ class Statements(Protocol):
 
     async def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         """Run one statement and return its first row, None when there is none."""
-        ...
+        rows = await self.rows(sql, *values)  # all of it: a statement that RETURNs ends when it was read
+        return rows[0] if rows else None
 
     async def execute(self, sql: str, *values: Any) -> int:
         """Run one statement and return the number of rows that it changed."""
@@ -84,6 +87,8 @@ class ServiceDatabase(Statements, Protocol):
     """What ends a SELECT that takes its rows for this transaction, and waits for those that others took."""
     skip_locked: str
     """The same, passing over rows that others took; empty where nobody else can have taken any."""
+    clock: Callable[[], float]
+    """Returns the seconds since 1970, by one clock for all processes of this database."""
 
     @property
     def place(self) -> str:
@@ -118,10 +123,6 @@ class ServiceDatabase(Statements, Protocol):
         """Say whether a server, or on SQLite any other process, is at work on this database."""
         ...
 
-    def clock(self) -> float:
-        """Return the seconds since 1970, by one clock for all processes of this database."""
-        ...
-
     async def watch(self, on_change: Callable[[QueueChange | None], None]) -> None:
         """Say what other processes did, until this is cancelled; None for what is not known."""
         ...
@@ -131,7 +132,7 @@ class ServiceDatabase(Statements, Protocol):
         ...
 
 
-class SqliteDatabase:
+class SqliteDatabase(ServiceDatabase):
     """A database in one file, or in memory.
 
     Statements run on the event loop: each takes some microseconds, and a hop into a thread would take longer.
@@ -141,11 +142,10 @@ class SqliteDatabase:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.clock: Callable[[], float] = time.time
         self._version = store.version()
         self._notifier = None if store.path is None else ChangeNotifier(store.path)
         self._statements = _SqliteTransaction(store)
-        self.rows, self.row = self._statements.rows, self._statements.row
-        self.execute = self._statements.execute
 
     @classmethod
     def open(cls, path: str | Path) -> SqliteDatabase:
@@ -154,6 +154,12 @@ class SqliteDatabase:
         with store.transaction():
             run_steps(SERVICE.bring_up_to_date(SQLITE, store.name), store.rows)
         return cls(store)
+
+    async def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._store.rows(sql, values)
+
+    async def execute(self, sql: str, *values: Any) -> int:
+        return self._store.execute(sql, values)
 
     @property
     def place(self) -> str:
@@ -203,9 +209,6 @@ class SqliteDatabase:
             self._store.rows("PRAGMA journal_mode=WAL")
             self._store.rows(f"PRAGMA busy_timeout={round(COMMAND_WAIT_S * 1000)}")
         return False
-
-    def clock(self) -> float:
-        return time.time()
 
     async def watch(self, on_change: Callable[[QueueChange | None], None]) -> None:
         """Say when another process wrote; meanwhile a thread does what SQLite would do inside some commit.
@@ -259,18 +262,12 @@ class SqliteDatabase:
         self._store.close()
 
 
-class _SqliteTransaction:
-    __slots__ = ("_store",)
-
+class _SqliteTransaction(Transaction):
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._store.rows(sql, values)
-
-    async def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
-        rows = self._store.rows(sql, values)  # all of it: a statement that RETURNs ends when it was read
-        return rows[0] if rows else None
 
     async def execute(self, sql: str, *values: Any) -> int:
         return self._store.execute(sql, values)
@@ -279,6 +276,17 @@ class _SqliteTransaction:
         """Do nothing: SQLite has one writer."""
 
 
-def placeholders(values: Sequence[object]) -> str:
-    """Return `?, ?, …` for a list of values."""
-    return ", ".join("?" for _ in values)
+async def rows_with(
+    do: Statements, sql: str, values: Iterable[str], *, end: str = ""
+) -> list[tuple[Any, ...]]:
+    """Run a statement for any number of values, some hundred at a time, and return all rows.
+
+    Args:
+        sql: what stands before the list of values.
+        end: what stands behind it.
+    """
+    listed, rows = sorted(values), list[tuple[Any, ...]]()
+    for at in range(0, len(listed), _SOME):
+        some = listed[at : at + _SOME]
+        rows += await do.rows(f"{sql} ({', '.join('?' * len(some))}){end}", *some)
+    return rows

@@ -14,7 +14,7 @@ from metatree.storage.postgres import LOST, numbered, psycopg, refusal, session_
 from metatree.storage.postgres_address import PostgresAddress, address_of
 from metatree_agents.service.database._postgres_pool import Connection, Pool
 from metatree_agents.service.database._postgres_tables import make_tables
-from metatree_agents.service.database.database import QueueChange, Transaction
+from metatree_agents.service.database.database import QueueChange, ServiceDatabase, Transaction
 from metatree_agents.service.database.schema import SCHEMA
 
 CONNECTIONS: Final = 8
@@ -30,8 +30,8 @@ _SERVED: Final = "hashtextextended(current_schema() || ' served', 0)"
 _log = logging.getLogger("metatree.service")
 
 
-class PostgresDatabase:
-    """Implements `ServiceDatabase` in a schema of its own.
+class PostgresDatabase(ServiceDatabase):
+    """A schema of its own in a database.
 
     Statements are prepared once on each connection. Times are the server's, so clocks of machines may differ. What the
     server could not do now is a `TransientError`. So is a connection that was lost inside a transaction; whether it was
@@ -55,6 +55,7 @@ class PostgresDatabase:
         self._create = create
         self._pool = Pool(self._connect, connections)
         self._started = False
+        self.clock: Callable[[], float] = lambda: time.time() + self._ahead_s
         self._ahead_s = 0.0
         """What the server's clock is ahead of this machine's."""
         self._complained_at = -COMPLAIN_S
@@ -100,10 +101,6 @@ class PostgresDatabase:
                     raise
             async with self._pool.connection() as connection:
                 return await _Statements(connection).rows(sql, *values)
-
-    async def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
-        rows = await self.rows(sql, *values)
-        return rows[0] if rows else None
 
     async def execute(self, sql: str, *values: Any) -> int:
         with self._translated():
@@ -154,9 +151,6 @@ class PostgresDatabase:
     async def in_use(self) -> bool:
         row = await self.row(f"SELECT pg_try_advisory_xact_lock({_SERVED})")
         return row is not None and not row[0]
-
-    def clock(self) -> float:
-        return time.time() + self._ahead_s
 
     async def _read_clock(self, connection: Connection) -> None:
         before = time.time()
@@ -214,10 +208,8 @@ class PostgresDatabase:
             _log.warning("PostgreSQL at %s: %s", self._address.shown, self._address.cleaned(exc))
 
 
-class _Statements:
+class _Statements(Transaction):
     """Statements on one connection; raises psycopg's errors."""
-
-    __slots__ = ("_cursor",)
 
     def __init__(self, connection: Connection) -> None:
         self._cursor = connection.cursor()
@@ -225,10 +217,6 @@ class _Statements:
     async def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         await self._cursor.execute(numbered(sql), values)
         return await self._cursor.fetchall()
-
-    async def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
-        await self._cursor.execute(numbered(sql), values)
-        return await self._cursor.fetchone()
 
     async def execute(self, sql: str, *values: Any) -> int:
         await self._cursor.execute(numbered(sql), values)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Protocol
 
 from metatree import Tree
@@ -47,9 +46,8 @@ class OwnTree:
     def index(self) -> str:
         return index_of(self._tree)
 
-    @asynccontextmanager
-    async def using(self) -> AsyncIterator[Tree]:
-        yield self._tree
+    def using(self) -> AbstractAsyncContextManager[Tree]:
+        return nullcontext(self._tree)
 
     async def follow(self) -> None:
         while await learn(self._client, self._tree):

@@ -13,11 +13,11 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from metatree.errors import TransientError, UserError
+from metatree_agents.service.http._description import described, errors
 from metatree_agents.service.http.bodies import Body, Name, TopicId
 from metatree_agents.service.http.bodies import Seq as AnySeq
 from metatree_agents.service.http.calls import admitted, refused, submitted
 from metatree_agents.service.http.metrics import CONTENT_TYPE
-from metatree_agents.service.http.routes import described, said, taking
 from metatree_agents.service.settings import Service
 
 router = APIRouter(prefix="/api/admin")
@@ -61,7 +61,7 @@ class Overview(Body):
     Connected: dict[str, int]
 
 
-@router.get("/overview", response_model=Overview, responses=described(), openapi_extra=said())
+@router.get("/overview", response_model=Overview, **described())
 async def overview(request: Request) -> Response:
     """Return what is queued, who holds what since when, attempts, failures, and when each user was last seen."""
     service, _, _ = await admitted(request, "admin")
@@ -69,7 +69,7 @@ async def overview(request: Request) -> Response:
     return JSONResponse({**await service.admin.overview(), "Connected": waiting})
 
 
-@router.post("/requeue", responses=described(404, 422), openapi_extra=taking(Requeued))
+@router.post("/requeue", **described(404, 422, body=Requeued))
 async def requeue(request: Request) -> Response:
     """Open failed queries again."""
     service, _, body = await submitted(request, Requeued, "admin")
@@ -80,7 +80,7 @@ async def requeue(request: Request) -> Response:
     return JSONResponse({"Requeued": count})
 
 
-@router.post("/release", responses=described(404, 422), openapi_extra=taking(Released))
+@router.post("/release", **described(404, 422, body=Released))
 async def release(request: Request) -> Response:
     """Take a topic from the engine that has it, for others to claim."""
     service, _, body = await submitted(request, Released, "admin")
@@ -90,21 +90,21 @@ async def release(request: Request) -> Response:
     return JSONResponse({})
 
 
-@router.post("/remove-user", responses=described(404, 422), openapi_extra=taking(Removed))
+@router.post("/remove-user", **described(404, 422, body=Removed))
 async def remove_user(request: Request) -> Response:
     """Take a user out, with its API keys and sessions; what was asked and answered stays."""
     service, who, body = await submitted(request, Removed, "admin")
     if body.Name == who.name:
         raise refused(422, "an administrator cannot take itself out: `metatree service users remove` can")
     try:
-        await service.admin.remove_user(body.Name)
+        await service.users.remove(body.Name)
     except UserError:
         raise refused(404, "there is no such user") from None
     await service.revocation.check()
     return JSONResponse({})
 
 
-@figures_router.get("/metrics", responses=described(), response_class=Response)
+@figures_router.get("/metrics", responses=errors(), response_class=Response)
 async def metrics(request: Request) -> Response:
     """Return figures as Prometheus reads them, to this machine itself and to administrators."""
     if not _from_here(request):

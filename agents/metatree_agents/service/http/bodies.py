@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -17,6 +17,8 @@ from pydantic import (
     StringConstraints,
     WithJsonSchema,
 )
+
+from metatree_agents.service.queue.recommendations import RecommendationType
 
 MAX_TOPIC = 200
 MAX_TEXT = 100_000
@@ -137,14 +139,7 @@ class Recommend(Body):
     Query: Words
     Fragment: Words
     Comment: Remark = ""
-    Type: Literal[
-        "Suggest Improvement",
-        "Promote Answer",
-        "Make Correction",
-        "Add Missing Info",
-        "Clarify Phrasing",
-        "Flag as Off Topic",
-    ]
+    Type: RecommendationType
 
 
 class Stamped(Body):

@@ -10,9 +10,10 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field
 
 from metatree_agents.service.database.identity import identity_of
+from metatree_agents.service.http._description import described
 from metatree_agents.service.http.bodies import Body, JsonObject, LeaseName, Seq, TopicId
 from metatree_agents.service.http.calls import admitted, number, refused, submitted
-from metatree_agents.service.http.routes import ANSWERING, described, said, taking
+from metatree_agents.service.http.routes import ANSWERING
 from metatree_agents.service.queue.recommendations import Recommendation
 
 router = APIRouter(prefix="/api")
@@ -48,7 +49,7 @@ class NameNow(Body):
     Before: list[NameUntil]
 
 
-@router.post("/renew-lease", responses=described(409, 422), openapi_extra=taking(LeasedTopic))
+@router.post("/renew-lease", **described(409, 422, body=LeasedTopic))
 async def renew_lease(request: Request) -> Response:
     """Keep a topic for longer; 409 when it was given to another engine meanwhile."""
     service, _, topic = await submitted(request, LeasedTopic, *ANSWERING)
@@ -57,7 +58,7 @@ async def renew_lease(request: Request) -> Response:
     return JSONResponse({})
 
 
-@router.post("/hand-back", responses=described(409, 422), openapi_extra=taking(LeasedTopic))
+@router.post("/hand-back", **described(409, 422, body=LeasedTopic))
 async def hand_back(request: Request) -> Response:
     """Give a topic back that is not answered in full; the attempt does not count."""
     service, _, topic = await submitted(request, LeasedTopic, *ANSWERING)
@@ -67,7 +68,7 @@ async def hand_back(request: Request) -> Response:
     return JSONResponse({})
 
 
-@router.post("/give-progress", responses=described(404, 422), openapi_extra=taking(Steps))
+@router.post("/give-progress", **described(404, 422, body=Steps))
 async def give_progress(request: Request) -> Response:
     """Tell those who wait for an answer how far it is."""
     service, _, steps = await submitted(request, Steps, *ANSWERING)
@@ -78,10 +79,7 @@ async def give_progress(request: Request) -> Response:
 
 
 @router.get(
-    "/get-recommendations",
-    response_model=list[Recommendation],
-    responses=described(409, 422),
-    openapi_extra=said("After", "Of"),
+    "/get-recommendations", response_model=list[Recommendation], **described(409, 422, params=("After", "Of"))
 )
 async def get_recommendations(request: Request) -> Response:
     """Return what people recommended after a number, oldest first, so that an engine can remember it.
@@ -96,7 +94,7 @@ async def get_recommendations(request: Request) -> Response:
     return JSONResponse([asdict(one) for one in recommendations])
 
 
-@router.get("/get-identity", response_model=NameNow, responses=described(), openapi_extra=said())
+@router.get("/get-identity", response_model=NameNow, **described())
 async def get_identity(request: Request) -> Response:
     """Return the name of the service's database, and those it had before it was restored, the latest first."""
     service, _, _ = await admitted(request, *ANSWERING)

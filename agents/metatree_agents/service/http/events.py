@@ -16,8 +16,9 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import Response, StreamingResponse
 
 from metatree_agents.service.accounts.users import Caller
+from metatree_agents.service.http._description import described
 from metatree_agents.service.http.calls import admitted, disconnected, number, refused, still_authorized
-from metatree_agents.service.http.routes import ASKING, answered, described, said, topic_of
+from metatree_agents.service.http.routes import ASKING, answered, topic_of
 from metatree_agents.service.queue.human_input import on_wire
 from metatree_agents.service.queue.queue import Query
 from metatree_agents.service.queue.waiting import first_of
@@ -25,6 +26,7 @@ from metatree_agents.service.settings import Service
 
 router = APIRouter(prefix="/api")
 HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_STREAM: Final[dict[str, Any]] = {"text/event-stream": {}}
 BEAT_S: Final = 15.0
 """How often a comment is sent while nothing happens, so that proxies keep the connection."""
 
@@ -32,11 +34,7 @@ BEAT_S: Final = 15.0
 @router.get(
     "/events",
     response_class=StreamingResponse,
-    responses={
-        **described(404, 422),
-        200: {"description": "The steps, then the answer", "content": {"text/event-stream": {}}},
-    },
-    openapi_extra=said("Topic", "Seq"),
+    **described(404, 422, params=("Topic", "Seq"), description="The steps, then the answer", content=_STREAM),
 )
 async def events(
     request: Request, last_event_id: Annotated[str, Header(description="The last step that came")] = "0"

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import Field, StringConstraints
 
-from metatree_agents.service.http import bodies
+from metatree_agents.service.http._description import described
 from metatree_agents.service.http.bodies import (
     Body,
     HowMany,
@@ -23,7 +23,7 @@ from metatree_agents.service.http.bodies import (
     stamp,
 )
 from metatree_agents.service.http.calls import refused, submitted
-from metatree_agents.service.http.routes import ANSWERING, ASKING, described, taking, topic_of
+from metatree_agents.service.http.routes import ANSWERING, ASKING, owner_for, topic_of
 from metatree_agents.service.queue.human_input import Ask, Became, Kind
 
 router = APIRouter(prefix="/api")
@@ -65,9 +65,7 @@ class AnswerQuestion(Body):
     OnBehalfOf: Name | None = None
 
 
-@router.post(
-    "/ask-person", response_model=Stamped, responses=described(409, 422), openapi_extra=taking(AskPerson)
-)
+@router.post("/ask-person", response_model=Stamped, **described(409, 422, body=AskPerson))
 async def ask_person(request: Request) -> Response:
     """Let a topic wait for a person, who is asked in its thread; the engine has it no more, and may do other work."""
     service, _, body = await submitted(request, AskPerson, *ANSWERING)
@@ -78,18 +76,11 @@ async def ask_person(request: Request) -> Response:
     return JSONResponse({"Timestamp": stamp(time.time())})
 
 
-@router.post(
-    "/answer-question",
-    response_model=bodies.Stamped,
-    responses=described(404, 409, 422),
-    openapi_extra=taking(AnswerQuestion),
-)
+@router.post("/answer-question", response_model=Stamped, **described(404, 409, 422, body=AnswerQuestion))
 async def answer_question(request: Request) -> Response:
     """Answer what a query asks; its run goes on where it asked. An empty answer declines to say."""
     service, who, body = await submitted(request, AnswerQuestion, *ASKING)
-    user = body.OnBehalfOf or who.name
-    if who.role == "user" and user != who.name:
-        raise refused(403, f"{who.name} may not act for another user")
+    user = owner_for(who, body.OnBehalfOf or who.name)
     given = {"Topic": body.Topic} | ({"OnBehalfOf": body.OnBehalfOf} if body.OnBehalfOf else {})
     topic = await topic_of(service, who, given)
     became = await service.human_input.answer(

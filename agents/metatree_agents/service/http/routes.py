@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from metatree._util.process import this_process
 from metatree_agents.service.accounts.users import INSIDE, Caller
 from metatree_agents.service.http import bodies
+from metatree_agents.service.http._description import described
 from metatree_agents.service.http.bodies import stamp
 from metatree_agents.service.http.calls import (
     admitted,
@@ -35,93 +36,31 @@ MAX_INDEX = 200
 router = APIRouter(prefix="/api")
 
 
-def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the errors of a route as its description has them; some belong to all routes."""
-    meaning = {
-        400: "Malformed JSON, or a parameter given twice",
-        401: "Wrong credentials, or a nonce that was used",
-        403: "Wrong role, or not yours",
-        404: "Nothing there",
-        408: "The request took more than a minute to come in",
-        409: "Another answer was given, or it is not clear to which query this one belongs",
-        413: "More than 2,000,000 bytes",
-        422: "An invalid value",
-        429: "Too many requests; Retry-After says when to come again",
-        503: "The database is away for a moment; Retry-After says when to come again",
-    }
-    return {
-        status: {"model": bodies.Problem, "description": meaning[status]}
-        for status in (*statuses, 400, 401, 403, 408, 413, 429, 503)
-    }
-
-
-_PROOF = [
-    {"name": name, "in": "query", "required": True, "schema": {"type": "string"}, "description": said}
-    for name, said in (
-        ("User", "Who calls"),
-        ("Nonce", "8 to 128 characters that were never used before"),
-        ("Hash", 'SHA-256 or SHA-1 of "User Nonce Secret", in hexadecimal'),
-    )
-]
-
-
-def said(*names: str) -> dict[str, Any]:
-    """Return the parameters of a route as its description has them."""
-    kinds: dict[str, dict[str, Any]] = {
-        "Seq": {"type": "integer", "minimum": 1, "maximum": bodies.MAX_NUMBER},
-        "After": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
-        "Part": {"type": "integer", "minimum": 0, "maximum": bodies.MAX_NUMBER, "default": 0},
-        "Digest": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
-        "Of": {"type": "string", "default": ""},
-    }
-    more = [
-        {
-            "name": name,
-            "in": "query",
-            "required": "default" not in (schema := kinds.get(name, {"type": "string", "minLength": 1})),
-            "schema": schema,
-        }
-        for name in names
-    ]
-    return {"parameters": [*_PROOF, *more]}
-
-
-def taking(body: type[bodies.Body]) -> dict[str, Any]:
-    """Return the parameters and the body of a route as its description has them."""
-    content = {"application/json": {"schema": bodies.inlined(body.model_json_schema())}}
-    return {"parameters": _PROOF, "requestBody": {"required": True, "content": content}}
-
-
 # for frontends and users
 
 
-@router.get("/login", responses=described(), openapi_extra=said())
+@router.get("/login", **described())
 async def login(request: Request) -> Response:
     """Say whether these credentials are right."""
     await admitted(request)
     return JSONResponse({})
 
 
-@router.get(
-    "/user-topics",
-    response_model=dict[str, str],
-    responses=described(404, 422),
-    openapi_extra=said("OnBehalfOf"),
-)
+@router.get("/user-topics", response_model=dict[str, str], **described(404, 422, params=("OnBehalfOf",)))
 async def user_topics(request: Request) -> Response:
     """List the topics of a user, each with its first query."""
     service, who, given = await admitted(request, *ASKING)
-    topics = await service.queue.topics(_on_behalf(who, required(given, "OnBehalfOf")))
+    topics = await service.queue.topics(owner_for(who, required(given, "OnBehalfOf")))
     if not topics:
         raise refused(404, "this user has no topics")
     return JSONResponse(topics)
 
 
-@router.delete("/topic", responses=described(422), openapi_extra=said("OnBehalfOf", "Topic"))
+@router.delete("/topic", **described(422, params=("OnBehalfOf", "Topic")))
 async def remove_topic(request: Request) -> Response:
     """Delete a topic with its queries and answers."""
     service, who, given = await admitted(request, *ASKING)
-    owner = _on_behalf(who, required(given, "OnBehalfOf"))
+    owner = owner_for(who, required(given, "OnBehalfOf"))
     for topic in _spellings(required(given, "Topic")):
         if await service.queue.remove(topic, owner):
             service.waiting.removed(topic)
@@ -129,16 +68,11 @@ async def remove_topic(request: Request) -> Response:
     raise refused(403, "this user has no such topic")
 
 
-@router.post(
-    "/add-query",
-    response_model=bodies.Added,
-    responses=described(422),
-    openapi_extra=taking(bodies.AddQuery),
-)
+@router.post("/add-query", response_model=bodies.Added, **described(422, body=bodies.AddQuery))
 async def add_query(request: Request) -> Response:
     """Ask a question in a topic; the first one makes the topic."""
     service, who, body = await submitted(request, bodies.AddQuery, *ASKING)
-    user = _on_behalf(who, body.User)
+    user = owner_for(who, body.User)
     service.limits.admit_open(who, await service.queue.open_of(user) if who.role == "user" else 0)
     try:
         seq, at = await service.queue.add(
@@ -150,12 +84,7 @@ async def add_query(request: Request) -> Response:
     return JSONResponse({"Topic": body.Topic, "Seq": seq, "Timestamp": stamp(at)})
 
 
-@router.get(
-    "/check-query",
-    response_model=bodies.Answered,
-    responses=described(404, 422),
-    openapi_extra=said("Topic", "Seq"),
-)
+@router.get("/check-query", response_model=bodies.Answered, **described(404, 422, params=("Topic", "Seq")))
 async def check_query(request: Request) -> Response:
     """Return the answer to a query; wait for it for a while when there is none yet."""
     service, who, given = await admitted(request, *ASKING)
@@ -182,10 +111,7 @@ async def check_query(request: Request) -> Response:
 
 
 @router.get(
-    "/get-topic-thread",
-    response_model=list[bodies.Answered],
-    responses=described(404, 422),
-    openapi_extra=said("Topic"),
+    "/get-topic-thread", response_model=list[bodies.Answered], **described(404, 422, params=("Topic",))
 )
 async def get_topic_thread(request: Request) -> Response:
     """Return all queries of a topic with their answers, in order, at once."""
@@ -194,12 +120,7 @@ async def get_topic_thread(request: Request) -> Response:
     return JSONResponse([answered(query) for query in await service.queue.thread(topic)])
 
 
-@router.post(
-    "/add-lookup",
-    response_model=bodies.LookupAdded,
-    responses=described(404, 422),
-    openapi_extra=taking(bodies.AddLookup),
-)
+@router.post("/add-lookup", response_model=bodies.LookupAdded, **described(404, 422, body=bodies.AddLookup))
 async def add_lookup(request: Request) -> Response:
     """Ask for the fragments of memory that are nearest to a text; the distance is 1 - cosine similarity."""
     service, who, body = await submitted(request, bodies.AddLookup, *ASKING)
@@ -210,12 +131,7 @@ async def add_lookup(request: Request) -> Response:
     return JSONResponse({"Fingerprint": mark, "Timestamp": stamp(at)})
 
 
-@router.get(
-    "/get-lookups",
-    response_model=bodies.LookupsOf,
-    responses=described(404, 422),
-    openapi_extra=said("Topic"),
-)
+@router.get("/get-lookups", response_model=bodies.LookupsOf, **described(404, 422, params=("Topic",)))
 async def get_lookups(request: Request) -> Response:
     """Return the lookups of a topic with what was found, by query."""
     service, who, given = await admitted(request, *ASKING)
@@ -223,12 +139,7 @@ async def get_lookups(request: Request) -> Response:
     return JSONResponse({"Topic": topic, "Lookups": await service.lookups.of_topic(topic)})
 
 
-@router.post(
-    "/recommend",
-    response_model=bodies.Stamped,
-    responses=described(422),
-    openapi_extra=taking(bodies.Recommend),
-)
+@router.post("/recommend", response_model=bodies.Stamped, **described(422, body=bodies.Recommend))
 async def recommend(request: Request) -> Response:
     """Recommend a text, or flag it; it becomes part of the memory."""
     service, who, body = await submitted(request, bodies.Recommend, *ASKING)
@@ -236,7 +147,7 @@ async def recommend(request: Request) -> Response:
         _require_sight(service, who, owner)
     at = await service.recommendations.add(
         topic=body.Topic,
-        on_behalf_of=_on_behalf(who, body.OnBehalfOf),
+        on_behalf_of=owner_for(who, body.OnBehalfOf),
         query=body.Query,
         fragment=body.Fragment,
         comment=body.Comment,
@@ -248,7 +159,7 @@ async def recommend(request: Request) -> Response:
 # for engines
 
 
-@router.get("/get-new-queries", response_model=bodies.NewQueries, responses=described(), openapi_extra=said())
+@router.get("/get-new-queries", response_model=bodies.NewQueries, **described())
 async def get_new_queries(request: Request) -> Response:
     """Claim the open queries of a topic; wait for one for a while when there is none."""
     service, who, _ = await admitted(request, *ANSWERING)
@@ -284,10 +195,7 @@ async def get_new_queries(request: Request) -> Response:
 
 
 @router.post(
-    "/give-new-answer",
-    response_model=bodies.Stamped,
-    responses=described(404, 409, 422),
-    openapi_extra=taking(bodies.GiveAnswer),
+    "/give-new-answer", response_model=bodies.Stamped, **described(404, 409, 422, body=bodies.GiveAnswer)
 )
 async def give_new_answer(request: Request) -> Response:
     """Give the answer to a query; the first one wins."""
@@ -314,9 +222,7 @@ async def give_new_answer(request: Request) -> Response:
     return JSONResponse({"Timestamp": stamp(time.time())})
 
 
-@router.get(
-    "/get-new-lookup", response_model=bodies.WantedLookup, responses=described(404, 422), openapi_extra=said()
-)
+@router.get("/get-new-lookup", response_model=bodies.WantedLookup, **described(404, 422))
 async def get_new_lookup(request: Request) -> Response:
     """Claim one lookup; `Index` is the state of the engine's index, so that lookups are made again when it changes."""
     service, who, given = await admitted(request, *ANSWERING)
@@ -337,10 +243,7 @@ async def get_new_lookup(request: Request) -> Response:
 
 
 @router.post(
-    "/give-new-matches",
-    response_model=bodies.Stamped,
-    responses=described(404, 422),
-    openapi_extra=taking(bodies.GiveMatches),
+    "/give-new-matches", response_model=bodies.Stamped, **described(404, 422, body=bodies.GiveMatches)
 )
 async def give_new_matches(request: Request) -> Response:
     """Give what a lookup found."""
@@ -353,7 +256,7 @@ async def give_new_matches(request: Request) -> Response:
 # what they share
 
 
-def _on_behalf(who: Caller, user: str) -> str:
+def owner_for(who: Caller, user: str) -> str:
     """Return for whom a caller acts: a frontend for anybody, a user for nobody else."""
     if who.role == "user" and user != who.name:
         raise refused(403, f"{who.name} may not act for another user")

@@ -10,22 +10,16 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import Field, StringConstraints
 
 from metatree.notes.replication import RowChange, is_well_formed
+from metatree_agents.service.http._description import described
 from metatree_agents.service.http.bodies import Body, stamp
 from metatree_agents.service.http.calls import admitted, number, refused, required, submitted
-from metatree_agents.service.http.routes import ANSWERING, described, said, taking
-from metatree_agents.service.replication.trees import as_json
+from metatree_agents.service.http.routes import ANSWERING
 
 router = APIRouter(prefix="/api")
 DIGEST = "[0-9a-f]{32}"
 BYTES = "application/octet-stream"
 MORE = "X-More"
-_PACKED: dict[int | str, dict[str, Any]] = {
-    **described(404, 422),
-    200: {
-        "description": "Packed bytes",
-        "content": {BYTES: {"schema": {"type": "string", "format": "binary"}}},
-    },
-}
+_PACKED = {BYTES: {"schema": {"type": "string", "format": "binary"}}}
 
 
 class TreeOf(Body):
@@ -57,7 +51,7 @@ class GiveMemory(Body):
     Changes: Annotated[list[MemoryChange], Field(max_length=1_000)]
 
 
-@router.get("/get-tree", response_model=TreeOf, responses=described(422), openapi_extra=said())
+@router.get("/get-tree", response_model=TreeOf, **described(422))
 async def get_tree(request: Request) -> Response:
     """Return the current version of the tree, and the number of the latest change of its memory."""
     service, _, _ = await admitted(request, *ANSWERING)
@@ -75,7 +69,10 @@ async def get_tree(request: Request) -> Response:
     )
 
 
-@router.get("/get-tree-file", responses=_PACKED, openapi_extra=said("Digest", "Part"))
+@router.get(
+    "/get-tree-file",
+    **described(404, 422, params=("Digest", "Part"), description="Packed bytes", content=_PACKED),
+)
 async def get_tree_file(request: Request) -> Response:
     """Return a part of the file of a version, or of one that nodes were built from, zlib-packed.
 
@@ -91,24 +88,25 @@ async def get_tree_file(request: Request) -> Response:
     return Response(part_bytes[0], media_type=BYTES, headers={MORE: str(int(part_bytes[1]))})
 
 
-@router.get("/get-memory", response_model=Memory, responses=described(422), openapi_extra=said("After"))
+@router.get("/get-memory", response_model=Memory, **described(422, params=("After",)))
 async def get_memory(request: Request) -> Response:
     """Return what was added, changed or taken out of the memory after a number, in order."""
     service, _, given = await admitted(request, *ANSWERING)
     after = number(given, "After", least=0, default=0)
     changes, latest = await service.trees.memory(after)
-    return JSONResponse({"Changes": [as_json(one) for one in changes], "Latest": latest})
+    listed = [{"What": one.what, "Id": one.id, "Body": one.body, "Number": its} for one, its in changes]
+    return JSONResponse({"Changes": listed, "Latest": latest})
 
 
-@router.post("/give-memory", responses=described(422), openapi_extra=taking(GiveMemory))
+@router.post("/give-memory", **described(422, body=GiveMemory))
 async def give_memory(request: Request) -> Response:
     """Take what was added, changed or taken out of the memory on one machine, for all others."""
     service, who, body = await submitted(request, GiveMemory, *ANSWERING)
-    given = body.Changes
-    for one in given:
-        if not is_well_formed(RowChange(one.What, one.Id, one.Body)):
+    changes = [RowChange(one.What, one.Id, one.Body) for one in body.Changes]
+    for one in changes:
+        if not is_well_formed(one):
             raise refused(
-                422, f"the body of {one.What} {one.Id[:100]!r} is no JSON object of all that it says"
+                422, f"the body of {one.what} {one.id[:100]!r} is no JSON object of all that it says"
             )
-    latest = await service.trees.give([(one.What, one.Id, one.Body) for one in given], engine=who.name)
+    latest = await service.trees.give(changes, engine=who.name)
     return JSONResponse({"Latest": latest})

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
-from metatree_agents.service.http.bodies import MAX_TEXT, MAX_TOPIC
+from metatree_agents.service.http.bodies import MAX_TEXT, MAX_TOPIC, Body
 from metatree_agents.service.openai.conversations import Conversation, Exchange
 
 MAX_MESSAGES: Final = 2_000
@@ -28,31 +28,27 @@ class Wrong(Exception):
         self.code = code
 
 
-class _Taken(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-
-class ContentPart(_Taken):
+class ContentPart(Body):
     """A part of a message: text, or something else, which is refused where it is to be answered."""
 
     type: str
     text: str | None = None
 
 
-class Message(_Taken):
+class Message(Body):
     """A message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[ContentPart] | None = None
 
 
-class StreamOptions(_Taken):
+class StreamOptions(Body):
     """How an answer is streamed."""
 
     include_usage: bool = False
 
 
-class ChatRequest(_Taken):
+class ChatRequest(Body):
     """A request for an answer."""
 
     model: Annotated[str, StringConstraints(min_length=1, max_length=200)]

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -31,8 +31,8 @@ from typing import Any, Final
 
 from metatree.errors import TransientError
 from metatree_agents.service.database.database import ServiceDatabase, Transaction
-from metatree_agents.service.queue.human_input import asks_of
-from metatree_agents.service.queue.queue import Query, Queue
+from metatree_agents.service.openai._models import content_of
+from metatree_agents.service.queue.queue import COLUMNS, Queue, query_of
 
 KEPT_TURNS: Final = 20
 """How many earlier turns go into a new topic; engines look at the last ten."""
@@ -88,26 +88,18 @@ class ChatQuery:
     replies: bool = False
     """Whether the request is the answer to what the run of the query asks."""
 
+    @property
+    def id(self) -> str:
+        """What the request goes by in OpenAI's form."""
+        return f"chatcmpl-{self.asked[:24]}{self.number}"
+
 
 class Conversations:
-    """Chat requests and the queries that they became.
+    """Chat requests and the queries that they became."""
 
-    Args:
-        content: how an answer is shown to a client, to compare it with what the client sends back.
-    """
-
-    def __init__(
-        self,
-        database: ServiceDatabase,
-        queue: Queue,
-        *,
-        content: Callable[[Query], str],
-        clock: Callable[[], float] | None = None,
-    ) -> None:
+    def __init__(self, database: ServiceDatabase, queue: Queue) -> None:
         self._database = database
         self._queue = queue
-        self._content = content
-        self._clock = clock or database.clock
 
     async def place(
         self,
@@ -170,7 +162,7 @@ class Conversations:
         with suppress(TransientError):  # the answer is out: the same request finds it once more then
             await self._database.execute(
                 "UPDATE chat SET delivered_at = ? WHERE asked = ? AND number = ?",
-                *(self._clock(), place.asked, place.number),
+                *(self._database.clock(), place.asked, place.number),
             )
 
     async def _going_on(
@@ -183,33 +175,18 @@ class Conversations:
         if not conversation.turns:
             return None
         rows = await do.rows(
-            "SELECT chat.topic, chat.seq, topic.last_seq, query.status, query.answer, query.sources, query.asked"
-            " FROM chat JOIN topic ON topic.id = chat.topic"
+            f"SELECT topic.last_seq, {COLUMNS} FROM chat JOIN topic ON topic.id = chat.topic"
             " JOIN query ON query.topic = chat.topic AND query.seq = chat.seq"
             " WHERE chat.asked = ? AND query.status IN ('Done', 'Waiting') ORDER BY chat.number DESC",
             conversation.before().asked(owner),
         )
-        for topic, seq, last, status, answer, sources, asks in rows:
-            query = Query(
-                topic=str(topic),
-                seq=int(seq),
-                text="",
-                status=status,
-                answer=json.loads(answer or "[]"),
-                think=None,
-                sources=json.loads(sources or "[]"),
-                model="",
-                modifiers={},
-                at=0.0,
-                attempts=0,
-                asked=asks_of(asks),
-                run=None,
-            )
-            if shown(self._content(query)) != shown(conversation.turns[-1].answer):
+        for last, *columns in rows:
+            query = query_of(columns)
+            if shown(content_of(query)) != shown(conversation.turns[-1].answer):
                 continue
-            if status == "Waiting":
+            if query.status == "Waiting":
                 return query.topic, query.seq
-            if seq == last:
+            if query.seq == last:
                 return query.topic, None
         return None
 
@@ -218,7 +195,7 @@ class Conversations:
         turns = conversation.turns[-KEPT_TURNS:]
         if not turns:
             return
-        now = self._clock()
+        now = self._database.clock()
         if not await do.execute(
             "INSERT INTO topic(id, owner, made_at, last_seq) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
             *(topic, owner, now, len(turns)),

@@ -25,9 +25,7 @@ from metatree_agents.service.accounts.users import Caller
 from metatree_agents.service.http.bodies import Body, inlined
 from metatree_agents.service.http.calls import disconnected
 from metatree_agents.service.http.error_responses import openai_error
-from metatree_agents.service.openai.bodies import ChatRequest, Wrong, chat_request, conversation_of
-from metatree_agents.service.openai.conversations import ChatQuery, Conversation
-from metatree_agents.service.openai.models import (
+from metatree_agents.service.openai._models import (
     MODEL,
     Chunks,
     completion,
@@ -35,6 +33,8 @@ from metatree_agents.service.openai.models import (
     model_shape,
     thinking_of,
 )
+from metatree_agents.service.openai.bodies import ChatRequest, Wrong, chat_request, conversation_of
+from metatree_agents.service.openai.conversations import ChatQuery, Conversation
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.queue import Query, TopicTaken
 from metatree_agents.service.queue.waiting import first_of
@@ -161,7 +161,7 @@ async def chat_completions(request: Request, who: Asker) -> Response:
     if query is None:
         return Response(status_code=499)  # the client went away; its retry finds the query
     done = BackgroundTask(service.conversations.delivered, place)
-    return JSONResponse(completion(place, chat.model, query, text, thinks=chat.thinks), background=done)
+    return JSONResponse(completion(place.id, chat.model, query, text, thinks=chat.thinks), background=done)
 
 
 OFFERED: Final = ", ".join(
@@ -261,7 +261,7 @@ async def _stream(
     request: Request, service: Service, who: Caller, place: ChatQuery, chat: ChatRequest, text: str
 ) -> AsyncIterator[str]:
     usage = chat.stream_options is not None and chat.stream_options.include_usage
-    chunks = Chunks(place, chat.model, usage=usage)
+    chunks = Chunks(place.id, chat.model, usage=usage)
     left, after, reasoning = disconnected(request), 0, ""
     deadline = time.monotonic() + service.settings.stream_s
     query: Query | None = None

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 from metatree_agents.service.database.database import ServiceDatabase, Transaction
 from metatree_agents.service.http.bodies import stamp
-from metatree_agents.service.queue.turns import open_again
+from metatree_agents.service.queue.progress import add_step
+from metatree_agents.service.queue.turns import has_lease, open_again, take_back
 
 Kind = Literal["question", "permission", "call"]
 """`question` wants words; `permission` (of a tool that changes something) and `call` (one that was interrupted, again)
@@ -100,9 +101,8 @@ def _choices(kind: Kind, *, admin: bool = False) -> tuple[str, ...]:
 class HumanInput:
     """Parks topics with what their runs ask, and takes the answers."""
 
-    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase) -> None:
         self._database = database
-        self._clock = clock or database.clock
 
     async def park(self, topic: str, seq: int, lease: str, new: Sequence[Ask]) -> bool:
         """Let a topic wait for a person; False when the lease is not its lease, or the query is not being answered.
@@ -110,11 +110,9 @@ class HumanInput:
         Args:
             new: what is asked now; what was asked before is kept with its answers.
         """
-        now = self._clock()
+        now = self._database.clock()
         async with self._database.transaction() as do:
-            if not await do.execute(
-                "UPDATE topic SET lease = lease WHERE id = ? AND lease = ?", topic, lease
-            ):
+            if not await has_lease(do, topic, lease):
                 return False
             row = await do.row("SELECT status, asked FROM query WHERE topic = ? AND seq = ?", topic, seq)
             if row is None or row[0] != "Pending":
@@ -129,10 +127,7 @@ class HumanInput:
                     " WHERE topic = ? AND seq = ?",
                     *(_as_json(asks), topic, seq),
                 )
-            await do.execute(
-                "UPDATE query SET status = 'Open', attempts = attempts - 1 WHERE topic = ? AND status = 'Pending'",
-                topic,
-            )
+            await take_back(do, topic)
             if len(asks) > MAX_ASKS:
                 await tell(do, topic, seq, "failed", f"gave up after {MAX_ASKS} questions to a person")
                 await open_again(do, topic)
@@ -212,4 +207,4 @@ def _as_json(asks: Sequence[Ask]) -> str:
 async def tell(do: Transaction, topic: str, seq: int, event: str, text: str) -> None:
     """Add a step for those who watch, in this process or another."""
     step = {"Event": event, "Node": None, "Choice": None, "Text": text[:1_000]}
-    await do.execute("INSERT INTO progress(topic, seq, data) VALUES (?, ?, ?)", topic, seq, json.dumps(step))
+    await add_step(do, topic, seq, step)

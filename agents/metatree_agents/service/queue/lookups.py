@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -64,9 +64,8 @@ class Lookups:
     Matches come back with the fingerprint alone, so one lookup of a fingerprint is out at a time.
     """
 
-    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase) -> None:
         self._database = database
-        self._clock = clock or database.clock
 
     async def add(
         self, topic: str, seq: int, fragment: str, count: int, threshold: float
@@ -76,7 +75,7 @@ class Lookups:
         The same wish twice is one lookup, until an engine says that its index has changed: then it is made again, and
         takes the place of the earlier one. A query that is taken out meanwhile wishes for nothing.
         """
-        now, mark = self._clock(), fingerprint(fragment)
+        now, mark = self._database.clock(), fingerprint(fragment)
         async with self._database.transaction() as do:
             sql = "SELECT 1 FROM query WHERE topic = ? AND seq = ?" + self._database.for_update
             if await do.row(sql, topic, seq) is None:
@@ -107,7 +106,7 @@ class Lookups:
         Args:
             index: the state of the index that the engine looks in, as it says; None when it does not.
         """
-        now = self._clock()
+        now = self._database.clock()
         if index is not None:
             await self._note_index(engine, index)
         if await self._database.row(_NEXT, now, now) is None:  # what most calls find, without a transaction

@@ -6,7 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from metatree_agents.service.database.database import ServiceDatabase
+from metatree_agents.service.database.database import ServiceDatabase, Transaction
+
+
+async def add_step(do: Transaction, topic: str, seq: int, step: Mapping[str, Any]) -> None:
+    """Keep a step, as a part of a transaction."""
+    sql = "INSERT INTO progress(topic, seq, data) VALUES (?, ?, ?)"
+    await do.execute(sql, topic, seq, json.dumps(dict(step)))
 
 
 class Progress:
@@ -23,12 +29,7 @@ class Progress:
             if await do.row(sql, topic, seq) is None:
                 return False
             for step in steps:
-                await do.execute(
-                    "INSERT INTO progress(topic, seq, data) VALUES (?, ?, ?)",
-                    topic,
-                    seq,
-                    json.dumps(dict(step)),
-                )
+                await add_step(do, topic, seq, step)
         return True
 
     async def after(self, topic: str, seq: int, number: int) -> list[tuple[int, str]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -30,9 +30,11 @@ from metatree_agents.service.queue.turns import (
     OPEN,
     QUERIES,
     end_turn,
+    has_lease,
     join,
     leave,
     open_again,
+    take_back,
 )
 
 LEASE_S: Final = 60.0
@@ -82,13 +84,11 @@ class TopicTaken(Exception):
     """The topic belongs to somebody else."""
 
 
-_COLUMNS = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run"
-_CLAIM = postgres_statements.CLAIM.format(
-    ended=ENDED.replace("?", "$1"), columns="query." + _COLUMNS.replace(", ", ", query.")
-)
-_SHOWN = "SELECT {} FROM query JOIN topic ON topic.id = query.topic".format(
-    ", ".join(SHOWN if name == "status" else f"query.{name}" for name in _COLUMNS.split(", "))
-)
+_NAMES = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run"
+COLUMNS: Final = "query." + _NAMES.replace(", ", ", query.")
+"""Of which `query_of` makes a query."""
+_CLAIM = postgres_statements.CLAIM.format(ended=ENDED.replace("?", "$1"), columns=COLUMNS)
+_SHOWN = f"SELECT {COLUMNS} FROM query JOIN topic ON topic.id = query.topic".replace("query.status", SHOWN)
 
 
 class Queue:
@@ -99,7 +99,6 @@ class Queue:
         lease_s: how long an engine has for a topic; each answer in it, and `renew`, begins the lease anew.
         attempts: how many engines may try a query before it fails.
         shared: whether users may ask and read in topics of others.
-        clock: seconds since 1970; the database's by default.
     """
 
     def __init__(
@@ -109,13 +108,11 @@ class Queue:
         lease_s: float = LEASE_S,
         attempts: int = ATTEMPTS,
         shared: bool = False,
-        clock: Callable[[], float] | None = None,
     ) -> None:
         self.lease_s = lease_s
         self.attempts = attempts
         self.shared = shared
         self._database = database
-        self._clock = clock or database.clock
         self._claim_blocks = False
         """Whether a claim waits for a topic that another transaction holds."""
 
@@ -138,7 +135,7 @@ class Queue:
         if not self._database.skip_locked:
             async with self._database.transaction() as do:
                 return await self.add_within(do, topic, user, text, model=model, modifiers=modifiers)
-        now = self._clock()
+        now = self._database.clock()
         row = await self._database.row(
             postgres_statements.ADD,
             *(topic, user, now, self.shared, text, model, json.dumps(dict(modifiers or {})), _run()),
@@ -158,7 +155,7 @@ class Queue:
         modifiers: Mapping[str, Any] | None = None,
     ) -> tuple[int, float]:
         """Do what `add` does, as a part of a transaction."""
-        now = self._clock()
+        now = self._database.clock()
         # One statement takes the row for this transaction, so numbers are dense whoever asks at the same time.
         row = await do.row(
             "INSERT INTO topic(id, owner, asker, made_at, last_seq, ready_at) VALUES (?, ?, ?, ?, 1, ?)"
@@ -202,8 +199,10 @@ class Queue:
 
     async def thread(self, topic: str) -> list[Query]:
         """Return all queries of a topic in order, none when there is no such topic."""
-        rows = await self._database.rows(f"{_SHOWN} WHERE query.topic = ? ORDER BY seq", self._clock(), topic)
-        return [_query(row) for row in rows]
+        rows = await self._database.rows(
+            f"{_SHOWN} WHERE query.topic = ? ORDER BY seq", self._database.clock(), topic
+        )
+        return [query_of(row) for row in rows]
 
     async def query(self, topic: str, seq: int, *, last: Query | None = None) -> Query | None:
         """Return one query, None when there is none.
@@ -213,9 +212,9 @@ class Queue:
                 topic of the same name that was made after this one was deleted.
         """
         row = await self._database.row(
-            f"{_SHOWN} WHERE query.topic = ? AND query.seq = ?", self._clock(), topic, seq
+            f"{_SHOWN} WHERE query.topic = ? AND query.seq = ?", self._database.clock(), topic, seq
         )
-        query = None if row is None else _query(row)
+        query = None if row is None else query_of(row)
         if query is None or last is None or (query.run, query.at) == (last.run, last.at):
             return query
         return None
@@ -244,7 +243,7 @@ class Queue:
             process: of which process it is a part, as `this_process` names it, for `free_dead`.
         """
         now, lease = (
-            self._clock(),
+            self._database.clock(),
             f"{process}{_OF}{secrets.token_urlsafe(12)}" if process else secrets.token_urlsafe(12),
         )
         until = now + self.lease_s
@@ -286,7 +285,9 @@ class Queue:
         if not rows:
             return None, None
         topic = str(rows[0][0])
-        queries = sorted((_query(row[1:]) for row in rows if row[1] is not None), key=lambda query: query.seq)
+        queries = sorted(
+            (query_of(row[1:]) for row in rows if row[1] is not None), key=lambda query: query.seq
+        )
         return (Claim(topic, lease, until, queries) if queries else None), topic
 
     async def _take(
@@ -328,7 +329,7 @@ class Queue:
         rows = await do.rows(
             "UPDATE query SET status = 'Pending', attempts = attempts + 1, engine = ?"
             " WHERE topic = ? AND status = 'Open' AND seq IN (SELECT seq FROM query WHERE topic = ?"
-            f" AND status = 'Open' ORDER BY seq LIMIT {QUERIES}) RETURNING {_COLUMNS}",
+            f" AND status = 'Open' ORDER BY seq LIMIT {QUERIES}) RETURNING {_NAMES}",
             *(engine, topic, topic),
         )
         if not rows:  # all that was left of it has failed
@@ -345,7 +346,7 @@ class Queue:
         )
         assert found is not None
         await end_turn(do, found[0])
-        queries = sorted((_query(row) for row in rows), key=lambda query: query.seq)
+        queries = sorted((query_of(row) for row in rows), key=lambda query: query.seq)
         return Claim(topic, lease, until, queries)
 
     async def give_up(self, do: Transaction, topic: str) -> None:
@@ -378,14 +379,14 @@ class Queue:
         answer_json, think_json = json.dumps(list(answer)), json.dumps(list(think))
         named = json.dumps([dict(source) for source in sources])
         if self._database.skip_locked and seq is not None:
-            now = self._clock()
+            now = self._database.clock()
             values = (topic, seq, text, answer_json, think_json, named, engine, now, now + self.lease_s)
             if await self._database.execute(postgres_statements.ANSWER, *values):
                 return "accepted", seq
         async with self._database.transaction() as do:
             match, right = await self._find_target(do, topic, seq, text)
             now = (
-                self._clock()
+                self._database.clock()
             )  # once the topic's row is taken, so that times of a topic are in the order of its answers
             if match is None:
                 return right, 0
@@ -441,7 +442,7 @@ class Queue:
 
     async def renew(self, topic: str, lease: str) -> bool:
         """Prolong a lease for an engine that is still at work; False when it is not the topic's any more."""
-        until = self._clock() + self.lease_s
+        until = self._database.clock() + self.lease_s
         return bool(
             await self._database.execute(
                 "UPDATE topic SET lease_until = ?, ready_at = ? WHERE id = ? AND lease = ?",
@@ -452,12 +453,9 @@ class Queue:
     async def hand_back(self, topic: str, lease: str) -> bool:
         """Open again what an engine that stops did not answer; the attempt does not count."""
         async with self._database.transaction() as do:
-            if not await self._holds(do, topic, lease):
+            if not await has_lease(do, topic, lease):
                 return False
-            await do.execute(
-                "UPDATE query SET status = 'Open', attempts = attempts - 1 WHERE topic = ? AND status = 'Pending'",
-                topic,
-            )
+            await take_back(do, topic)
             await open_again(do, topic)
         return True
 
@@ -473,7 +471,7 @@ class Queue:
             if not is_dead(lease.rpartition(_OF)[0], shared=bool(self._database.skip_locked)):
                 continue
             async with self._database.transaction() as do:
-                if not await self._holds(do, topic, lease):
+                if not await has_lease(do, topic, lease):
                     continue
                 pending = "topic = ? AND status = 'Pending'"
                 await do.execute(
@@ -485,11 +483,6 @@ class Queue:
                 await open_again(do, topic)
                 freed += 1
         return freed
-
-    async def _holds(self, do: Transaction, topic: str, lease: str) -> bool:
-        """Take the row of a topic, as everywhere first; False when it has another lease by now."""
-        sql = "UPDATE topic SET lease = lease WHERE id = ? AND lease = ?"
-        return bool(await do.execute(sql, topic, lease))
 
     async def _hand_back_lost(self, lease: str, until: float) -> None:
         """Hand back what was claimed under a lease that its engine never heard of."""
@@ -504,7 +497,7 @@ class Queue:
         row = await self._database.row(
             f"SELECT (SELECT count(*) FROM topic WHERE {ENDED})"
             f" + (SELECT count(*) FROM (SELECT 1 FROM topic WHERE {OPEN} LIMIT ?) AS open)",
-            *(self._clock(), limit),
+            *(self._database.clock(), limit),
         )
         return min(limit, int(row[0])) if row else 0
 
@@ -514,7 +507,8 @@ def _run() -> str:
     return f"query-{secrets.token_hex(10)}"
 
 
-def _query(row: Sequence[Any]) -> Query:
+def query_of(row: Sequence[Any]) -> Query:
+    """Return the query of a row of `COLUMNS`."""
     topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asks, run = row
     return Query(
         topic,

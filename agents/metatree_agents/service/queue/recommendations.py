@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, get_args
 
 from metatree_agents.service.database.database import ServiceDatabase
 
-TYPES: Final = (
+RecommendationType = Literal[
     "Suggest Improvement",
     "Promote Answer",
     "Make Correction",
     "Add Missing Info",
     "Clarify Phrasing",
     "Flag as Off Topic",
-)
+]
+TYPES: Final[tuple[str, ...]] = get_args(RecommendationType)
 NEGATIVE: Final = frozenset({"Flag as Off Topic"})
 """Says that a text should be found less, not more."""
 CORRECTION: Final = "Make Correction"
@@ -39,15 +39,14 @@ class Recommendation:
 class Recommendations:
     """What was recommended, in the order of its coming."""
 
-    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase) -> None:
         self._database = database
-        self._clock = clock or database.clock
 
     async def add(
         self, *, topic: str, on_behalf_of: str, query: str, fragment: str, comment: str, kind: str
     ) -> float:
         """Keep a recommendation and return the time."""
-        now = self._clock()
+        now = self._database.clock()
         async with self._database.transaction() as do:
             await do.alone("recommendations")  # engines ask for what came after a number
             await do.execute(

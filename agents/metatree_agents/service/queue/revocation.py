@@ -9,12 +9,10 @@ from typing import Final
 
 from metatree.errors import MetatreeError
 from metatree_agents.service.accounts.users import Caller
-from metatree_agents.service.database.database import ServiceDatabase, placeholders
+from metatree_agents.service.database.database import ServiceDatabase, rows_with
 
 CHECK_S: Final = 1.0
 """How often it is asked whether those who wait are still there; nothing is asked while nobody waits."""
-_SOME: Final = 500
-"""How many users one statement asks for."""
 
 
 class Revocation:
@@ -42,13 +40,9 @@ class Revocation:
 
     async def check(self) -> None:
         """End the waiting of those who are no users with their roles and secrets any more."""
-        names = sorted({who.name for who in self._waiting})
-        known: dict[str, tuple[str, str]] = {}
-        for at in range(0, len(names), _SOME):
-            some = names[at : at + _SOME]
-            sql = f"SELECT name, role, secret FROM service_user WHERE name IN ({placeholders(some)})"
-            known |= {name: (role, secret) for name, role, secret in await self._database.rows(sql, *some)}
-        checked = frozenset(names)
+        checked = frozenset(who.name for who in self._waiting)
+        sql = "SELECT name, role, secret FROM service_user WHERE name IN"
+        known = {name: row for name, *row in await rows_with(self._database, sql, checked)}
         for who, waiting in list(self._waiting.items()):
             # Who came while the database was asked is looked at the next time.
             if who.name in checked and not who.is_still(*known.get(who.name, (None, None))):

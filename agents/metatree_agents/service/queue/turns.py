@@ -89,6 +89,17 @@ async def open_again(do: Transaction, topic: str) -> None:
     await join(do, topic)
 
 
+async def has_lease(do: Transaction, topic: str, lease: str) -> bool:
+    """Take the row of a topic, as everywhere first; False when it has another lease by now."""
+    return bool(await do.execute("UPDATE topic SET lease = lease WHERE id = ? AND lease = ?", topic, lease))
+
+
+async def take_back(do: Transaction, topic: str) -> None:
+    """Open the queries of a topic that an engine leaves unanswered; the attempt does not count."""
+    sql = "UPDATE query SET status = 'Open', attempts = attempts - 1 WHERE topic = ? AND status = 'Pending'"
+    await do.execute(sql, topic)
+
+
 async def end_turn(do: Transaction, asker: str) -> None:
     """Send an asker to the end of the line, or out of it when nothing of theirs can be claimed."""
     # The row is locked by the first statement, so the second one sees what was opened before.

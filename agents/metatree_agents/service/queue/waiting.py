@@ -14,16 +14,13 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from metatree.errors import MetatreeError
-from metatree_agents.service.database.database import QueueChange, ServiceDatabase
+from metatree_agents.service.database.database import QueueChange, ServiceDatabase, rows_with
 from metatree_agents.service.queue.queue import Queue
 
 LOOK_S: Final = 1.0
 """How often the watcher looks for leases that have ended, and for what was not heard."""
 COMMIT_S: Final = 1.0
 """How long an answer may take to be seen after its time was read."""
-
-_SOME: Final = 500
-"""How many topics one statement asks for."""
 
 
 class Notifier:
@@ -180,14 +177,9 @@ class Waiting:
 
     async def _removed(self) -> list[str]:
         """Return the topics in which somebody waits that are not there any more."""
-        waited = sorted({topic for topic, _ in self._answers})
-        left: set[str] = set()
-        for at in range(0, len(waited), _SOME):
-            some = waited[at : at + _SOME]
-            marks = ", ".join("?" * len(some))
-            rows = await self._database.rows(f"SELECT id FROM topic WHERE id IN ({marks})", *some)
-            left.update(str(row[0]) for row in rows)
-        return [topic for topic in waited if topic not in left]
+        waited = {topic for topic, _ in self._answers}
+        rows = await rows_with(self._database, "SELECT id FROM topic WHERE id IN", waited)
+        return sorted(waited - {str(row[0]) for row in rows})
 
     async def _last_step(self) -> int:
         row = await self._database.row("SELECT coalesce(max(number), 0) FROM progress")

@@ -136,12 +136,6 @@ class MemorySync:
             return done
 
 
-async def name_of(client: ServiceClient) -> str:
-    """Return the name of the tree of a service."""
-    reply = await patiently(client, "GET", "get-tree")
-    return str(reply["Name"])
-
-
 def _batches(changes: list[RowChange]) -> list[list[dict[str, Any]]]:
     """Return changes as the wire has them, in requests of a size that is taken."""
     batches: list[list[dict[str, Any]]] = [[]]

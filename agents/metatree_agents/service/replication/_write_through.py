@@ -15,6 +15,7 @@ from metatree.errors import TransientError
 from metatree.shared import Shared
 from metatree.storage.database import Database
 from metatree.tools.call_log import CallLog
+from metatree_agents.service.replication._memory_sync import MemorySync
 
 T = TypeVar("T")
 WAIT_S: Final = 120.0
@@ -25,12 +26,12 @@ class WriteThrough:
 
     Args:
         shared: where runs, calls and boards are kept.
-        first: called before each record; sends what has changed.
+        sync: sends what was added to memory, before each record, on the event loop that runs now.
     """
 
-    def __init__(self, shared: Shared, first: Callable[[], None]) -> None:
+    def __init__(self, shared: Shared, sync: MemorySync) -> None:
         self._shared = shared
-        self.journal: Journal = _FirstJournal(shared.journal, first)
+        self.journal: Journal = _FirstJournal(shared.journal, sync)
         self.calls: CallLog = shared.calls
 
     @cached_property
@@ -40,14 +41,16 @@ class WriteThrough:
 
 
 class _FirstJournal:
-    """A journal that does something before each record; all else is the journal's own."""
+    """A journal that sends what was added to memory before each record; all else is the journal's own."""
 
-    def __init__(self, journal: Journal, first: Callable[[], None]) -> None:
+    def __init__(self, journal: Journal, sync: MemorySync) -> None:
         self._journal = journal
-        self._first = first
+        self._sync = sync
+        self._call = called_from(asyncio.get_running_loop())
 
     def append(self, run_id: str, token: int, seq: int, record: Record) -> int:
-        self._first()
+        if self._sync.pending():
+            self._call(self._sync.push())
         return self._journal.append(run_id, token, seq, record)
 
     def __getattr__(self, name: str) -> Any:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from metatree import Tree
+from metatree._util.cache_folder import cache_folder
 from metatree._util.private import private_folder
 from metatree.errors import BrokenStore, MetatreeError, UntrustedStore, UserError
 from metatree.shared import Shared
@@ -35,6 +36,7 @@ from metatree_agents.service.engine.nearest import index_of
 from metatree_agents.service.replication._download import DIGEST, download, require_room
 from metatree_agents.service.replication._memory_sync import MemorySync
 from metatree_agents.service.replication._write_through import WriteThrough, called_from
+from metatree_agents.service.replication.trees import Current
 
 FILE_BYTES: Final = 1 << 30
 """How large a file of the source may be: five times what is read of one."""
@@ -52,15 +54,9 @@ class _Version:
     users: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Announced:
-    """What a service says of its tree: its name, and what is current."""
-
-    name: str
-    version: int
-    digest: str
-    size: int
-    memory: int
+def copies_folder() -> Path:
+    """Return where copies of trees are kept unless something else is said."""
+    return cache_folder() / "copies"
 
 
 class TreeCopy:
@@ -154,7 +150,7 @@ class TreeCopy:
         """
         async with self._turn:
             for _ in range(_TRIES):
-                latest = _announced(await patiently(self._client, "GET", "get-tree"), self._client.url)
+                latest = _current(await patiently(self._client, "GET", "get-tree"), self._client.url)
                 if not latest.version:
                     raise UserError(
                         f"the service at {self._client.url} publishes no tree: start it with --publish,"
@@ -203,7 +199,7 @@ class TreeCopy:
                 f"cannot make {str(self._folder)!r}: {exc.strerror}; say with --copy where else the copy may live"
             ) from exc
 
-    async def _take_version(self, latest: _Announced) -> None:
+    async def _take_version(self, latest: Current) -> None:
         """Fetch a version, and let the next search begin with it."""
         place = self._folder / "versions" / f"{latest.version}-{latest.digest}"
         file = place / "index.db"
@@ -224,20 +220,15 @@ class TreeCopy:
         if self._sync is None:
             self._sync = MemorySync(self._client, tree, latest.name)
         self._sync.use(tree)
+        if self._shared is not None:
+            tree.shared = WriteThrough(self._shared, self._sync)
         self._let_go()
         self._sweep(place)
-
-    def _versions(self) -> list[Path]:
-        """Return the folders of the versions that are here, the latest first."""
-        versions = [
-            each for each in (self._folder / "versions").iterdir() if each.name.partition("-")[0].isdigit()
-        ]
-        return sorted(versions, key=lambda each: int(each.name.partition("-")[0]), reverse=True)
 
     def _opened(self, place: Path, *, check: bool) -> Tree:
         from metatree_routers.index.store import take_memory_anew
 
-        assert self._memory is not None and self._call is not None
+        assert self._memory is not None
         # Bytes that came now are those that the service published, by digest: they are trusted as the service is.
         file = place / "index.db"
         try:
@@ -258,15 +249,7 @@ class TreeCopy:
             raise
         tree = Tree(self._memory, index, path=place)
         tree.files = self._file
-        if self._shared is not None:
-            tree.shared = WriteThrough(self._shared, self._write_through)
         return tree
-
-    def _write_through(self) -> None:
-        """Send what a search has added, before its journal says that it was added."""
-        if self._sync is not None and self._sync.pending():
-            assert self._call is not None
-            self._call(self._sync.push())
 
     def _file(self, digest: str) -> bytes:
         """Return a file by its digest, from this machine's disk or else from the service."""
@@ -298,20 +281,21 @@ class TreeCopy:
 
     def _sweep(self, current: Path) -> None:
         """Remove versions that are not needed any more; a search that has one open goes on with it."""
-        for place in self._versions()[KEPT:]:
+        numbers = {each: each.name.partition("-")[0] for each in (self._folder / "versions").iterdir()}
+        versions = [each for each, number in numbers.items() if number.isdigit()]
+        for place in sorted(versions, key=lambda each: int(numbers[each]), reverse=True)[KEPT:]:
             if place != current:
                 shutil.rmtree(place, ignore_errors=True)
 
 
-def _announced(reply: Any, url: str) -> _Announced:
+def _current(reply: Any, url: str) -> Current:
     """Return what a service says of its tree; `UserError` for what is no query service of metatree."""
     try:
-        announced = _Announced(
-            *(reply["Name"], int(reply["Version"]), reply["Digest"], int(reply["Size"]), int(reply["Memory"]))
-        )
+        version, memory, size = (int(reply[name]) for name in ("Version", "Memory", "Size"))
+        current = Current(reply["Name"], reply["Digest"], version, memory, size)
         # Name and digest become folders.
-        if announced.name.isalnum() and (not announced.version or DIGEST.fullmatch(announced.digest)):
-            return announced
+        if current.name.isalnum() and (not current.version or DIGEST.fullmatch(current.digest)):
+            return current
     except (KeyError, TypeError, ValueError, AttributeError):
         pass
     raise UserError(f"{url} says {str(reply)[:100]!r} of its tree: it is no query service of metatree")

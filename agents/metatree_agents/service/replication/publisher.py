@@ -24,6 +24,7 @@ import tempfile
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
 from io import SEEK_END, BufferedReader, BytesIO
 from itertools import islice
 from pathlib import Path
@@ -44,9 +45,9 @@ from metatree.trees.sources import disk_root, inner_path, source_of
 from metatree_agents.service.engine.client import ServiceClient
 from metatree_agents.service.engine.memory import learn
 from metatree_agents.service.engine.nearest import index_of
-from metatree_agents.service.replication._memory_sync import MemorySync, name_of
-from metatree_agents.service.replication._write_through import WriteThrough, called_from
-from metatree_agents.service.replication.copies import TreeCopy
+from metatree_agents.service.replication._memory_sync import MemorySync
+from metatree_agents.service.replication._write_through import WriteThrough
+from metatree_agents.service.replication.copies import TreeCopy, copies_folder
 from metatree_agents.service.replication.trees import LEASE_S, PART, FilePart, Trees
 
 LOOK_S: Final = 2.0
@@ -59,6 +60,26 @@ _BATCH: Final = 32
 _log = logging.getLogger("metatree.engine")
 
 
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What one server shares with other machines, and how.
+
+    Args:
+        tree: what is published; one that was built from sources, not one in a single file. None searches a copy of
+            what another server publishes.
+        engine: whether an engine runs inside.
+        shared: keeps runs and tool calls for all machines.
+        copies: where a copy of another server's tree is kept.
+        refresh_s: how often the tree is brought up to date with its sources; 0 leaves that to `metatree build`.
+    """
+
+    tree: Tree | None
+    engine: bool = True
+    shared: Shared | None = None
+    copies: Path = field(default_factory=copies_folder)
+    refresh_s: float = 0.0
+
+
 class Published:
     """The tree of a service, as one of its servers has it; searched by the engine inside.
 
@@ -68,11 +89,7 @@ class Published:
     Args:
         client: the service, as an engine.
         trees: where versions are kept.
-        tree: what is published; one that was built from sources, not one in a single file. None for a server that
-            publishes nothing.
-        copies: where a copy of another server's tree is kept.
-        shared: keeps runs and tool calls for all machines.
-        refresh_s: how often the tree is brought up to date with its sources; 0 leaves that to `metatree build`.
+        publication: what is shared.
         say: told what a person may want to know.
 
     Raises:
@@ -83,26 +100,22 @@ class Published:
         self,
         client: ServiceClient,
         trees: Trees,
-        tree: Tree | None,
+        publication: Publication,
         *,
-        copies: Path,
-        shared: Shared | None = None,
-        refresh_s: float = 0.0,
         say: Callable[[str], None] = _log.info,
     ) -> None:
+        tree = publication.tree
         if tree is not None and (tree.index is tree.memory or tree.index.path is None):
             raise UserError(
                 f"{tree!r} is in one file: only a tree that was built from sources can be published"
             )
-        self._copies = copies
+        self._publication = publication
         self._copy: TreeCopy | None = None
         self._leads = False
         self._version = 0
         self._client = client
         self._trees = trees
         self._tree = tree
-        self._shared = shared
-        self._refresh_s = refresh_s
         self._say = say
         self._who = this_process()
         self._sync: MemorySync | None = None
@@ -121,12 +134,9 @@ class Published:
         if self._tree is None:
             self._started.set()
             return
-        self._sync = sync = MemorySync(self._client, self._tree, await name_of(self._client))
-        if self._shared is not None:
-            call = called_from(asyncio.get_running_loop())
-            self._tree.shared = WriteThrough(
-                self._shared, lambda: call(sync.push()) if sync.pending() else None
-            )
+        self._sync = sync = MemorySync(self._client, self._tree, (await self._trees.current()).name)
+        if self._publication.shared is not None:
+            self._tree.shared = WriteThrough(self._publication.shared, sync)
         await sync.pull()
         await self.publish()
         self._started.set()
@@ -152,7 +162,7 @@ class Published:
                 if loop.time() - learned >= LEARN_S:
                     await self._learn()
                     learned = loop.time()
-                if self._refresh_s and loop.time() - refreshed >= self._refresh_s:
+                if self._publication.refresh_s and loop.time() - refreshed >= self._publication.refresh_s:
                     await asyncio.to_thread(_refreshed, self._tree)
                     refreshed = loop.time()
                 await self.follow()
@@ -189,7 +199,8 @@ class Published:
             await asyncio.sleep(LOOK_S)
         async with self._turn:
             if self._copy is None:
-                copy = TreeCopy(self._client, self._copies, shared=self._shared, say=self._say)
+                share = self._publication
+                copy = TreeCopy(self._client, share.copies, shared=share.shared, say=self._say)
                 self._copy = await copy.__aenter__()
         async with self._copy.using() as tree:
             yield tree
@@ -210,10 +221,10 @@ class Published:
             if token is None:
                 self._leads, self._seen = False, ("", 0.0)
                 return None
-            mark, before = _mark(tree), await self._trees.mark()
+            mark, current = _mark(tree), await self._trees.current()
             self._seen = (mark, asyncio.get_running_loop().time())
-            if before == mark:
-                self._leads, self._version = True, (await self._trees.current()).version
+            if current.mark == mark:
+                self._leads, self._version = True, current.version
                 return None
             # Inside the tree's own folder: there is room for a file of this size where the tree is.
             with tempfile.TemporaryDirectory(prefix=".publishing-", dir=tree.path) as folder:
@@ -234,7 +245,7 @@ class Published:
                 self._seen = ("", 0.0)
                 return None
             self._version = version
-            if not before or json.loads(before)[2] != json.loads(mark)[2]:
+            if not current.mark or json.loads(current.mark)[2] != json.loads(mark)[2]:
                 # What was said of a file that was renamed is now said of another id.
                 await sync.push(everything=True)
             self._say(f"published version {version} of the tree: {size / 1e6:,.1f} MB")

@@ -1,56 +1,14 @@
-"""What one server shares with other machines, as the command line asks for it."""
+"""What the machines of a service keep together in its PostgreSQL database: runs, tool calls and boards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
-from metatree import Tree
-from metatree._util.cache_folder import cache_folder
 from metatree.durable.sql_journal import LEASE_S
 from metatree.shared import Shared
 from metatree.storage.postgres_address import PostgresAddress, address_of
 from metatree_agents.service.database.postgres_rights import require_rights
 from metatree_agents.service.database.schema import SCHEMA
-from metatree_agents.service.engine.client import ServiceClient
-from metatree_agents.service.replication.publisher import Published
-from metatree_agents.service.replication.trees import Trees
-
-
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """What is shared, and how.
-
-    Args:
-        tree: what is published; None searches a copy of what another server publishes.
-        engine: whether an engine runs inside.
-        shared: keeps runs and tool calls for all machines.
-        copies: where copies are kept.
-        refresh_s: how often the tree is brought up to date with its sources; 0 for never.
-    """
-
-    tree: Tree | None
-    engine: bool = True
-    shared: Shared | None = None
-    copies: Path | None = None
-    refresh_s: float = 0.0
-
-    def begin(self, client: ServiceClient, trees: Trees, say: Callable[[str], None]) -> Published:
-        """Return the memory of this server; its `run` publishes.
-
-        Raises:
-            UserError: the tree cannot be published.
-        """
-        return Published(
-            client,
-            trees,
-            self.tree,
-            copies=self.copies or copies_folder(),
-            shared=self.shared,
-            refresh_s=self.refresh_s,
-            say=say,
-        )
 
 
 def shared_at(database: str, *, lease_s: float = LEASE_S) -> Shared:
@@ -78,8 +36,3 @@ def require_service_rights(database: str) -> None:
 def runs_schema(address: PostgresAddress) -> str:
     """Return the schema of the runs that machines share, beside that of the service."""
     return f"{address.schema}_runs"
-
-
-def copies_folder() -> Path:
-    """Return where copies of trees are kept unless something else is said."""
-    return cache_folder() / "copies"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from metatree._util.process import is_dead
-from metatree_agents.service.database.database import ServiceDatabase, Transaction, placeholders
+from metatree.notes.replication import RowChange
+from metatree_agents.service.database.database import ServiceDatabase, Transaction, rows_with
 
 LEASE_S: Final = 30.0
 """How long a server that publishes is waited for before another one may."""
@@ -27,15 +28,17 @@ class Current:
 
     name: str
     """Tells this service's tree from that of any other."""
+    digest: str
+    """Of its file."""
     version: int
     """0 when nothing was published."""
     memory: int
     """The number of the latest change of the memory layer."""
     size: int
-    nodes: int
-    at: float
-    digest: str
-    """Of its file."""
+    nodes: int = 0
+    at: float = 0.0
+    mark: str = ""
+    """What it was published with, to tell whether there is something newer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,35 +51,24 @@ class FilePart:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A change of the memory layer, as the service keeps it."""
-
-    what: str
-    id: str
-    body: str | None
-    number: int
-
-
 class Trees:
     """Reads and writes the tree of a service."""
 
-    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase) -> None:
         self._database = database
-        self._clock = clock or database.clock
 
     async def current(self) -> Current:
         """Return what there is to copy."""
         row = await self._database.row(
-            "SELECT name, tree_state.version, memory, size, nodes, at, digest FROM tree_state"
+            "SELECT name, coalesce(digest, ''), tree_state.version, memory, coalesce(size, 0), coalesce(nodes, 0),"
+            " coalesce(at, 0), coalesce(mark, '') FROM tree_state"
             " LEFT JOIN tree_version ON tree_version.version = tree_state.version WHERE one = 1"
         )
-        if row is None:
-            async with self._database.transaction() as do:
-                await self._begin(do)
-            return await self.current()
-        size, nodes, at = int(row[3] or 0), int(row[4] or 0), float(row[5] or 0)
-        return Current(row[0], int(row[1]), int(row[2]), size, nodes, at, row[6] or "")
+        if row is not None:
+            return Current(*row)
+        async with self._database.transaction() as do:
+            await self._begin(do)
+        return await self.current()
 
     async def _begin(self, do: Transaction) -> None:
         await do.execute(
@@ -89,7 +81,7 @@ class Trees:
 
     async def lead(self, publisher: str, *, lease_s: float = LEASE_S) -> int | None:
         """Become the one that publishes, or stay it; return the token that proves it, None while another is."""
-        now = self._clock()
+        now = self._database.clock()
         async with self._database.transaction() as do:
             await self._begin(do)
             known = await do.row("SELECT publisher FROM tree_state WHERE one = 1")
@@ -104,21 +96,10 @@ class Trees:
             )
         return int(rows[0][0]) if rows else None
 
-    async def mark(self) -> str:
-        """Return what the latest version was published with, to tell whether there is something newer."""
-        row = await self._database.row(
-            "SELECT mark FROM tree_version WHERE version = (SELECT version FROM tree_state WHERE one = 1)"
-        )
-        return "" if row is None else str(row[0])
-
     async def missing_files(self, digests: Collection[str]) -> set[str]:
         """Return those of the digests that no file is kept for."""
-        missing, listed = set(digests), sorted(digests)
-        for at in range(0, len(listed), _PAGE):
-            page = listed[at : at + _PAGE]
-            sql = f"SELECT digest FROM tree_file WHERE part = 0 AND digest IN ({placeholders(page)})"
-            missing.difference_update(row[0] for row in await self._database.rows(sql, *page))
-        return missing
+        sql = "SELECT digest FROM tree_file WHERE part = 0 AND digest IN"
+        return set(digests) - {row[0] for row in await rows_with(self._database, sql, digests)}
 
     async def add_parts(self, parts: Iterable[FilePart]) -> None:
         """Keep parts of files; those of one file come last part first: a file whose part 0 is there is there."""
@@ -141,7 +122,7 @@ class Trees:
             rows = await do.rows(
                 "UPDATE tree_state SET version = version + 1, publisher_until = ? WHERE one = 1 AND token = ?"
                 " RETURNING version",
-                *(self._clock() + LEASE_S, token),
+                *(self._database.clock() + LEASE_S, token),
             )
             if not rows:
                 return None
@@ -149,7 +130,15 @@ class Trees:
             await do.execute(
                 "INSERT INTO tree_version(version, size, nodes, at, mark, digest, files)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                *(version, size, nodes, self._clock(), mark, digest, json.dumps(sorted({digest, *files}))),
+                *(
+                    version,
+                    size,
+                    nodes,
+                    self._database.clock(),
+                    mark,
+                    digest,
+                    json.dumps(sorted({digest, *files})),
+                ),
             )
             await do.execute("DELETE FROM tree_version WHERE version <= ?", version - KEPT)
         return version
@@ -165,10 +154,7 @@ class Trees:
             old = {row[0] for row in await do.rows("SELECT DISTINCT digest FROM tree_file")}
             for (needed,) in await do.rows("SELECT files FROM tree_version"):
                 old.difference_update(json.loads(needed))
-            listed = sorted(old)
-            for at in range(0, len(listed), _PAGE):
-                page = listed[at : at + _PAGE]
-                await do.execute(f"DELETE FROM tree_file WHERE digest IN ({placeholders(page)})", *page)
+            await rows_with(do, "DELETE FROM tree_file WHERE digest IN", old, end=" RETURNING part")
         return len(old)
 
     async def file_part(self, digest: str, part: int) -> tuple[bytes, bool] | None:
@@ -182,8 +168,8 @@ class Trees:
 
     # the memory layer
 
-    async def give(self, changes: Sequence[tuple[str, str, str | None]], *, engine: str) -> int:
-        """Keep changes of the memory layer, in order, as (what, id, body); return the number of the latest change.
+    async def give(self, changes: Sequence[RowChange], *, engine: str) -> int:
+        """Keep changes of the memory layer, in order; return the number of the latest change.
 
         What is kept already is no change.
         """
@@ -192,21 +178,22 @@ class Trees:
             # Locks the row, so that numbers are given out in the order of the commits: nobody who reads misses one.
             rows = await do.rows("UPDATE tree_state SET memory = memory WHERE one = 1 RETURNING memory")
             number = int(rows[0][0])
-            for what, row_id, body in changes:
-                stored = await do.row("SELECT body FROM tree_memory WHERE what = ? AND id = ?", what, row_id)
-                if stored is not None and stored[0] == body:
+            for change in changes:
+                key = (change.what, change.id)
+                stored = await do.row("SELECT body FROM tree_memory WHERE what = ? AND id = ?", *key)
+                if stored is not None and stored[0] == change.body:
                     continue
                 number += 1
                 await do.execute(
                     "INSERT INTO tree_memory(what, id, number, body, engine, at) VALUES (?, ?, ?, ?, ?, ?)"
                     " ON CONFLICT(what, id) DO UPDATE SET number = excluded.number, body = excluded.body,"
                     " engine = excluded.engine, at = excluded.at",
-                    *(what, row_id, number, body, engine, self._clock()),
+                    *(*key, number, change.body, engine, self._database.clock()),
                 )
             await do.execute("UPDATE tree_state SET memory = ? WHERE one = 1", number)
         return number
 
-    async def memory(self, after: int) -> tuple[list[Kept], int]:
+    async def memory(self, after: int) -> tuple[list[tuple[RowChange, int]], int]:
         """Return changes after a number, in order, up to some megabytes, and the number of the latest one there is."""
         async with self._database.transaction() as do:
             latest = await do.row("SELECT memory FROM tree_state WHERE one = 1")
@@ -214,16 +201,11 @@ class Trees:
                 "SELECT what, id, body, number FROM tree_memory WHERE number > ? ORDER BY number LIMIT ?",
                 *(after, _PAGE),
             )
-        changes: list[Kept] = []
+        changes: list[tuple[RowChange, int]] = []
         size = 0
         for what, row_id, body, number in rows:
             size += len(body or "")
             if changes and size > PAGE_BYTES:
                 break
-            changes.append(Kept(what, row_id, body, int(number)))
+            changes.append((RowChange(what, row_id, body), int(number)))
         return changes, int(latest[0]) if latest else 0
-
-
-def as_json(change: Kept) -> dict[str, Any]:
-    """Return a change as the wire has it."""
-    return {"What": change.what, "Id": change.id, "Body": change.body, "Number": change.number}

@@ -7,11 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
-from metatree_agents.service.settings import Service
-from metatree_agents.service.web._guard import Entered, Form
+from metatree_agents.service.web._guard import Entered, Form, Here, number_of
 from metatree_agents.service.web._listing import answered, topics_by_owner
 from metatree_agents.service.web._replies import PageError, page, redirect
-from metatree_agents.service.web._thread_pages import number_of
 from metatree_agents.service.web.sessions import Session
 
 router = APIRouter()
@@ -28,9 +26,8 @@ Administrator = Annotated[Session, Depends(administrator)]
 
 
 @router.get("/admin")
-async def admin_page(request: Request, session: Administrator) -> Response:
+async def admin_page(request: Request, session: Administrator, service: Here) -> Response:
     """Show the queue, the leases and the users, as `GET /api/admin/overview` has them."""
-    service = Service.of(request)
     overview = await service.admin.overview()
     return page(
         request,
@@ -47,9 +44,8 @@ async def admin_page(request: Request, session: Administrator) -> Response:
 
 
 @router.post("/admin/requeue")
-async def requeue(request: Request, session: Administrator, given: Form) -> Response:
+async def requeue(_: Administrator, service: Here, given: Form) -> Response:
     """Open a failed query again."""
-    service = Service.of(request)
     if not await service.admin.requeue(given.get("topic", ""), number_of(given.get("seq", ""))):
         raise PageError(404, "There is no such failed question.")
     service.waiting.engines.notify()
@@ -57,9 +53,8 @@ async def requeue(request: Request, session: Administrator, given: Form) -> Resp
 
 
 @router.post("/admin/release")
-async def release(request: Request, session: Administrator, given: Form) -> Response:
+async def release(_: Administrator, service: Here, given: Form) -> Response:
     """Take a topic from the engine that has it."""
-    service = Service.of(request)
     if not await service.admin.release(given.get("topic", "")):
         raise PageError(404, "No engine has this topic.")
     service.waiting.engines.notify()

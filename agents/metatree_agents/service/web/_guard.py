@@ -6,7 +6,8 @@ import hmac
 from typing import Annotated, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from fastapi import Depends
+from fastapi import Depends, Query
+from pydantic import BeforeValidator
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -58,6 +59,25 @@ async def session_of(request: Request) -> Session | None:
     """Return the session of a request, None when nobody is logged in."""
     cookie = request.cookies.get(cookie_name(request))
     return None if not cookie else await sessions_of(request).find(cookie)
+
+
+async def _service(request: Request) -> Service:
+    return Service.of(request)
+
+
+Here = Annotated[Service, Depends(_service)]
+"""The service that a request came to, as a parameter of an endpoint."""
+
+
+def number_of(text: str) -> int:
+    """Return a number of an address or a form, 0 when it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
+
+
+Number = Annotated[int, BeforeValidator(number_of)]
+"""A number in the address, as a parameter of an endpoint."""
+Id = Annotated[str, Query(alias="id")]
+"""The id of a node, or of a run, in the address."""
 
 
 async def entered(request: Request) -> Session:

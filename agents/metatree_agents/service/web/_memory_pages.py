@@ -13,13 +13,11 @@ from fastapi.responses import Response
 from metatree.errors import UnknownNode, UnknownRun, UserError
 from metatree.trees.layer import ROOT
 from metatree_agents.service.openai.answer_segments import quotes_of
-from metatree_agents.service.settings import Service
 from metatree_agents.service.web import _browse as browse
-from metatree_agents.service.web._guard import Entered
+from metatree_agents.service.web._guard import Entered, Here, Id, Number
 from metatree_agents.service.web._replies import PageError, page
 from metatree_agents.service.web._state import Web
-from metatree_agents.service.web._thread_pages import number_of, owner_of
-from metatree_agents.service.web.sessions import Session
+from metatree_agents.service.web._thread_pages import owner_of
 
 router = APIRouter()
 T = TypeVar("T")
@@ -29,42 +27,51 @@ NO_MEMORY = "This server shows no memory: it was started without a tree. Start i
 
 
 @router.get("/tree")
-async def tree_page(request: Request, session: Entered) -> Response:
+async def tree_page(
+    request: Request, session: Entered, node: Id = ROOT, start: Number | None = None
+) -> Response:
     """Show the tree, open down to one node."""
-    node, text = request.query_params.get("id", ROOT), request.query_params.get("start")
-    start = None if text is None else number_of(text)
     top = await reading(request, browse.opened, node, start)
     above = await reading(request, browse.above, top)
     return page(request, "tree.html", session=session, top=top, at=node, above=above)
 
 
 @router.get("/tree/children")
-async def tree_children(request: Request, session: Entered) -> Response:
+async def tree_children(request: Request, session: Entered, node: Id = ROOT, start: Number = 0) -> Response:
     """Give one page of the children of a node, for a tree that is open already."""
-    node, start = request.query_params.get("id", ROOT), number_of(request.query_params.get("start", "0"))
     children = await reading(request, browse.children_of, node, start)
     return page(request, "children.html", session=session, page=children)
 
 
 @router.get("/node")
-async def node_page(request: Request, session: Entered) -> Response:
+async def node_page(
+    request: Request,
+    session: Entered,
+    service: Here,
+    node: Id = ROOT,
+    *,
+    topic: str = "",
+    seq: Number = 0,
+    line: Number = 0,
+    start: Number = 0,
+) -> Response:
     """Show one node, with the lines marked that an answer quotes when it was come to from there."""
-    params = request.query_params
-    node = params.get("id", ROOT)
-    topic, seq = params.get("topic", ""), number_of(params.get("seq", ""))
-    quotes = await _quotes(request, session, node, topic, seq) if topic else []
-    first = number_of(params.get("line", "")) or None
-    start = number_of(params.get("start", "0"))
+    quotes: list[str] = []
+    if topic:
+        await owner_of(service, session, topic)
+        query = await service.queue.query(topic, seq)
+        sources = [] if query is None else query.sources or []
+        quotes = quotes_of([source for source in sources if source.get("Node") == node])
     view = await reading(
-        request, lambda tree: browse.shown(tree, node, quotes=quotes, first=first, start=start)
+        request, lambda tree: browse.shown(tree, node, quotes=quotes, first=line or None, start=start)
     )
     return page(request, "node.html", session=session, shown=view, topic=topic, seq=seq, quoted=bool(quotes))
 
 
 @router.get("/find")
-async def find_page(request: Request, session: Entered) -> Response:
+async def find_page(request: Request, session: Entered, q: str = "") -> Response:
     """Show the nodes that fit some words best."""
-    text = request.query_params.get("q", "").strip()[:1_000]
+    text = q.strip()[:1_000]
     matches: list[Any] = []
     exact = None
     if text:
@@ -89,7 +96,7 @@ async def reading(request: Request, what: Callable[..., T], *given: Any) -> T:
     try:
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(WAIT_S):
-                tree = await stack.enter_async_context(memory.using())
+                tree = await stack.enter_async_context(memory())
             return await asyncio.to_thread(what, tree, *given)
     except TimeoutError:
         raise PageError(503, "The memory is not here yet: come again in a moment.") from None
@@ -102,11 +109,3 @@ async def reading(request: Request, what: Callable[..., T], *given: Any) -> T:
         raise
     except UserError as exc:
         raise PageError(422, str(exc)) from None
-
-
-async def _quotes(request: Request, session: Session, node: str, topic: str, seq: int) -> list[str]:
-    service = Service.of(request)
-    await owner_of(service, session, topic)
-    query = await service.queue.query(topic, seq)
-    sources = [] if query is None else query.sources or []
-    return quotes_of([source for source in sources if source.get("Node") == node])

@@ -13,13 +13,12 @@ from metatree.errors import UnknownRun
 from metatree.result import TraceEntry
 from metatree_agents.service.engine.answering import run_id_of, step_of
 from metatree_agents.service.queue.models import EngineQuery
-from metatree_agents.service.settings import Service
 from metatree_agents.service.web._browse import titles
-from metatree_agents.service.web._guard import Entered
+from metatree_agents.service.web._guard import Entered, Here, Id, Number
 from metatree_agents.service.web._memory_pages import reading
 from metatree_agents.service.web._replies import PageError, page
 from metatree_agents.service.web._search_path import search_path
-from metatree_agents.service.web._thread_pages import number_of, owner_of
+from metatree_agents.service.web._thread_pages import question_in
 
 router = APIRouter()
 RUNS: Final = 200
@@ -27,20 +26,14 @@ STEPS: Final = 2_000
 
 
 @router.get("/run")
-async def run_page(request: Request, session: Entered) -> Response:
+async def run_page(
+    request: Request, session: Entered, service: Here, topic: str = "", seq: Number = 0, name: Id = ""
+) -> Response:
     """Show the trace of a run: that of a question, or one by its name for those who see all topics."""
-    service = Service.of(request)
-    params = request.query_params
-    topic, seq = params.get("topic", ""), number_of(params.get("seq", ""))
     if topic:
-        await owner_of(service, session, topic)
-        query = await service.queue.query(topic, seq)
-        if query is None:
-            raise PageError(404, "There is no such question in this topic.")
+        query = await question_in(service, session, topic, seq)
         name = run_id_of(EngineQuery(topic, seq, query.text, query.modifiers, run=query.run))
-    elif session.sees_all:
-        name = params.get("id", "")
-    else:
+    elif not session.sees_all:
         raise PageError(403, "Runs by their names are for administrators: open this one from its question.")
     try:
         view = await reading(request, _run_view, name)

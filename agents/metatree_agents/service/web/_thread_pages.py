@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from typing import Any, Final, get_args, get_type_hints
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
@@ -17,7 +17,7 @@ from metatree_agents.service.queue.human_input import Became
 from metatree_agents.service.queue.queue import Query, TopicTaken
 from metatree_agents.service.queue.recommendations import TYPES
 from metatree_agents.service.settings import Service
-from metatree_agents.service.web._guard import Entered, Form
+from metatree_agents.service.web._guard import Entered, Form, Here, Number, number_of
 from metatree_agents.service.web._listing import TOPICS, topics_of
 from metatree_agents.service.web._questions import question_of, search_path_so_far
 from metatree_agents.service.web._replies import HEADERS, PageError, page, redirect
@@ -74,14 +74,10 @@ async def _topics_page(
 
 
 @router.post("/ask")
-async def ask(request: Request, session: Entered, given: Form) -> Response:
+async def ask(request: Request, session: Entered, service: Here, given: Form) -> Response:
     """Put a question, in a topic or in one of its own."""
-    service = Service.of(request)
-    topic = given.get("topic", "").strip()
-    text = given.get("question", "").strip()
-    owner = None
-    if topic:
-        owner = await service.queue.owner(topic)
+    topic, text = given.get("topic", "").strip(), given.get("question", "").strip()
+    owner = await service.queue.owner(topic) if topic else None
     try:
         body = bodies.AddQuery(
             Topic=topic or topic_for(text),
@@ -115,9 +111,17 @@ async def ask(request: Request, session: Entered, given: Form) -> Response:
 
 
 @router.get("/thread")
-async def thread(request: Request, session: Entered) -> Response:
+async def thread(request: Request, session: Entered, topic: str = "") -> Response:
     """Show the questions of a topic with their answers."""
-    return await _thread_page(request, session, request.query_params.get("topic", ""))
+    return await _thread_page(request, session, topic)
+
+
+async def _asked(service: Here, session: Entered, topic: str = "", seq: Number = 0) -> Query:
+    return await question_in(service, session, topic, seq)
+
+
+Asked = Annotated[Query, Depends(_asked)]
+"""The question that the address names, as a parameter of an endpoint."""
 
 
 async def _thread_page(
@@ -151,10 +155,8 @@ async def _thread_page(
 
 
 @router.get("/thread/question")
-async def one_question(request: Request, session: Entered) -> Response:
+async def one_question(request: Request, session: Entered, service: Here, query: Asked) -> Response:
     """Give one question with its answer, for a page that is open already."""
-    service = Service.of(request)
-    query = await _query(request, service, session)
     return await asyncio.to_thread(
         page,
         request,
@@ -169,21 +171,20 @@ async def one_question(request: Request, session: Entered) -> Response:
 
 
 @router.get("/thread/walk")
-async def one_walk(request: Request, session: Entered) -> Response:
+async def one_walk(
+    request: Request, session: Entered, service: Here, query: Asked, after: Number = 0
+) -> Response:
     """Give the path of a search so far, for a page that is open already."""
-    service = Service.of(request)
-    query = await _query(request, service, session)
-    after = number_of(request.query_params.get("after", "0"))
     walk, latest = await search_path_so_far(service, query.topic, query.seq)
     return page(request, "walk.html", session=session, walk=walk, latest=latest, after=after)
 
 
 @router.get("/thread/events")
-async def thread_events(request: Request, session: Entered) -> Response:
+async def thread_events(
+    request: Request, session: Entered, service: Here, query: Asked, after: str = "0"
+) -> Response:
     """Stream the steps of a search to a page that is open already, from where it was cut off."""
-    service = Service.of(request)
-    query = await _query(request, service, session)
-    last = request.headers.get("last-event-id") or request.query_params.get("after", "0")
+    last = request.headers.get("last-event-id") or after
     return StreamingResponse(
         events.stream(request, service, session.caller, query.topic, query.seq, events.number_of_step(last)),
         media_type="text/event-stream",
@@ -192,9 +193,8 @@ async def thread_events(request: Request, session: Entered) -> Response:
 
 
 @router.post("/answer")
-async def answer(request: Request, session: Entered, given: Form) -> Response:
+async def answer(session: Entered, service: Here, given: Form) -> Response:
     """Take what a person says to a run that waits for it; the run goes on."""
-    service = Service.of(request)
     topic, seq = given.get("topic", ""), number_of(given.get("seq", ""))
     await owner_of(service, session, topic)
     text = given.get("said", "")
@@ -216,15 +216,11 @@ async def answer(request: Request, session: Entered, given: Form) -> Response:
 
 
 @router.post("/recommend")
-async def recommend(request: Request, session: Entered, given: Form) -> Response:
+async def recommend(session: Entered, service: Here, given: Form) -> Response:
     """Keep what a person says of an answer."""
-    service = Service.of(request)
     topic, seq = given.get("topic", ""), number_of(given.get("seq", ""))
-    owner = await owner_of(service, session, topic)
-    query = await service.queue.query(topic, seq)
-    if query is None:
-        raise PageError(404, "There is no such question in this topic.")
-    behalf = owner if session.role == "frontend" else session.name
+    query = await question_in(service, session, topic, seq)
+    behalf = await owner_of(service, session, topic) if session.role == "frontend" else session.name
     try:
         body = bodies.Recommend.model_validate(
             {
@@ -251,9 +247,8 @@ async def recommend(request: Request, session: Entered, given: Form) -> Response
 
 
 @router.post("/topic/delete")
-async def delete(request: Request, session: Entered, given: Form) -> Response:
+async def delete(session: Entered, service: Here, given: Form) -> Response:
     """Delete a topic."""
-    service = Service.of(request)
     topic = given.get("topic", "")
     owner = await owner_of(service, session, topic)
     if owner != session.name and not session.sees_all:
@@ -274,8 +269,8 @@ async def owner_of(service: Service, session: Session, topic: str) -> str:
     return owner
 
 
-async def _query(request: Request, service: Service, session: Session) -> Query:
-    topic, seq = request.query_params.get("topic", ""), number_of(request.query_params.get("seq", ""))
+async def question_in(service: Service, session: Session, topic: str, seq: int) -> Query:
+    """Return a question of a topic, when this person may see it."""
     await owner_of(service, session, topic)
     query = await service.queue.query(topic, seq)
     if query is None:
@@ -299,12 +294,6 @@ def modifiers_of(given: dict[str, str]) -> dict[str, Any]:
     return modifiers
 
 
-def number_of(text: str) -> int:
-    """Return a number of an address, 0 when it is none."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
-
-
-_KINDS: Final = get_args(get_type_hints(bodies.Recommend)["Type"])
 _FIELDS: Final = {
     "Query": "The question",
     "Topic": "The name of the topic",
@@ -325,6 +314,6 @@ def _wrong(exc: ValidationError) -> str:
         case "string_too_long":
             return f"{name} is too long: at most {limit:,} characters."
         case _ if name == "The kind":
-            return f"The kind must be one of: {', '.join(_KINDS)}."
+            return f"The kind must be one of: {', '.join(TYPES)}."
         case _:
             return f"{name}: {first['msg']}."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
@@ -15,7 +17,7 @@ from metatree_agents.service.web import _run_pages as run_pages
 from metatree_agents.service.web import _thread_pages as thread_pages
 from metatree_agents.service.web._guard import session_of
 from metatree_agents.service.web._replies import HEADERS, NotLoggedIn, PageError, page, redirect, static_file
-from metatree_agents.service.web._state import OneTree, Web
+from metatree_agents.service.web._state import Web
 
 YEAR_S = 365 * 24 * 3600
 
@@ -27,7 +29,7 @@ def mount_web(app: FastAPI, memory: Tree | None = None) -> None:
         app: the service.
         memory: the tree that it shows; None for none, and the page then says so.
     """
-    app.state.web = Web(None if memory is None else OneTree(memory))
+    app.state.web = Web(None if memory is None else lambda: nullcontext(memory))
     router = APIRouter(include_in_schema=False)
     for part in (login_pages, thread_pages, memory_pages, run_pages, admin_pages):
         router.include_router(part.router)

@@ -6,7 +6,6 @@ Neither a cookie nor a code is kept, only their hashes: who reads the database c
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -50,16 +49,14 @@ class Sessions:
 
     Args:
         database: where they are kept.
-        clock: seconds since 1970; another one for tests.
     """
 
-    def __init__(self, database: ServiceDatabase, *, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, database: ServiceDatabase) -> None:
         self._database = database
-        self._clock = clock or database.clock
 
     async def begin(self, name: str) -> str:
         """Begin a session of a user and return its cookie, 256 random bits."""
-        cookie, now = secrets.token_urlsafe(TOKEN_BYTES), self._clock()
+        cookie, now = secrets.token_urlsafe(TOKEN_BYTES), self._database.clock()
         async with self._database.transaction() as do:
             await do.execute("DELETE FROM service_session WHERE expires_at <= ?", now)
             await do.execute(
@@ -74,7 +71,7 @@ class Sessions:
         row = await self._database.row(
             "SELECT service_user.name, service_user.role, csrf, expires_at FROM service_session"
             " JOIN service_user ON service_user.name = service_session.name WHERE cookie = ? AND expires_at > ?",
-            *(key, self._clock()),
+            *(key, self._database.clock()),
         )
         if row is None or row[1] not in PEOPLE:
             return None
@@ -96,7 +93,7 @@ class Sessions:
         Raises:
             UserError: there is no such user, or it is an engine.
         """
-        code, now = secrets.token_urlsafe(TOKEN_BYTES), self._clock()
+        code, now = secrets.token_urlsafe(TOKEN_BYTES), self._database.clock()
         async with self._database.transaction() as do:
             row = await do.row("SELECT role FROM service_user WHERE name = ?", name)
             if row is None:
@@ -117,7 +114,7 @@ class Sessions:
             row = await do.row(
                 "DELETE FROM service_login WHERE code = ? RETURNING name, expires_at", hashed(code)
             )
-            if row is None or row[1] <= self._clock():
+            if row is None or row[1] <= self._database.clock():
                 return None
             user = await do.row("SELECT name, role FROM service_user WHERE name = ?", row[0])
         return None if user is None else Caller(user[0], user[1])

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from metatree.trees.source_types import Outline, OutlinePart, SourceFile
+from metatree_memory_tools.code._owned_lines import OwnedLines
 from metatree_memory_tools.code.languages._syntax import (
     ABOVE,
     BODIES,
@@ -99,7 +100,7 @@ class _SyntaxReader:
         self.language = language
         self.language_name = language_name
         self.lines = file.lines
-        self.owned = bytearray(len(self.lines) + 2)
+        self.owned = OwnedLines(self.lines)
         self.names = UniqueNames("@")
         self.comments = bytearray(len(self.lines) + 2)
         """One byte for each line: whether it is nothing but a comment or an attribute."""
@@ -209,15 +210,11 @@ class _SyntaxReader:
         made = []
         for item in definitions:
             made.append(self._part(item, prefix))
-            self.owned[item.start : item.end + 1] = b"\1" * (item.end + 1 - item.start)
+            self.owned.own(item.start, item.end)
         return tuple(made)
 
     def _part(self, definition: _Definition, prefix: str) -> OutlinePart:
-        name = (
-            definition.name
-            if not definition.scope or definition.type == "impl"
-            else f"{definition.scope}.{definition.name}"
-        )
+        name = _qualified(definition)
         qualified = self.names.take(("impl " if definition.type == "impl" else "") + prefix + name)
         inside = prefix + (definition.scope if definition.type == "impl" else name)
         comment = self._comment_above(definition)
@@ -269,7 +266,7 @@ class _SyntaxReader:
     ) -> Iterator[OutlinePart]:
         """Yield what no definition has of a file or a class, in pieces when it is long, unless it says nothing."""
         first, last = (definition.start, definition.end) if definition else (1, len(self.lines))
-        left = [n for n in range(first, last + 1) if not self.owned[n] and self.lines[n - 1].strip()]
+        left = self.owned.left(first, last)
         if not left:
             return
         comments = sum(is_comment(self.lines[n - 1]) for n in left)
@@ -291,7 +288,7 @@ class _SyntaxReader:
                 description=(first_sentence(comment) if not start else "") or describe(lines),
                 start_line=piece[0],
                 end_line=piece[-1],
-                ranges=tuple(self._ranges(piece)),
+                ranges=tuple(self.owned.ranges(piece)),
                 attributes={"language": self.language_name, "type": "remainder"},
             )
 
@@ -312,25 +309,15 @@ class _SyntaxReader:
                 continue
             # In broken code a node may end below the last line.
             rows = range(child.start_point[0] + 1, min(last_row(child) + 1, len(self.lines)) + 1)
-            if any(not self.owned[row] and self.lines[row - 1].strip(" \t{}();") for row in rows):
+            if any(row not in self.owned and self.lines[row - 1].strip(" \t{}();") for row in rows):
                 return True
         return False
-
-    def _ranges(self, left: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Yield ranges that cover lines and the blank lines between them, but no line that is owned."""
-        first = previous = left[0]
-        for line in left[1:]:
-            if any(self.owned[between] for between in range(previous + 1, line)):
-                yield first, previous
-                first = line
-            previous = line
-        yield first, previous
 
     # what a node says
 
     def _signature(self, definition: _Definition) -> str:
         """Return the head of a definition in one line, without annotations and body."""
-        data = self.file_bytes(definition.node)
+        data = definition.node.text or b""
         body = body_of(definition.inner)
         ends = [body.start_byte] if body is not None and definition.node.start_byte < body.start_byte else []
         ends += [child.start_byte for child in definition.inner.named_children if "comment" in child.type]
@@ -345,10 +332,6 @@ class _SyntaxReader:
         line = " ".join(" ".join(rows).split())
         line = re.sub(r"\s*(?:\{|=>|=|:|;|\bdo\b|\bthen\b)\s*$", "", line)
         return re.sub(r"([(\[]) | ([)\]])", lambda m: m[1] or m[2] or "", line)
-
-    def file_bytes(self, node: tree_sitter.Node) -> bytes:
-        """Return the bytes of a node."""
-        return node.text or b""
 
     def _comment_above(self, definition: _Definition) -> str:
         """Return what the comment right above a definition says, without its signs and tags."""

@@ -10,18 +10,18 @@ from __future__ import annotations
 import importlib
 import re
 import time
+from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from metatree.node import Source
 from metatree.trees.source_types import Outline, SourceFile
-from metatree.trees.text import cut
 from metatree_memory_tools.code.languages._outline import outline_of
 from metatree_memory_tools.code.languages._syntax import ABOVE, is_wreck
 from metatree_memory_tools.code.languages._table import LANGUAGES, Language
 from metatree_memory_tools.text.plain import PlainText
+from metatree_memory_tools.text.text_files import TextFiles
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -43,11 +43,10 @@ _INTERPRETERS = {b"sh": "shell", b"bash": "shell", b"dash": "shell", b"zsh": "sh
                  b"ruby": "ruby", b"php": "php"}  # fmt: skip
 
 
-class Code:
+class Code(TextFiles):
     """Code in other languages than Python, of those whose grammars are installed."""
 
     name = "code"
-    source_type = "text"
 
     @property
     def version(self) -> str:
@@ -72,9 +71,8 @@ class Code:
         if language is None:
             return PlainText().outline(file)
         language_name = "typescript" if language.name == "tsx" else language.name
-        plain = PlainText()
         if len(file.text) > _MOST_LINE_CHARS * max(1, len(file.lines)):
-            return _with_language(plain.outline(file), language_name, "")
+            return _plain(file, language_name, "")
         data = file.text.encode("utf-8", "replace")
         if language.noise:
             data = _noise(language).sub(lambda line: b" " * len(line[0]), data)
@@ -88,24 +86,14 @@ class Code:
                 problem = f"read as plain text: it takes more than {PARSE_S:.0f} seconds to parse"
         except (RecursionError, MemoryError, ValueError) as exc:
             problem = f"read as plain text: {type(exc).__name__} while it was parsed"
-        return _with_language(plain.outline(file), language_name, problem)
-
-    def content(self, file: SourceFile, source: Source) -> str:
-        """Return the lines that a node names."""
-        return cut(file.text, source)
+        return _plain(file, language_name, problem)
 
 
-def _with_language(plain: Outline, language: str, problem: str) -> Outline:
-    attributes: dict[str, Any] = {"language": language, **plain.attributes}
-    if problem:
-        attributes["note"] = problem
-    return Outline(
-        description=plain.description,
-        parts=plain.parts,
-        attributes=attributes,
-        summary=plain.summary,
-        problem=problem,
-    )
+def _plain(file: SourceFile, language: str, problem: str) -> Outline:
+    """Return a file of a language as plain text, with why."""
+    plain = PlainText().outline(file)
+    note = {"note": problem} if problem else {}
+    return replace(plain, attributes={"language": language, **plain.attributes, **note}, problem=problem)
 
 
 @cache

@@ -318,8 +318,10 @@ def test_ask_json_is_the_contract() -> None:
                 "question": "How long?",
                 "answer": "30 seconds",
                 "sources": [{"node": "auth", "title": "auth.py", "quote": "TIMEOUT = 30"}],
+                "confidence": None,
             }
         ],
+        "closest": [],
         "open_questions": [],
         "ended": "answered",
         "usage": search.UsageOutput.model_validate(usage).as_json(),

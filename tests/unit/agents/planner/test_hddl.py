@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from metatree_agents.planner.domain.syntax import PlannerSyntaxError
-from metatree_agents.planner.hddl._compiled import compile_problem
+from metatree_agents.planner.hddl._compiled import Compiled
 from metatree_agents.planner.hddl._depth_first import search
 from metatree_agents.planner.hddl._language import Problem
 from metatree_agents.planner.hddl._progression import progress
@@ -194,7 +194,7 @@ def test_a_shorter_plan_is_looked_for_on_demand() -> None:
 
 def test_progression_alone_solves_and_is_complete() -> None:
     problem = _problem(DELIVERY, TWO_PARCELS)
-    result = progress(compile_problem(problem), nodes=100_000)
+    result = progress(Compiled(problem), nodes=100_000)
     assert result.plan is not None
     verify_plan(result.plan, problem)
 
@@ -374,7 +374,7 @@ def test_preconditions_are_pulled_up_unless_an_earlier_subtask_brings_them_about
     problem = _problem(*tiny(PULLED, init="(p b)"))
     (method,) = [one for one in problem.domain.methods if one.name == "m"]
     assert PullUp(problem).method_needs(method) == frozenset({(True, "p", ("?x",))})
-    result = search(compile_problem(problem), dead_ends=0)
+    result = search(Compiled(problem), dead_ends=0)
     assert result.plan is not None, "?x = a is never looked at"
     assert [step.arguments for step in result.plan.steps] == [(), ("b",), ()]
 
@@ -385,7 +385,7 @@ def test_a_task_for_a_thing_of_another_type_is_not_done() -> None:
     domain = DELIVERY.replace(declared, "(:task deliver :parameters (?x ?to - parcel))")
     result, read = _solved(domain, TWO_PARCELS)
     assert result.ended == "none"
-    assert progress(compile_problem(read), nodes=1_000).exhausted
+    assert progress(Compiled(read), nodes=1_000).exhausted
 
 
 def test_effects_on_things_of_another_type_bring_nothing_about() -> None:

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from metatree_agents.planner.domain.conditions import Condition, flat, free_variables
-from metatree_agents.planner.hddl._compiled import compile_problem
+from metatree_agents.planner.domain.model import linear
+from metatree_agents.planner.hddl._compiled import Compiled
 from metatree_agents.planner.hddl._depth_first import search
-from metatree_agents.planner.hddl._language import Problem, Variable, closure, is_total, linear
+from metatree_agents.planner.hddl._language import OBJECT, Problem, Variable, closure, is_total
 from metatree_agents.planner.hddl.limits import LimitReached, SolverLimits, resident_bytes
 from metatree_agents.planner.hddl.parse import parse_domain, parse_problem
 from metatree_agents.planner.hddl.solve import solve
@@ -55,7 +56,7 @@ def test_more_packages_take_more_steps_and_no_second_run(ordered: bool) -> None:
 
 
 def test_dead_ends_are_counted_anew_when_it_comes_nearer_to_the_end() -> None:
-    assert search(compile_problem(_transport(120)), dead_ends=400, once=True).plan is not None
+    assert search(Compiled(_transport(120)), dead_ends=400, once=True).plan is not None
 
 
 def test_an_order_that_is_written_backwards_is_closed_in_one_go() -> None:
@@ -172,7 +173,7 @@ def _conditions() -> st.SearchStrategy[Condition]:
 
     def wider(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
         bound = st.lists(st.sampled_from(_VARIABLES), min_size=1, max_size=2, unique=True).map(
-            lambda names: tuple((name, ()) for name in names)
+            lambda names: tuple((name, (OBJECT,)) for name in names)
         )
         return st.one_of(
             st.tuples(st.sampled_from(["and", "or"]), inner, inner),

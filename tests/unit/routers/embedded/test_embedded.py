@@ -388,7 +388,7 @@ def test_static_embeddings_are_those_of_the_package() -> None:
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert status()[0] and static_embedder() is not None
     monkeypatch.setattr("metatree_routers.embeddings.static._loaded", [])
-    monkeypatch.setattr("metatree_routers.embeddings.static.find_spec", lambda name: None)
+    monkeypatch.setattr("metatree_routers.tokenizer.find_spec", lambda name: None)
     working, message = status()
     assert not working and "pip install" in message
     assert static_embedder() is None

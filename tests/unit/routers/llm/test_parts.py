@@ -13,24 +13,25 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metatree_routers.llm._budget import clipped_route, excerpt, how_many_fit, menu_prompt
+from metatree_routers.llm._budget import clipped, excerpt, how_many_fit, menu_prompt
 from metatree_routers.llm._connection import Connection
 from metatree_routers.llm._extract import json_object
 from metatree_routers.llm._prices import Price, price_of
 from metatree_routers.llm._response_models import (
     DescriptionForm,
+    Formless,
     ReadForm,
     RouteForm,
     arguments_form,
     compact_schema,
-    is_formless,
     problems,
     route_form,
 )
 from metatree_routers.llm._settings import model_settings
-from metatree_routers.llm._tokens import TokenCounter, _llama, counter_for
+from metatree_routers.llm._tokens import TokenCounter, counter_for
 from metatree_routers.llm.labels import labels, offered
 from metatree_routers.llm.prompts import Prompts
+from metatree_routers.tokenizer import llama_tokenizer
 from pydantic import ValidationError
 
 from metatree import Node, Option, RouteRequest
@@ -106,7 +107,9 @@ def test_whatever_a_model_writes_is_read_or_not(text: str) -> None:
 @given(st.text(max_size=400))
 @settings(max_examples=examples(200))
 def test_the_count_by_lines_is_never_less_than_the_tokenizer_says(text: str) -> None:
-    assert counter_for("llama-2-7b").lines(text) >= len(_llama().encode(text, add_special_tokens=False).ids)
+    assert counter_for("llama-2-7b").lines(text) >= len(
+        llama_tokenizer().encode(text, add_special_tokens=False).ids
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_the_count_by_lines_is_never_less_than_the_tokenizer_says(text: str) -> 
 )
 def test_the_count_by_lines_is_close_for_prose_and_code(file: str) -> None:
     text = (ROOT / file).read_text()
-    exact = len(_llama().encode(text, add_special_tokens=False).ids)
+    exact = len(llama_tokenizer().encode(text, add_special_tokens=False).ids)
     assert exact <= counter_for("llama-2-7b").lines(text) <= 1.25 * exact + 8
 
 
@@ -137,7 +140,11 @@ def test_without_any_tokenizer_bytes_are_counted(monkeypatch: pytest.MonkeyPatch
     from metatree_routers.llm import _tokens as tokens
 
     tokens._llama_counter.cache_clear()
-    monkeypatch.setattr(tokens, "_llama", lambda: None)
+
+    def missing() -> None:
+        raise LookupError("the package wordllama is not installed")
+
+    monkeypatch.setattr(tokens, "llama_tokenizer", missing)
     try:
         counter = tokens.counter_for("some-model")
         assert counter.text("word " * 100) >= 500 / 3
@@ -197,7 +204,7 @@ def test_a_prompt_never_exceeds_its_limit(
     options: list[Option], question: str, context: str, limit: int
 ) -> None:
     counter = counter_for("some-model")
-    request = clipped_route(
+    request = clipped(
         RouteRequest((question, "and?"), context, Node("n", "node"), tuple(options)), counter, limit
     )
     menu = menu_prompt(request, Prompts(), counter, comfortable=400, limit=limit)
@@ -207,7 +214,7 @@ def test_a_prompt_never_exceeds_its_limit(
         assert fit < len(options)
     else:
         assert fit == len(options)
-        tokenizer = _llama()
+        tokenizer = llama_tokenizer()
         sent = sum(len(tokenizer.encode(m["content"], add_special_tokens=False).ids) for m in menu.messages)
         assert sent <= menu.tokens <= limit
 
@@ -295,7 +302,7 @@ def test_endless_references_end() -> None:
     ],
 )
 def test_decisions_are_read_generously(text: str, choice: str, ruled_out: list[str]) -> None:
-    read = RouteForm.read(text)
+    read = RouteForm.model_validate_json(text)
     assert (read.choice, [item.option for item in read.ruled_out]) == (choice, ruled_out)
     assert len(read.reason) <= 240
 
@@ -310,18 +317,15 @@ def test_decisions_are_read_generously(text: str, choice: str, ruled_out: list[s
     ],
 )
 def test_readings_are_read_generously(text: str, answers: list[str]) -> None:
-    assert [item.answer for item in ReadForm.read(text).answers] == answers
+    assert [item.answer for item in ReadForm.model_validate_json(text).answers] == answers
 
 
 def test_what_is_wrong_is_said_in_a_sentence() -> None:
     with pytest.raises(ValidationError) as caught:
-        ReadForm.read('{"answers": [{"question": "Q1"}], "new_questions": 3}')
+        ReadForm.model_validate_json('{"answers": [{"question": "Q1"}], "new_questions": 3}')
     assert "answers.0.answer: Field required" in problems(caught.value)
-    assert not is_formless(caught.value)
-    with pytest.raises(ValidationError) as caught:
-        RouteForm.read("Well, I would say B.")
-    assert is_formless(caught.value)
-    assert problems(caught.value) == "there is no JSON object in the answer 'Well, I would say B.'"
+    with pytest.raises(Formless, match=r"^there is no JSON object in the answer 'Well, I would say B\.'$"):
+        RouteForm.model_validate_json("Well, I would say B.")
 
 
 def test_arguments_keep_what_they_are() -> None:
@@ -329,7 +333,10 @@ def test_arguments_keep_what_they_are() -> None:
         {"type": "object", "properties": {"pattern": {"type": "string"}}, "required": ["pattern"]}
     )
     form = arguments_form("grep", schema)
-    assert form.read('{"x": 1} {"pattern": "TTL", "most": 3}').model_extra == {"pattern": "TTL", "most": 3}
+    assert form.model_validate_json('{"x": 1} {"pattern": "TTL", "most": 3}').model_extra == {
+        "pattern": "TTL",
+        "most": 3,
+    }
     assert form.schema_for(True)["required"] == ["pattern"]
 
 

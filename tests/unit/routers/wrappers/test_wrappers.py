@@ -7,6 +7,7 @@ import io
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -267,7 +268,7 @@ def test_a_loop_that_is_gone_takes_no_place_with_it() -> None:
 
     async def hold() -> None:
         async with limiter.slot():
-            limiter._waiting.append((waiting, waiting.create_future()))
+            limiter._waiting.append((waiting, Future()))
             waiting.close()
 
     asyncio.run(hold())

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
 from metatree._util.private import private_folder
 from metatree.errors import UserError
+from metatree.storage.postgres_address import is_postgres, without_secrets
 from metatree.storage.trust import check_files
-from metatree_agents.cli import _options as options
+from metatree_agents.cli._options import option, path
+from metatree_agents.cli.commands._trees import FOLDER, place_of
 
 if TYPE_CHECKING:
     from metatree_agents.service.database.database import ServiceDatabase
@@ -24,121 +25,112 @@ DATABASE = "service.db"
 
 DatabasePath = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--database",
-        parser=options.given,
-        metavar="FILE|URL",
-        help="Where topics and users are kept: a file, by default service.db beside the tree, or an address such as"
+        "FILE|URL",
+        "Where topics and users are kept: a file, by default service.db beside the tree, or an address such as"
         " postgresql://USER@HOST/NAME, which several servers may share; its password comes best from PGPASSWORD.",
     ),
 ]
-ServiceSource = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--source",
-        parser=options.given,
-        metavar="SOURCE",
-        help="The --source of `metatree serve`: its database and memory lie beside the tree; the current folder by"
-        " default.",
-    ),
-]
-ServiceTree = Annotated[
-    Path | None,
-    typer.Option(
-        "--tree",
-        parser=options.path,
-        metavar="PATH",
-        help="The --tree of `metatree serve`: its database and memory lie beside it.",
-    ),
-]
 
 
-def with_database(
-    database: str | None,
-    source: list[str] | None,
-    tree: Path | None,
-    what: Callable[[ServiceDatabase], Awaitable[T]],
-    *,
-    create: bool = False,
-) -> T:
-    """Do something with the database of a service and return what came of it.
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """Which service a command works on."""
 
-    Raises:
-        UserError: there is none, and `create` is False.
-    """
-    opened = open_database(database, source, tree, create=create)
+    database: DatabasePath = None
+    source: Annotated[
+        list[str] | None,
+        option(
+            "--source",
+            "SOURCE",
+            "The --source of `metatree serve`: its database and memory lie beside the tree; the current folder by"
+            " default.",
+        ),
+    ] = None
+    tree: Annotated[
+        Path | None,
+        option(
+            "--tree",
+            "PATH",
+            "The --tree of `metatree serve`: its database and memory lie beside it.",
+            parser=path,
+        ),
+    ] = None
 
-    async def do() -> T:
-        try:
-            await opened.start()
-            return await what(opened)
-        finally:
-            await opened.close()
+    def call(self, what: Callable[[ServiceDatabase], Awaitable[T]], *, create: bool = False) -> T:
+        """Do something with the database and return what came of it.
 
-    return asyncio.run(do())
+        Raises:
+            UserError: there is none, and `create` is False.
+        """
+        opened = self.open(create=create)
 
+        async def do() -> T:
+            try:
+                await opened.start()
+                return await what(opened)
+            finally:
+                await opened.close()
 
-def open_database(
-    database: str | None, source: list[str] | None, tree: Path | None, *, create: bool = True
-) -> ServiceDatabase:
-    """Return the database of the service; a file is readable for nobody else.
+        return asyncio.run(do())
 
-    Raises:
-        MissingExtra: it is PostgreSQL's, and psycopg is not installed.
-        UserError: its address is none, its folder is not there, or `create` is False and it is not.
-    """
-    from metatree_agents.cli.commands._trees import FOLDER, place_of
-    from metatree_agents.service.database.database import SqliteDatabase
+    def open(self, *, create: bool = True) -> ServiceDatabase:
+        """Return the database; a file is readable for nobody else.
 
-    if database is not None and "://" in database:
-        from metatree.storage.postgres_address import is_postgres
+        Raises:
+            MissingExtra: it is PostgreSQL's, and psycopg is not installed.
+            UserError: its address is none, its folder is not there, or `create` is False and it is not.
+        """
+        from metatree_agents.service.database.database import SqliteDatabase
 
-        if not is_postgres(database):
+        database = self.database
+        if database is not None and "://" in database:
+            if not is_postgres(database):
+                raise UserError(
+                    f"{database.partition('://')[0]!r} is no kind of database: name a file, or postgresql://USER@HOST/NAME"
+                )
+            from metatree_agents.service.database.postgres import PostgresDatabase
+
+            return PostgresDatabase(database, create=create)
+        if database is not None:
+            file = Path(database).expanduser()
+        else:
+            place = place_of(self.source, self.tree)
+            # A tree in one file has its database beside it; any other in its folder, which builds make and scans pass
+            # over.
+            file = (place.parent if place.is_file() else place) / DATABASE
+            if create and file.parent.name == FOLDER and not file.parent.exists():
+                private_folder(file.parent)
+                with (file.parent / ".gitignore").open("x") as stream:
+                    stream.write("*\n")
+        if not create and not file.exists():
             raise UserError(
-                f"{database.partition('://')[0]!r} is no kind of database: name a file, or postgresql://USER@HOST/NAME"
+                f"there is no service in {str(file)!r}: name the --source, --tree or --database that `metatree serve`"
+                " has"
             )
-        from metatree_agents.service.database.postgres import PostgresDatabase
+        if not file.parent.is_dir():
+            raise UserError(
+                f"there is no folder {str(file.parent)!r} for the database: make it, or name another file with"
+                " --database"
+            )
+        check_files(file)
+        for each in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
+            with suppress(OSError):  # none is there yet: a new one is made so
+                each.chmod(0o600)
+        return SqliteDatabase.open(file)
 
-        return PostgresDatabase(database, create=create)
-    if database is not None:
-        file = Path(database).expanduser()
-    else:
-        place = place_of(source, tree)
-        # A tree in one file has its database beside it; any other in its folder, which builds make and scans pass over.
-        file = (place.parent if place.is_file() else place) / DATABASE
-        if create and file.parent.name == FOLDER and not file.parent.exists():
-            private_folder(file.parent)
-            with (file.parent / ".gitignore").open("x") as stream:
-                stream.write("*\n")
-    if not create and not file.exists():
-        raise UserError(
-            f"there is no service in {str(file)!r}: name the --source, --tree or --database that `metatree serve` has"
-        )
-    if not file.parent.is_dir():
-        raise UserError(
-            f"there is no folder {str(file.parent)!r} for the database: make it, or name another file with --database"
-        )
-    check_files(file)
-    for path in (file, *(file.with_name(file.name + end) for end in ("-wal", "-shm"))):
-        with suppress(OSError):  # none is there yet: a new one is made so
-            path.chmod(0o600)
-    return SqliteDatabase.open(file)
+    def words(self) -> str:
+        """Return the options that name the same database in another command, without secrets."""
+        if self.database is not None:
+            shown = without_secrets(self.database) if is_postgres(self.database) else self.database
+            return f" --database {quote(shown)}"
+        named = "".join(f" --source {each}" for each in self.source or ())
+        return named + (f" --tree {self.tree}" if self.tree is not None else "")
 
+    def memory_file(self) -> Path:
+        """Return where the memory of the tree is kept, whether it is there or not."""
+        from metatree.trees.tree import MEMORY
 
-def same_database(database: str | None, source: list[str] | None, tree: Path | None) -> str:
-    """Return the options that name the same database in another command, without secrets."""
-    if database is not None:
-        from metatree.storage.postgres_address import is_postgres, without_secrets
-
-        return f" --database {quote(without_secrets(database) if is_postgres(database) else database)}"
-    named = "".join(f" --source {each}" for each in source or ())
-    return named + (f" --tree {tree}" if tree is not None else "")
-
-
-def memory_file(source: list[str] | None, tree: Path | None) -> Path:
-    """Return where the memory of a tree is kept, whether it is there or not."""
-    from metatree.trees.tree import MEMORY
-    from metatree_agents.cli.commands._trees import place_of
-
-    place = place_of(source, tree)
-    return place if place.is_file() else place / MEMORY
+        place = place_of(self.source, self.tree)
+        return place if place.is_file() else place / MEMORY

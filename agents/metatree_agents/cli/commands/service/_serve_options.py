@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -25,48 +25,43 @@ Human = Annotated[
 ]
 Limit = Annotated[
     list[str] | None,
-    typer.Option(
+    options.option(
         "--limit",
-        parser=options.given,
-        metavar="NAME=N",
-        help="A limit, several times for several: user-rate, user-burst, address-rate, address-burst, connections,"
+        "NAME=N",
+        "A limit, several times for several: user-rate, user-burst, address-rate, address-burst, connections,"
         " program-connections, open-queries; 0 for none. docs/operations.md says what each is.",
     ),
 ]
 ModelAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    options.option(
         "--model-alias",
-        parser=options.given,
-        metavar="NAME",
-        help="Offer a model of this name to clients of OpenAI's API besides `metatree`; engines are told the name.",
+        "NAME",
+        "Offer a model of this name to clients of OpenAI's API besides `metatree`; engines are told the name.",
     ),
 ]
 Proxy = Annotated[
     list[str] | None,
-    typer.Option(
+    options.option(
         "--proxy",
-        parser=options.given,
-        metavar="ADDRESS",
-        help="Address or network of a proxy in front, which says who its callers are; 127.0.0.1 by default.",
+        "ADDRESS",
+        "Address or network of a proxy in front, which says who its callers are; 127.0.0.1 by default.",
     ),
 ]
 MetricsAddress = Annotated[
     str | None,
-    typer.Option(
+    options.option(
         "--metrics-address",
-        parser=options.given,
-        metavar="HOST:PORT",
-        help="Serve /metrics here as well, to whoever can reach it; else it is for this machine and administrators.",
+        "HOST:PORT",
+        "Serve /metrics here as well, to whoever can reach it; else it is for this machine and administrators.",
     ),
 ]
 Log = Annotated[
     str,
-    typer.Option(
+    options.option(
         "--log",
-        parser=options.given,
-        metavar="FORM",
-        help="Log of requests on standard error: `text`, `json` (one object a line), or `none`;"
+        "FORM",
+        "Log of requests on standard error: `text`, `json` (one object a line), or `none`;"
         " with --debug also what engines ask all the time.",
     ),
 ]
@@ -135,10 +130,8 @@ def form_of(text: str) -> Form:
     """
     from metatree_agents.service.http.logs import Form
 
-    for form in get_args(Form):
-        if form == text:
-            valid: Form = form
-            return valid
+    if text in get_args(Form):
+        return cast("Form", text)
     raise UserError(f"{text!r} is no form of the log: use one of {', '.join(get_args(Form))}")
 
 

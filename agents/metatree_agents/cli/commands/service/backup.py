@@ -12,18 +12,12 @@ from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
-from metatree_agents.cli.commands.service._database import (
-    DatabasePath,
-    ServiceSource,
-    ServiceTree,
-    memory_file,
-    with_database,
-)
+from metatree_agents.cli.commands.service._database import ServiceOptions
 
 if TYPE_CHECKING:
     from metatree_agents.service.database.backup import Backup
 
-File = Annotated[Path, typer.Argument(parser=options.path, metavar="FILE")]
+File = Annotated[Path, options.argument("FILE", parser=options.path)]
 NoMemory = Annotated[bool, typer.Option("--no-memory", help="Leave the tree's memory out.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
@@ -32,11 +26,9 @@ def backup(
     file: File,
     force: Force = False,
     no_memory: NoMemory = False,
-    database: DatabasePath = None,
-    source: ServiceSource = None,
-    tree: ServiceTree = None,
+    *,
+    service: ServiceOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Write a service into one file: users, topics, answers, and the tree's memory; it may be at work meanwhile.
 
@@ -47,17 +39,15 @@ def backup(
     """
     from metatree_agents.service.database.backup import back_up
 
-    memory = None if no_memory else memory_file(source, tree)
+    memory = None if no_memory else service.memory_file()
     if memory is not None and not memory.exists():
         memory = None
-    made = with_database(
-        database, source, tree, lambda opened: back_up(opened, file, memory=memory, force=force)
-    )
+    made = service.call(lambda opened: back_up(opened, file, memory=memory, force=force))
     _print(made, "wrote", json)
     return FOUND
 
 
-def check(file: File, json: options.Json = False, debug: options.Debug = False) -> int:
+def check(file: File, json: options.Json = False) -> int:
     """Read a whole backup, compare its checksums, and restore nothing.
 
     \b
@@ -73,11 +63,9 @@ def restore(
     file: File,
     force: Force = False,
     no_memory: NoMemory = False,
-    database: DatabasePath = None,
-    source: ServiceSource = None,
-    tree: ServiceTree = None,
+    *,
+    service: ServiceOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Put a backup in the place of a service that is empty, or of any with --force; all of it or nothing.
 
@@ -92,20 +80,17 @@ def restore(
     from metatree_agents.service.database.backup import verified
 
     summary = verified(file)  # before a database is made for it
-    memory = None if no_memory else memory_file(source, tree)
+    memory = None if no_memory else service.memory_file()
     if (
         summary.memory_bytes is not None
         and memory is not None
-        and not (source or tree or memory.parent.is_dir())
+        and not (service.source or service.tree or memory.parent.is_dir())
     ):
         raise UserError(
             "the backup has a memory, and no tree is in the current folder: name with --source or --tree whose memory"
             " it becomes, or leave it with --no-memory"
         )
-    made = with_database(
-        database,
-        source,
-        tree,
+    made = service.call(
         lambda opened: put_back(file, opened, memory=memory, force=force),
         create=True,
     )
@@ -121,12 +106,8 @@ def restore(
 
 def _print(done: Backup, what: str, json: bool) -> None:
     if json:
-        from metatree_agents.cli.schemas.service import BackupOutput
-
         count = done.file.stat().st_size
-        output.write_json(
-            BackupOutput.model_validate({**asdict(done), "file": str(done.file), "bytes": count})
-        )
+        output.write_json("service backup", {**asdict(done), "file": str(done.file), "bytes": count})
         return
     rows = done.tables
     contents = [

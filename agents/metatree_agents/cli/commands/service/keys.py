@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import Annotated
 
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
-from metatree_agents.cli.commands.service._database import (
-    DatabasePath,
-    ServiceSource,
-    ServiceTree,
-    with_database,
-)
+from metatree_agents.cli._groups import CommandGroup
+from metatree_agents.cli.commands.service._database import ServiceOptions
 
-if TYPE_CHECKING:
-    from metatree_agents.service.database.database import ServiceDatabase
-
-keys_app = typer.Typer(
-    help="API keys for clients of OpenAI's API.", no_args_is_help=True, rich_markup_mode=None
-)
+keys_app = CommandGroup(help="API keys for clients of OpenAI's API.")
 
 
-@keys_app.command("add")
+@keys_app.add("add")
 def add(
-    name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
-    database: DatabasePath = None,
-    source: ServiceSource = None,
-    tree: ServiceTree = None,
+    name: Annotated[str, options.argument("NAME")],
+    *,
+    service: ServiceOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Make an API key for a user, for chat pages and other clients of OpenAI's API; it is printed this once.
 
@@ -40,11 +27,9 @@ def add(
     """
     from metatree_agents.service.accounts.keys import Keys
 
-    made = with_database(database, source, tree, lambda opened: Keys(opened).add(name))
+    made = service.call(lambda opened: Keys(opened).add(name))
     if json:
-        from metatree_agents.cli.schemas.service import KeyAddedOutput
-
-        output.write_json(KeyAddedOutput(name=name, key=made))
+        output.write_json("service keys add", {"name": name, "key": made})
     else:
         output.write([made])
         output.note(
@@ -53,13 +38,11 @@ def add(
     return FOUND
 
 
-@keys_app.command("list")
+@keys_app.add("list")
 def list_(
-    database: DatabasePath = None,
-    source: ServiceSource = None,
-    tree: ServiceTree = None,
+    *,
+    service: ServiceOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """List the API keys: id, user, when it was made and last used (UTC).
 
@@ -69,7 +52,7 @@ def list_(
     from metatree_agents.service.accounts.keys import Keys
     from metatree_agents.service.http.bodies import stamp
 
-    keys = with_database(database, source, tree, lambda opened: Keys(opened).list())
+    keys = service.call(lambda opened: Keys(opened).list())
     rows = [
         {
             "id": each.id,
@@ -80,9 +63,7 @@ def list_(
         for each in keys
     ]
     if json:
-        from metatree_agents.cli.schemas.service import KeysOutput
-
-        output.write_json(KeysOutput.model_validate({"keys": rows}))
+        output.write_json("service keys list", {"keys": rows})
     else:
         output.write(
             f"{each['id']}  {each['name']}  made {each['made']}  "
@@ -92,16 +73,11 @@ def list_(
     return FOUND
 
 
-@keys_app.command("revoke")
+@keys_app.add("revoke")
 def revoke(
-    key_id: Annotated[
-        str,
-        typer.Argument(parser=options.given, metavar="ID", help="As `metatree service keys list` lists it."),
-    ],
-    database: DatabasePath = None,
-    source: ServiceSource = None,
-    tree: ServiceTree = None,
-    debug: options.Debug = False,
+    key_id: Annotated[str, options.argument("ID", "As `metatree service keys list` lists it.")],
+    *,
+    service: ServiceOptions,
 ) -> int:
     """End an API key.
 
@@ -110,8 +86,6 @@ def revoke(
     """
     from metatree_agents.service.accounts.keys import Keys
 
-    async def end(opened: ServiceDatabase) -> str:
-        return await Keys(opened).remove(key_id)
-
-    output.note(f"ended a key of {with_database(database, source, tree, end)}")
+    owner = service.call(lambda opened: Keys(opened).remove(key_id))
+    output.note(f"ended a key of {owner}")
     return FOUND

@@ -9,12 +9,8 @@ import typer
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND, NOTHING
-from metatree_agents.cli.commands.service._database import (
-    DatabasePath,
-    ServiceSource,
-    ServiceTree,
-    with_database,
-)
+from metatree_agents.cli._groups import CommandGroup
+from metatree_agents.cli.commands.service._database import ServiceOptions
 
 if TYPE_CHECKING:
     from metatree_agents.cli.schemas.service import ServiceOutput
@@ -24,26 +20,23 @@ if TYPE_CHECKING:
 _LISTED = 20
 _WIDE = 60
 
-queue_app = typer.Typer(help="What is queued, held and failed.", no_args_is_help=True, rich_markup_mode=None)
+queue_app = CommandGroup(help="What is queued, held and failed.")
 
-Topic = Annotated[str, typer.Argument(parser=options.given, metavar="TOPIC")]
+Topic = Annotated[str, options.argument("TOPIC")]
 
 
 def _administration(database: ServiceDatabase) -> Administration:
     from metatree_agents.service.accounts.admin import Administration
-    from metatree_agents.service.accounts.users import Users
     from metatree_agents.service.queue.queue import Queue
 
-    return Administration(database, Queue(database), Users(database))
+    return Administration(database, Queue(database))
 
 
-@queue_app.command("status")
+@queue_app.add("status")
 def status(
-    database: DatabasePath = None,
-    source: ServiceSource = None,
-    tree: ServiceTree = None,
+    *,
+    service: ServiceOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Print what is queued, which engine holds what since when, what failed, and who was here (times in UTC).
 
@@ -52,33 +45,31 @@ def status(
     """
     from metatree_agents.cli.schemas.service import ServiceOutput
 
-    overview = with_database(database, source, tree, lambda opened: _administration(opened).overview())
+    overview = service.call(lambda opened: _administration(opened).overview())
     model = ServiceOutput.model_validate(overview)
     if json:
-        output.write_json(model)
+        output.write_json("service queue status", model)
     else:
         output.write(_lines(model))
     return FOUND
 
 
-@queue_app.command("requeue")
+@queue_app.add("requeue")
 def requeue(
     topic: Topic,
     seq: Annotated[
         int | None,
         typer.Option("--seq", min=1, metavar="N", help="This query alone; all of the topic by default."),
     ] = None,
-    database: DatabasePath = None,
-    source: ServiceSource = None,
-    tree: ServiceTree = None,
-    debug: options.Debug = False,
+    *,
+    service: ServiceOptions,
 ) -> int:
     """Open failed queries of a topic again, as if no engine had tried them.
 
     \b
     Example: metatree service queue requeue "DGQIn+5troxI" --seq 2
     """
-    count = with_database(database, source, tree, lambda opened: _administration(opened).requeue(topic, seq))
+    count = service.call(lambda opened: _administration(opened).requeue(topic, seq))
     output.note(
         f"opened {count:,} {'query' if count == 1 else 'queries'} again"
         if count
@@ -87,20 +78,18 @@ def requeue(
     return FOUND if count else NOTHING
 
 
-@queue_app.command("release")
+@queue_app.add("release")
 def release(
     topic: Topic,
-    database: DatabasePath = None,
-    source: ServiceSource = None,
-    tree: ServiceTree = None,
-    debug: options.Debug = False,
+    *,
+    service: ServiceOptions,
 ) -> int:
     """Take a topic from the engine that has it, for others to claim; the attempt counts.
 
     \b
     Example: metatree service queue release "DGQIn+5troxI"
     """
-    done = with_database(database, source, tree, lambda opened: _administration(opened).release(topic))
+    done = service.call(lambda opened: _administration(opened).release(topic))
     output.note(
         "released it" if done else "no engine has this topic: `metatree service queue status` lists them"
     )

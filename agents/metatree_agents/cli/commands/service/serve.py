@@ -12,7 +12,8 @@ from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
 from metatree_agents.cli.commands._signals import run_until_stopped
-from metatree_agents.cli.commands.service._database import DatabasePath, open_database, same_database
+from metatree_agents.cli.commands._trees import TreeOptions
+from metatree_agents.cli.commands.service._database import DatabasePath, ServiceOptions
 from metatree_agents.cli.commands.service._serve_options import (
     Concurrency,
     Human,
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
 
 
 def serve(
-    host: Annotated[
-        str, typer.Option("--host", parser=options.given, help="Address to listen on.")
-    ] = "127.0.0.1",
+    host: Annotated[str, options.option("--host", None, "Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 for any free one.")] = 8080,
     database: DatabasePath = None,
     no_engine: Annotated[
@@ -108,10 +107,9 @@ def serve(
     metrics_address: MetricsAddress = None,
     log: Log = "text",
     router: options.Router = None,
-    max_calls: options.MaxCalls = None,
-    max_seconds: options.MaxSeconds = None,
-    source: options.Source = None,
-    tree: options.TreePath = None,
+    *,
+    budget: options.Budget,
+    where: TreeOptions,
     debug: options.Debug = False,
 ) -> int:
     """Serve the memory to many users: they ask on a web page or over HTTP, and engines answer.
@@ -127,18 +125,18 @@ def serve(
     """
     _require_service()
     from metatree.storage.postgres_address import is_postgres
-    from metatree_agents.cli.commands._search import limits_of, suite_parts
-    from metatree_agents.cli.commands._trees import ready_tree
-    from metatree_agents.cli.commands.service._engine_parts import engine_parts
+    from metatree_agents.cli.commands._search import parts_for, suite_parts, web_parts
     from metatree_agents.service.accounts.users import Proofs
     from metatree_agents.service.http.logs import logging_to
-    from metatree_agents.service.replication.sharing import Publication, require_service_rights, shared_at
+    from metatree_agents.service.replication.publisher import Publication
+    from metatree_agents.service.replication.sharing import require_service_rights, shared_at
     from metatree_agents.service.serving import serve_all
     from metatree_agents.service.settings import ServiceSettings
 
     form, rates, metrics_at = form_of(log), rates_of(limit), address_of_metrics(metrics_address)
     proxies = proxies_of(proxy)
-    parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
+    parts = {**suite_parts(router), **web_parts(web)}
+    service = ServiceOptions(database, where.source, where.tree)
     settings = ServiceSettings(
         lease_s=lease,
         attempts=attempts,
@@ -150,11 +148,11 @@ def serve(
         models=tuple(model_alias or ()),
     )
     several_machines = database is not None and is_postgres(database)
-    copied = several_machines and publish is False and source is None and tree is None
+    copied = several_machines and publish is False and where == TreeOptions()
     published = several_machines if publish is None else publish
 
     def parts_of(searched: Tree) -> dict[str, Any]:
-        return engine_parts(parts, searched, web=web, human=human, allow=allow)
+        return parts_for(searched, parts, allow=allow, human=human, terminal=False)
 
     with (
         logging_to(form, debug=debug),
@@ -163,10 +161,10 @@ def serve(
     ):
         if several_machines:
             require_service_rights(str(database))
-        memory = None if copied else opened.enter_context(ready_tree(source, tree))
+        memory = None if copied else opened.enter_context(where.ready())
         if memory is not None:
             parts_of(memory)  # what is wrong with the options is said now
-        service_database = open_database(database, source, tree)
+        service_database = service.open()
         sharing = None
         if copied or published:
             shared_runs = opened.enter_context(shared_at(str(database))) if several_machines else None
@@ -178,14 +176,14 @@ def serve(
                 memory=None if no_engine else memory,
                 shown=memory,
                 parts=parts_of,
-                limits=limits,
+                limits=budget.limits(),
                 concurrency=concurrency,
                 host=host,
                 port=port,
                 stop=stop,
                 say=output.note,
                 show=(lambda line: output.write([line])) if form == "json" else output.note,
-                options=same_database(database, source, tree),
+                options=service.words(),
                 sharing=sharing,
                 proxies=proxies,
                 metrics_at=metrics_at,

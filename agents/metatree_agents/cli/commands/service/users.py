@@ -3,46 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
-from metatree_agents.cli.commands.service._database import (
-    DatabasePath,
-    ServiceSource,
-    ServiceTree,
-    same_database,
-    with_database,
-)
+from metatree_agents.cli._groups import CommandGroup
+from metatree_agents.cli.commands.service._database import ServiceOptions
 
 if TYPE_CHECKING:
     from metatree_agents.service.accounts.users import Users
     from metatree_agents.service.database.database import ServiceDatabase
 
-users_app = typer.Typer(help="Who may call the service.", no_args_is_help=True, rich_markup_mode=None)
+T = TypeVar("T")
+
+users_app = CommandGroup(help="Who may call the service.")
 
 
-@users_app.command("add")
+@users_app.add("add")
 def add(
-    name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
+    name: Annotated[str, options.argument("NAME")],
     role: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--role",
-            parser=options.given,
-            help="`frontend`, `engine`, `user` or `admin`; by default the one that they have, `user` for a new one.",
+            None,
+            "`frontend`, `engine`, `user` or `admin`; by default the one that they have, `user` for a new one.",
         ),
     ] = None,
-    database: DatabasePath = None,
-    source: ServiceSource = None,
-    tree: ServiceTree = None,
+    *,
+    service: ServiceOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Add a user, or give one a new secret; the secret is printed this once.
 
@@ -56,11 +48,9 @@ def add(
         assigned = role or roles.get(name, "user")
         return assigned, await users.add(name, assigned), not roles, name in roles
 
-    role, secret, first, again = _with_users(database, source, tree, added, create=True)
+    role, secret, first, again = _with_users(service, added, create=True)
     if json:
-        from metatree_agents.cli.schemas.service import UserAddedOutput
-
-        output.write_json(UserAddedOutput(name=name, role=role, secret=secret))
+        output.write_json("service users add", {"name": name, "role": role, "secret": secret})
     else:
         output.write([secret])
         output.note(f"this is the secret of {name}, for the service of this database; it is not shown again")
@@ -69,28 +59,25 @@ def add(
     if first and role != "admin":
         output.note(
             f"{name} is the first user of this database, so `metatree serve` will make no administrator there;"
-            f" `metatree service users add admin --role admin{same_database(database, source, tree)}` makes one"
+            f" `metatree service users add admin --role admin{service.words()}` makes one"
         )
     return FOUND
 
 
-@users_app.command("login")
+@users_app.add("login")
 def login(
-    name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
+    name: Annotated[str, options.argument("NAME")],
     server: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--server",
-            parser=options.given,
-            metavar="URL",
-            help="Where people reach the service; by default where a server of this database is at work.",
+            "URL",
+            "Where people reach the service; by default where a server of this database is at work.",
         ),
     ] = None,
-    database: DatabasePath = None,
-    source: ServiceSource = None,
-    tree: ServiceTree = None,
+    *,
+    service: ServiceOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """Print a link that logs a user in to the web page, once, within 15 minutes.
 
@@ -108,12 +95,11 @@ def login(
         address, others = (server, []) if server is not None else await _at_work(opened)
         return address, code, others
 
-    address, code, others = with_database(database, source, tree, made)
+    address, code, others = service.call(made)
     link = login_link(address, code)
     if json:
-        from metatree_agents.cli.schemas.service import UserLoginOutput
-
-        output.write_json(UserLoginOutput(name=name, link=link, code=code, seconds=int(CODE_S)))
+        about = {"name": name, "link": link, "code": code, "seconds": int(CODE_S)}
+        output.write_json("service users login", about)
     else:
         output.write([link])
         output.note(f"this logs {output.visible(name)} in, once, within {int(CODE_S // 60)} minutes")
@@ -141,37 +127,31 @@ async def _at_work(database: ServiceDatabase) -> tuple[str, list[str]]:
     return servers[0][0], named[1:]
 
 
-@users_app.command("list")
+@users_app.add("list")
 def list_(
-    database: DatabasePath = None,
-    source: ServiceSource = None,
-    tree: ServiceTree = None,
+    *,
+    service: ServiceOptions,
     json: options.Json = False,
-    debug: options.Debug = False,
 ) -> int:
     """List the users with their roles.
 
     \b
     Example: metatree service users list
     """
-    entries = _with_users(database, source, tree, lambda users: users.list())
+    entries = _with_users(service, lambda users: users.list())
     if json:
-        from metatree_agents.cli.schemas.service import UsersOutput
-
         rows = [{"name": name, "role": role} for name, role, _ in entries]
-        output.write_json(UsersOutput.model_validate({"users": rows}))
+        output.write_json("service users list", {"users": rows})
     else:
         output.write(f"{name}  {role}" for name, role, _ in entries)
     return FOUND
 
 
-@users_app.command("remove")
+@users_app.add("remove")
 def remove(
-    name: Annotated[str, typer.Argument(parser=options.given, metavar="NAME")],
-    database: DatabasePath = None,
-    source: ServiceSource = None,
-    tree: ServiceTree = None,
-    debug: options.Debug = False,
+    name: Annotated[str, options.argument("NAME")],
+    *,
+    service: ServiceOptions,
 ) -> int:
     """Take a user out; what was asked and answered stays.
 
@@ -181,14 +161,11 @@ def remove(
     _not_inside(name)
 
     async def removed(users: Users) -> None:
-        left = [(known, has) for known, has, _ in await users.list() if known != name]
-        if (name, "admin") in [(known, has) for known, has, _ in await users.list()] and not any(
-            has == "admin" for _, has in left
-        ):
+        if [known for known, role, _ in await users.list() if role == "admin"] == [name]:
             raise UserError(f"{name} is the last administrator: add another one first")
         await users.remove(name)
 
-    _with_users(database, source, tree, removed)
+    _with_users(service, removed)
     output.note(f"removed {name}")
     return FOUND
 
@@ -208,13 +185,8 @@ def _not_inside(name: str) -> None:
 
 
 def _with_users(
-    database: str | None,
-    source: list[str] | None,
-    tree: Path | None,
-    what: Callable[[Users], Coroutine[Any, Any, Any]],
-    *,
-    create: bool = False,
-) -> Any:
+    service: ServiceOptions, what: Callable[[Users], Coroutine[Any, Any, T]], *, create: bool = False
+) -> T:
     from metatree_agents.service.accounts.users import Users
 
-    return with_database(database, source, tree, lambda opened: what(Users(opened)), create=create)
+    return service.call(lambda opened: what(Users(opened)), create=create)

@@ -4,79 +4,69 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from metatree.errors import UserError
 from metatree_agents.cli import _options as options
 from metatree_agents.cli import _output as output
 from metatree_agents.cli._errors import FOUND
 from metatree_agents.cli.commands._signals import on_stop, run_until_stopped, unless_stopped
+from metatree_agents.cli.commands._trees import TreeOptions
 from metatree_agents.cli.commands.service._serve_options import Concurrency, Human
 
 if TYPE_CHECKING:
-    from metatree import Limits, Tree
-    from metatree.shared import Shared
+    from metatree import Tree
 
 SECRET = "METATREE_SECRET"
 
 
 def worker(
-    server: Annotated[
-        str, typer.Option("--server", parser=options.given, metavar="URL", help="The service to work for.")
-    ],
-    user: Annotated[
-        str, typer.Option("--user", parser=options.given, metavar="NAME", help="The engine's name there.")
-    ],
+    server: Annotated[str, options.option("--server", "URL", "The service to work for.")],
+    user: Annotated[str, options.option("--user", "NAME", "The engine's name there.")],
     concurrency: Concurrency = 1,
     database: Annotated[
         str | None,
-        typer.Option(
+        options.option(
             "--database",
-            parser=options.given,
-            metavar="URL",
-            help="The service's postgresql:// address: runs and tool calls are then shared with all its engines, and"
+            "URL",
+            "The service's postgresql:// address: runs and tool calls are then shared with all its engines, and"
             " a run that died with its machine goes on on another.",
         ),
     ] = None,
     copy: Annotated[
         Path | None,
-        typer.Option(
+        options.option(
             "--copy",
+            "FOLDER",
+            "Where the copy of the service's tree is kept; by default in the user's cache folder.",
             parser=options.path,
-            metavar="FOLDER",
-            help="Where the copy of the service's tree is kept; by default in the user's cache folder.",
         ),
     ] = None,
     human: Human = False,
     allow: options.Allow = None,
     web: options.Web = None,
     router: options.Router = None,
-    max_calls: options.MaxCalls = None,
-    max_seconds: options.MaxSeconds = None,
+    *,
+    budget: options.Budget,
     source: Annotated[
         list[str] | None,
-        typer.Option(
+        options.option(
             "--source",
-            parser=options.given,
-            metavar="SOURCE",
-            help="Folder, file or address to search, several for several; a copy of the service's tree by default.",
+            "SOURCE",
+            "Folder, file or address to search, several for several; a copy of the service's tree by default.",
         ),
     ] = None,
     tree: Annotated[
         Path | None,
-        typer.Option(
+        options.option(
             "--tree",
+            "PATH",
+            "A tree of this machine to search in place of a copy of the service's.",
             parser=options.path,
-            metavar="PATH",
-            help="A tree of this machine to search in place of a copy of the service's.",
         ),
     ] = None,
-    debug: options.Debug = False,
 ) -> int:
     """Run an engine: claim topics of a service, search the tree for answers, and post them.
 
@@ -89,15 +79,16 @@ def worker(
     Example: METATREE_SECRET=… metatree service worker --server http://127.0.0.1:8080 --user Inference_1
     """
     from metatree.storage.postgres_address import is_postgres
-    from metatree_agents.cli.commands._search import limits_of, suite_parts
-    from metatree_agents.cli.commands._trees import ready_tree
-    from metatree_agents.cli.commands.service._engine_parts import engine_parts
-    from metatree_agents.service.replication.sharing import copies_folder, shared_at
+    from metatree_agents.cli.commands._search import parts_for, suite_parts, web_parts
+    from metatree_agents.service.engine.client import ServiceClient
+    from metatree_agents.service.engine.engine import Engine
+    from metatree_agents.service.replication.copies import TreeCopy, copies_folder
+    from metatree_agents.service.replication.sharing import shared_at
 
     secret = os.environ.get(SECRET, "")
     if not secret:
         raise UserError(f"the secret of {user!r} is missing: put it into {SECRET}")
-    parts, limits = suite_parts(router), limits_of(max_calls, max_seconds)
+    parts = {**suite_parts(router), **web_parts(web)}
     own = source is not None or tree is not None
     if database is not None and (own or not is_postgres(database)):
         raise UserError(
@@ -106,69 +97,42 @@ def worker(
         )
 
     def parts_of(searched: Tree) -> dict[str, Any]:
-        return engine_parts(parts, searched, web=web, human=human, allow=allow)
+        return parts_for(searched, parts, allow=allow, human=human, terminal=False)
 
     with ExitStack() as opened:
-        memory = opened.enter_context(ready_tree(source, tree)) if own else None
+        memory = opened.enter_context(TreeOptions(source, tree).ready()) if own else None
         if memory is not None:
             parts_of(memory)  # what is wrong with the options is said now
         shared = opened.enter_context(shared_at(database)) if database is not None else None
-        folder = copy or copies_folder()
-        run_until_stopped(
-            lambda stop: _work(
-                server,
-                user,
-                secret,
-                memory,
-                parts_of,
-                limits,
-                concurrency,
-                stop,
-                folder=folder,
-                shared=shared,
-            )
+        client = ServiceClient(server, user, secret)
+        searched: Tree | TreeCopy = (
+            TreeCopy(client, copy or copies_folder(), shared=shared, say=output.note)
+            if memory is None
+            else memory
         )
-    return FOUND
-
-
-async def _work(
-    server: str,
-    user: str,
-    secret: str,
-    memory: Tree | None,
-    parts: Callable[[Tree], dict[str, Any]],
-    limits: Limits | None,
-    concurrency: int,
-    stop: asyncio.Event,
-    *,
-    folder: Path,
-    shared: Shared | None,
-) -> None:
-    from metatree_agents.service.engine.client import ServiceClient
-    from metatree_agents.service.engine.engine import Engine
-    from metatree_agents.service.replication.copies import TreeCopy
-
-    async with AsyncExitStack() as opened:
-        client = await opened.enter_async_context(ServiceClient(server, user, secret))
-        searched: Tree | TreeCopy | None = memory
-        if searched is None:
-            copy = TreeCopy(client, folder, shared=shared, say=output.note)
-            searched = await unless_stopped(stop, opened.enter_async_context(copy))
-            if searched is None:
-                return
         engine = Engine(
             client,
             searched,
-            parts=parts,
-            limits=limits,
+            parts=parts_of,
+            limits=budget.limits(),
             concurrency=concurrency,
             on_answer=lambda query, reply: output.note(
                 output.visible(f"{query.topic} {query.seq}: {reply.ended}: {query.text}")
             ),
         )
-        output.note(f"working for {server} as {user}")
-        stopping = asyncio.ensure_future(on_stop(stop, engine.stop))
-        try:
-            await engine.run()
-        finally:
-            stopping.cancel()
+
+        async def work(stop: asyncio.Event) -> None:
+            async with client, AsyncExitStack() as inside:
+                if isinstance(searched, TreeCopy):
+                    fetched = await unless_stopped(stop, inside.enter_async_context(searched))
+                    if fetched is None:
+                        return
+                output.note(f"working for {server} as {user}")
+                stopping = asyncio.ensure_future(on_stop(stop, engine.stop))
+                try:
+                    await engine.run()
+                finally:
+                    stopping.cancel()
+
+        run_until_stopped(work)
+    return FOUND

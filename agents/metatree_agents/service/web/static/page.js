@@ -100,11 +100,12 @@ function watch(article) {
     busy = true;
     do {
       wanted = false;
+      const { made } = await fetched("/thread/walk", { topic, seq, after: seen });
       const place = article.querySelector("[data-walk]");
+      if (!made || !place.isConnected) break;
+      // As it is now: somebody may have opened something, or gone on, while the walk was fetched.
       const opened = new Set([...place.querySelectorAll("details[open]")].map((each) => path(each, place)));
       const focused = place.contains(document.activeElement) ? path(document.activeElement, place) : null;
-      const { made } = await fetched("/thread/walk", { topic, seq, after: seen });
-      if (!made || !place.isConnected) break;
       seen = made.dataset.after;
       place.replaceWith(made);
       for (const each of made.querySelectorAll("details")) each.open = opened.has(path(each, made));

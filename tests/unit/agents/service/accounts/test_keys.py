@@ -17,7 +17,8 @@ def test_keys_are_kept_as_hashes_and_end_with_their_user() -> None:
     async def go() -> None:
         now = 1_000.0
         database = SqliteDatabase.open(":memory:")
-        users, keys = Users(database), Keys(database, clock=lambda: now)
+        database.clock = lambda: now
+        users, keys = Users(database), Keys(database)
         await users.add("Ann", "user")
         await users.add("Root", "admin")
         one, other, root = await keys.add("Ann"), await keys.add("Ann"), await keys.add("Root")

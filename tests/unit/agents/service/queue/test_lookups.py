@@ -39,9 +39,10 @@ class LookupMachine(RuleBasedStateMachine):
         self.now = 1_000.0
         self.loop = asyncio.new_event_loop()
         self.database = SqliteDatabase.open(":memory:")
-        self.lookups = Lookups(self.database, clock=lambda: self.now)
-        self.queue = Queue(self.database, clock=lambda: self.now)
-        self.recommendations = Recommendations(self.database, clock=lambda: self.now)
+        self.database.clock = lambda: self.now
+        self.lookups = Lookups(self.database)
+        self.queue = Queue(self.database)
+        self.recommendations = Recommendations(self.database)
         self.wanted: list[Wanted] = []
         self.wishes: dict[str, list[Wanted]] = {}
         self.recommended: list[tuple[str, str]] = []

@@ -32,7 +32,8 @@ class QueueMachine(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.database = self.open_database()
         self.do(self.database.start())
-        self.queue = Queue(self.database, lease_s=LEASE_S, attempts=ATTEMPTS, clock=lambda: self.now)
+        self.database.clock = lambda: self.now
+        self.queue = Queue(self.database, lease_s=LEASE_S, attempts=ATTEMPTS)
         self.texts: dict[str, list[str]] = {}
         self.answers: dict[tuple[str, int], str] = {}
         self.tries: dict[tuple[str, int], int] = {}
@@ -47,7 +48,7 @@ class QueueMachine(RuleBasedStateMachine):
         """topic -> for whom it was claimed, while an engine has it."""
         self.held: dict[str, tuple[str, float]] = {}
         """topic -> (lease, when it ends), as far as engines were told."""
-        self.human_input = HumanInput(self.database, clock=lambda: self.now)
+        self.human_input = HumanInput(self.database)
         self.waiting: dict[str, int] = {}
         """topic -> the query that waits for a person."""
 

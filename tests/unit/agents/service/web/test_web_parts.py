@@ -59,7 +59,8 @@ def database() -> SqliteDatabase:
 
 @pytest.fixture
 def sessions(database: SqliteDatabase, clock: Clock) -> Sessions:
-    return Sessions(database, clock=clock)
+    database.clock = clock
+    return Sessions(database)
 
 
 def everything(database: SqliteDatabase) -> str:

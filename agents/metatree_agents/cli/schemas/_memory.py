@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import AliasChoices, Field
 
-from metatree_agents.cli.schemas.model import Output
+from metatree_agents.cli.schemas._model import Output
 
 
 class SayingOutput(Output):

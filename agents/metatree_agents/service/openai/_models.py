@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from metatree_agents.service.openai.answer_segments import answer_segments, quotes_of
-from metatree_agents.service.openai.conversations import ChatQuery
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.queue import Query
 
@@ -105,14 +104,14 @@ def extra_of(query: Query) -> dict[str, Any]:
     }
 
 
-def completion(place: ChatQuery, model: str, query: Query, prompt: str, *, thinks: bool) -> dict[str, Any]:
+def completion(request_id: str, model: str, query: Query, prompt: str, *, thinks: bool) -> dict[str, Any]:
     """Return an answer as a whole."""
     content, reasoning = content_of(query), thinking_of(query) if thinks else ""
     message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
     if reasoning:
         message["reasoning_content"] = reasoning
     return {
-        "id": _id(place),
+        "id": request_id,
         "object": "chat.completion",
         "created": int(time.time()),
         "model": model,
@@ -125,9 +124,9 @@ def completion(place: ChatQuery, model: str, query: Query, prompt: str, *, think
 class Chunks:
     """The chunks of one streamed answer, as server-sent events."""
 
-    def __init__(self, place: ChatQuery, model: str, *, usage: bool) -> None:
+    def __init__(self, request_id: str, model: str, *, usage: bool) -> None:
         self._base = {
-            "id": _id(place),
+            "id": request_id,
             "object": "chat.completion.chunk",
             "created": int(time.time()),
             "model": model,
@@ -159,7 +158,3 @@ class Chunks:
 def event(data: dict[str, Any]) -> str:
     """Return a server-sent event."""
     return f"data: {json.dumps(data)}\n\n"
-
-
-def _id(place: ChatQuery) -> str:
-    return f"chatcmpl-{place.asked[:24]}{place.number}"

@@ -1,0 +1,103 @@
+"""What a question asks for: its words by weight, what must be found as it stands, and the kind of its answer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from metatree_routers.query.key_terms import KeyTerm, key_terms_of
+from metatree_routers.query.parse import sections
+from metatree_routers.query.wording import without_asking
+
+_EXACT = re.compile(
+    r"`([^`\n]{1,120})`"
+    r"|\"([^\"\n]{1,120})\"|“([^”\n]{1,120})”|(?<!\w)'([^'\n]{2,120})'(?!\w)"
+    r"|(?<![\w-])(--?[A-Za-z0-9][\w-]*)"
+    r"|\b([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\(\))?)"
+    r"|\b(\w+_\w*|_\w+)\b"
+    r"|\b([a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)\b"
+    r"|(?<![\w.])(v?\d+(?:\.\d+)+)\b"
+    r"|(?<![\w.-])((?=[\w-]*\d)[A-Za-z0-9][\w-]*[A-Za-z0-9])(?![\w-])"
+    r"|(?<![\w.])(\d+)(?![\w.]*\d)"
+    r"|(?<!\S)([!$%&*+/:<=>@\\^|~#.-]{1,3}\w?)(?=[\s?,.]|$)"
+)
+
+_THING = (
+    "function|method|class|module|file|exception|error|variable|attribute|argument|parameter|constant|flag|field"
+    "|property|type|trigger"
+)
+KINDS: Final = tuple(
+    (kind, re.compile("|".join(patterns), re.IGNORECASE))
+    for kind, patterns in {
+        "when": (
+            r"(?:^|\band |[.?] )when\b",
+            r"\b(?:on|in|at|since) (?:which|what) (?:day|date|year|month)",
+            r"\bwhat (?:day|date|year)\b",
+            r"\bwann\b|\bcuándo\b",
+        ),
+        "version": (r"\b(?:which|what) (?:version|release)s?\b", r"\bversions?\b"),
+        "amount": (
+            r"\bhow (?:many|much|large|big|long|old|often|far|high|wide|deep|fast|small)\b",
+            r"\bwhat (?:number|size|share|percentage|amount)\b",
+            r"\bwhich (?:number|port|bit)\b|\bat which column\b|\b(?:smallest|largest|maximum|minimum|lowest)\b",
+            r"\b(?:wie ?viele?|cuánt\w+)\b",
+        ),
+        "who": (r"\bwho(?:m|se)?\b|\bwer\b|\bquién\b",),
+        "code": (
+            r"\bwhere in the (?:code|source)\b|\bin which (?:module|file)\b|\bwhere is the code\b",
+            rf"\b(?:which|what) (?:{_THING})\b",
+            r"\bwhere\b.{0,20}\bdefined\b",
+        ),
+        "option": (
+            r"\b(?:which|what) (?:option|switch|command|key|setting|variable|environment)\b|\bqué variable\b",
+        ),
+        "default": (
+            r"\bdefault\b|\bunless I\b|\bnothing\b|\bstandardm",
+            r"\bif I (?:set|choose|give|configure|mention|do not|don't)\b",
+        ),
+        "how": (r"\bhow (?:do|can|to|should|is|are|would|does)\b|\bwie (?:kann|mache|wird)\b|\bcómo\b",),
+        "why": (r"\bwhy\b|\bwarum\b|\bfor what reason\b",),
+        "yes": (r"^\s*(?:does|do|is|are|can|may|must|will|has|have|should)\b",),
+        "what": (r"\bwhat\b|\bwas\b|\bqué\b",),
+    }.items()
+)
+"""Kinds of answers that questions ask for, and how such questions are worded; the first that fits counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, taken apart once."""
+
+    text: str
+    weights: dict[str, float]
+    """Terms, with the weight that their place and their wording give them."""
+    exact: tuple[str, ...]
+    """What must be found as it stands: quoted text, options, identifiers, versions, numbers, symbols."""
+    key_terms: tuple[KeyTerm, ...]
+    kind: str
+    """What it asks for, one of `KINDS`; '' when none fits."""
+
+
+@lru_cache(maxsize=64)
+def read_question(question: str, *, embeddings: bool = True) -> Asked:
+    """Take a question apart.
+
+    Example:
+        >>> asked = read_question("What does `--no-ff` do in version 2.1?", embeddings=False)
+        >>> asked.exact, asked.kind
+        (('--no-ff', '2.1'), 'version')
+    """
+    parts = sections(question)
+    text = parts.title if parts.is_long else question
+    exact = dict.fromkeys(
+        next(group for group in match.groups() if group).strip() for match in _EXACT.finditer(text)
+    )
+    return Asked(
+        text,
+        without_asking(parts.term_weights()),
+        tuple(one for one in exact if one),
+        key_terms_of(question, embeddings=embeddings),
+        next((kind for kind, pattern in KINDS if pattern.search(text)), ""),
+    )
