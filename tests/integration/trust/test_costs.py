@@ -25,6 +25,7 @@ from metatree_memory_tools.openapi import _document
 from metatree_memory_tools.openapi.source import KIND
 from metatree_routers import TextEvidence
 
+from metatree._util.secret_text import masked
 from metatree.errors import BrokenStore, StaleSource, UserError
 from metatree.notes.archive import import_memory
 from metatree.notes.archive.format import row_of
@@ -179,7 +180,6 @@ def test_secrets_of_a_document_are_looked_for_once_for_all_its_parts(
     clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lengths: list[int] = []
-    masked = _document_text.masked
 
     def counted(text: str) -> tuple[str, int]:
         lengths.append(len(text))
