@@ -14,7 +14,6 @@ from metatree_memory_tools.text.descriptions import first_sentence, shorten
 from metatree_memory_tools.web._links import Link, best_link, link_listing
 from metatree_memory_tools.web._page import PAGE, page_id, read_page
 from metatree_memory_tools.web.addresses import AddressRules
-from metatree_memory_tools.web.chromium import has_chromium, take_screenshot
 from metatree_memory_tools.web.fetch import ROBOTS
 
 KINDS = (PAGE,)
@@ -94,17 +93,27 @@ def follow_link(node: Node, tree: Tree, query: str) -> Node:
     )
 
 
+def _has_browser(node: Node) -> bool:
+    from metatree_memory_tools.web.chromium import (
+        has_chromium,
+    )  # an HTTP client, 0.1 s that few searches need
+
+    return has_chromium()
+
+
 @tool(
     kind="interactive",
     name="screenshot",
     title="Look at it in a browser",
     kinds=KINDS,
     timeout_s=90.0,
-    when=lambda node: has_chromium(),
+    when=_has_browser,
     answers_outside_tree=True,
 )
 def screenshot(node: Node, tree: Tree, board: Blackboard, full_page: bool = True) -> Node:
     """Show a web page in a browser, its scripts run, and keep a picture of it and the text that is on it then."""
+    from metatree_memory_tools.web.chromium import take_screenshot
+
     url = str(node.attributes.get("url", ""))
     options = web_options(tree, node)
     robots = ROBOTS if options.get("robots", True) else None

@@ -539,18 +539,29 @@ def test_completion_knows_the_commands(project: Path) -> None:
     assert done.stdout.split() == ["find", "files"]
 
 
-def test_help_loads_nothing_heavy() -> None:
-    """What it takes in time is in `benchmarks/bench_import.py`."""
+def _loaded(*arguments: str) -> set[str]:
+    """Return the packages that a command loads."""
     program = (
         "import atexit, sys\n"
         "from metatree_agents.cli import main\n"
         "atexit.register(lambda: print('LOADED', *sorted({name.partition('.')[0] for name in sys.modules})))\n"
-        "sys.argv = ['metatree', '--help']\n"
+        f"sys.argv = ['metatree', *{arguments!r}]\n"
         "main()\n"
     )
     said = subprocess.check_output([sys.executable, "-c", program], text=True)
     loaded = set(said.splitlines()[-1].split())
     assert {"LOADED", "metatree", "typer"} <= loaded
+    return loaded
+
+
+def test_a_question_loads_no_http_client_unless_it_looks_on_the_web(project: Path) -> None:
+    assert run(["build", "."]) == 0
+    assert _loaded("ask", QUESTION).isdisjoint({"httpx2", "aiohttp", "openai"})
+
+
+def test_help_loads_nothing_heavy() -> None:
+    """What it takes in time is in `benchmarks/bench_import.py`."""
+    loaded = _loaded("--help")
     heavy = {
         "openai",
         "instructor",

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,7 @@ def serving(*arguments: str, log: Path) -> Iterator[tuple[str, Path]]:
         try:
             while not (found := re.search(r"listening on (http://[\d.:]+)", log.read_text())):
                 assert server.poll() is None, log.read_text()
+                time.sleep(0.05)
             yield found[1], log
         finally:
             server.send_signal(signal.SIGTERM)

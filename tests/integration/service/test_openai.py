@@ -132,7 +132,7 @@ def test_a_question_wakes_an_engine_that_waits(serve: Serve, monkeypatch: pytest
     with ThreadPoolExecutor(1) as pool:
         batch = pool.submit(answer_next, service)
         while service.admin.get("admin/overview").json()["Connected"]["Engines"] == 0:
-            pass
+            threading.Event().wait(0.02)
         client = client_of(service, max_retries=0)
         assert say(client, "Wake?").choices[0].message.content.startswith("WAKE?")
         assert batch.result() == ["Wake?"]
@@ -542,6 +542,6 @@ def test_a_deleted_topic_ends_those_who_wait_for_its_answer(service: Served) -> 
     with ThreadPoolExecutor(1) as pool:
         said = pool.submit(post, service, ASK)
         while not (found := topics(service)):
-            pass
+            threading.Event().wait(0.02)
         service.frontend.call("DELETE", "topic", OnBehalfOf="User_1", Topic=next(iter(found)))
         assert said.result().status_code == 404

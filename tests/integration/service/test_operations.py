@@ -65,7 +65,7 @@ def test_requests_in_progress_are_counted_until_their_answer(serve: Serve) -> No
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(service.user.get, "check-query", Topic="T", Seq=1)
         while service.admin.get("admin/overview").json()["Connected"]["Callers"] == 0:
-            pass
+            threading.Event().wait(0.02)
         assert service.user.get("login").status_code == 429
         assert service.other_user.get("login").status_code == 200
         service.engine.answer("q", "a")
