@@ -141,9 +141,8 @@ def article(page: str) -> str:
 
 def test_the_page_shows_three_passages_and_asks_for_no_recommendation(serve: Serve) -> None:
     memory, node = Tree.create(":memory:", title="house"), "hall/lamp"
-    memory.add(
-        Node(id=node, title="Lamp", content="# Lamps\nLamp 1 has a bulb of nine watts.\nAnd a shade.\n")
-    )
+    quote = "Lamp 1 has a bulb of nine watts.\n" + "more " * 500
+    memory.add(Node(id=node, title="Lamp", content=f"# Lamps\n{quote}\nAnd a shade.\n"))
     service = serve(memory=memory)
     browser = entered(service, "User_1")
     topic = asked(browser, QUESTION)
