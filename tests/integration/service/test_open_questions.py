@@ -58,7 +58,12 @@ def test_what_comes_close_is_in_the_thread_in_events_and_for_other_engines(serve
     service.engine.get("get-new-queries")
     assert give(service.engine, "T").status_code == 200
     assert service.engine.answer("Old?", "Yes.", seq=2).status_code == 200
-    partly = {"End": "answered", "Answer": ["Yes."], "Open": ["And?"], "Closest": [passage(1, "And?")]}
+    partly: dict[str, Any] = {
+        "End": "answered",
+        "Answer": ["Yes."],
+        "Open": ["And?"],
+        "Closest": [passage(1, "And?")],
+    }
     assert give(service.engine, "T", "Both? And?", 3, **partly).status_code == 200
     first, old, both = thread(service)
     assert (first["Status"], first["Answer"], first["End"]) == ("Done", [NOT_SAID], "closest")
@@ -166,7 +171,12 @@ def test_an_answer_with_a_part_that_stayed_open_has_both_on_the_page(service: Se
     browser = entered(service, "User_1")
     topic = asked(browser, "Both? And?")
     service.engine.get("get-new-queries")
-    partly = {"End": "answered", "Answer": ["Yes."], "Open": ["And?"], "Closest": [passage(1, "And?")]}
+    partly: dict[str, Any] = {
+        "End": "answered",
+        "Answer": ["Yes."],
+        "Open": ["And?"],
+        "Closest": [passage(1, "And?")],
+    }
     give(service.engine, topic, "Both? And?", **partly)
     said = article(browser.get(f"/thread?topic={topic}").text)
     assert 'class="answer"' in said and "Recommend" in said and NOT_SAID not in said
