@@ -106,7 +106,7 @@ class Added(Body):
     Timestamp: str
 
 
-class Passage(Body):
+class GivenPassage(Body):
     """A passage that comes close to a question that nothing answers; `Lines` are its first and last, from 1."""
 
     Question: Remark
@@ -202,7 +202,7 @@ class GiveAnswer(Body):
     Sources: Annotated[list[JsonObject], Field(max_length=1000)] = Field(default_factory=list)
     End: EndName | None = None
     Open: Annotated[list[Remark], Field(max_length=MAX_PASSAGES)] = Field(default_factory=list)
-    Closest: Annotated[list[Passage], Field(max_length=MAX_PASSAGES)] = Field(default_factory=list)
+    Closest: Annotated[list[GivenPassage], Field(max_length=MAX_PASSAGES)] = Field(default_factory=list)
 
 
 class Problem(Body):
