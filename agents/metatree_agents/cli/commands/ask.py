@@ -35,6 +35,16 @@ def ask(
             help="Put what the tree does not answer to a person; `metatree questions` lists it.",
         ),
     ] = False,
+    sure: Annotated[
+        float | None,
+        typer.Option(
+            "--sure",
+            min=0.0,
+            max=1.0,
+            metavar="P",
+            help="Claim only what is at least so likely to be right (0.5: more likely than not).",
+        ),
+    ] = None,
     wait: Annotated[
         float,
         typer.Option(
@@ -83,6 +93,7 @@ def ask(
                 start and node_named(opened, start),
                 tree=opened,
                 context=plain(context, what="context"),
+                sure=sure,
                 limits=budget.limits(),
                 run_id=run_id,
                 on_event=progress,
