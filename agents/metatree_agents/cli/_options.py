@@ -105,7 +105,12 @@ NoRefresh = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; docs/json.md has the schema.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also print the path that the search took.")]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "-v", "--verbose", help="Also print the path that the search took, and all of the closest passages."
+    ),
+]
 Allow = Annotated[
     list[str] | None,
     option(
