@@ -105,12 +105,7 @@ NoRefresh = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON; docs/json.md has the schema.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")]
-Verbose = Annotated[
-    bool,
-    typer.Option(
-        "-v", "--verbose", help="Also print the path that the search took, and all of the closest passages."
-    ),
-]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Also print the path that the search took.")]
 Allow = Annotated[
     list[str] | None,
     option(
