@@ -317,9 +317,11 @@ class MenuMaker:
         assert self._evidence is not None
         likeliest: dict[str, Passage] = {}
         for question in questions:
-            for passage in self._evidence.passages(question, under=under, k=_MOST_PASSAGES):
+            for passage in self._evidence.passages(question, k=_MOST_PASSAGES):
                 known = likeliest.get(passage.node_id)
-                if passage.score >= LEAST_LIKELY and (known is None or known.score < passage.score):
+                if passage.score < LEAST_LIKELY or (known is not None and known.score >= passage.score):
+                    continue
+                if under in self._path(passage.node_id):
                     likeliest[passage.node_id] = passage
         first = [Scored(p.node_id, p.score, p.text.strip().partition("\n")[0]) for p in likeliest.values()]
         rest = [Scored(s.node_id, s.score * ABSTAINED, s.line) for s in ranking if s.node_id not in likeliest]
