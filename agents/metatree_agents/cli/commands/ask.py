@@ -58,6 +58,9 @@ def ask(
 ) -> int:
     """Answer questions from the tree of the current folder, with the sources.
 
+    Of a question that they do not answer it says so, and prints the passages that come closest: the lines of each that
+    matter, with --verbose all of them.
+
     The tree is built first when it is missing, and refreshed when its source has changed. With --human the search
     also reads and writes the blackboard of the tree.
 
