@@ -193,6 +193,9 @@ def test_the_topic_may_be_named_and_belongs_to_its_owner(service: Served) -> Non
             "seq": 1,
             "status": "Done",
             "sources": SOURCES,
+            "end": None,
+            "open": [],
+            "closest": [],
         }
         assert say(client_of(service), "Two?", **mine).metatree["seq"] == 2
     with pytest.raises(openai.PermissionDeniedError):
