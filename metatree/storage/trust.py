@@ -63,6 +63,7 @@ _SUPER_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
 """How a rollback journal ends that names another file, which SQLite would delete (sqlite.org/fileformat.html, 3)."""
 _SEAL: Final = "seal"
 _GIT_S: Final = 10.0
+_GIT_MEMORY: Final = 1_000_000_000
 _LONGEST_NAME: Final = 4096
 _MOST_FOLDERS: Final = 10_000
 _MOST_ERRORS: Final = 1 << 16
@@ -261,6 +262,11 @@ def _tracked(files: list[Path]) -> Path | None:
             )
         except OSError:
             return None  # without git nothing was put there by it
+        if sys.platform == "linux":
+            import resource
+
+            with contextlib.suppress(OSError, ValueError):  # it may be over already
+                resource.prlimit(process.pid, resource.RLIMIT_DATA, (_GIT_MEMORY, _GIT_MEMORY))
         timer = threading.Timer(_GIT_S, process.kill)
         timer.start()
         try:

@@ -31,6 +31,7 @@ _TABLES_S = 20.0
 """How long all tables may be read together: a view may be made to take as long as it is let."""
 _MAX_VALUE_BYTES = 5_000_000
 _MAX_ROWS_BYTES = 200_000_000
+_LEAST_BOUND = 100_000
 """More is not taken of the rows of a query: a view of thousands of columns can make gigabytes of one row."""
 _STEPS = 5_000
 _HITS = '"number of texts held"'
@@ -164,7 +165,9 @@ class SQLite:
         )
         if not (problem or read):
             problem = f"not read: the tables before it took {_TABLES_S:g} s"
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LEAST_BOUND)  # to count takes no long value
         count, exact = (None, True) if problem else self._count(name, kind)
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
         sample, problem = ("", problem) if problem else self._sample_digest(name)
         return Table("", name, kind, columns, keys, (), "", count, exact, sample, problem)
 
@@ -232,6 +235,8 @@ class SQLite:
 
     def _bound_values(self, sql: str, parameters: tuple[str, ...]) -> None:
         """Let one row be no larger than all rows may be, by its number of columns; SQLite makes the first at once."""
+        # Also of no row SQLite makes the values that are the same in all, so it begins with the least bound.
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LEAST_BOUND)
         with suppress(sqlite3.Error):  # what cannot stand in brackets says what is wrong when it is run
             whole = sql.rstrip().rstrip(";")
             cursor = self._connection.execute(f"SELECT * FROM ({whole}\n) LIMIT 0", parameters)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 from markdown_it import MarkdownIt
-from metatree_agents.service.queue.models import NOT_SAID
+from metatree_agents.service.database.schema import SERVICE
+from metatree_agents.service.queue.models import NOT_SAID, Ending
+from metatree_agents.service.queue.queue import Query, Queue
 
 from metatree import Limits, Node, Reading, ReadRequest, Tree
 
-from .conftest import Client, Served, proof
+from .conftest import Client, Served, opened, proof
 from .test_engine import tree, working  # noqa: F401  # a fixture
 from .test_openai import client_of, say
 from .test_web import asked, entered
@@ -252,3 +256,35 @@ def test_a_chat_is_told_that_nothing_answers_with_the_passages(service: Served, 
     fences = [token.content for token in MarkdownIt().parse(content) if token.type == "fence"]
     assert fences == ["Lamp 1 has a bulb of nine watts.\n", f"{EVIL}\n"]
     assert extra["end"] == "closest" and extra["closest"] == [passage(), evil] and extra["sources"] == []
+
+
+# databases of the version before
+
+
+def test_a_database_of_the_version_before_keeps_its_answers_and_takes_ends(place: Path | str) -> None:
+    ending = Ending("closest", [QUESTION], [passage()])
+
+    async def answered(queue: Queue, seq: int, given: Ending | None) -> Query | None:
+        await queue.add("T", "ann", QUESTION)
+        assert await queue.claim("e") is not None
+        became = await queue.answer("T", QUESTION, seq=seq, answer=["Ann."], ending=given, engine="e")
+        assert became == ("accepted", seq)
+        return await queue.query("T", seq)
+
+    async def run() -> None:
+        database = opened(place)
+        await database.start()
+        await answered(Queue(database), 1, None)
+        await database.execute("ALTER TABLE query DROP COLUMN ending")
+        await database.execute("UPDATE service_schema SET version = ?", SERVICE.first)
+        await database.close()
+        database = opened(place)
+        await database.start()
+        queue = Queue(database)
+        old, new = await queue.query("T", 1), await answered(queue, 2, ending)
+        assert old is not None and old.answer == ["Ann."] and old.ending == Ending() and old.ending.answered
+        assert new is not None and new.ending == ending and not new.ending.answered
+        assert await database.rows("SELECT version FROM service_schema") == [(SERVICE.version,)]
+        await database.close()
+
+    asyncio.run(run())
