@@ -53,7 +53,7 @@ def cli_page() -> str:
             "|---|---|",
             f"| {exit_codes.FOUND} | found; when only some of several questions are answered, the others are listed as"
             " still open (`open_questions` in JSON) |",
-            f"| {exit_codes.NOTHING} | nothing found |",
+            f"| {exit_codes.NOTHING} | nothing found; `ask` prints what comes closest (`closest` in JSON) |",
             f"| {exit_codes.WRONG_USE} | wrong use: one line on standard error says what to do |",
             f"| {exit_codes.LIMIT} | a limit was reached; what was found so far is printed, `metatree resume` goes on"
             " |",

@@ -86,6 +86,8 @@ class Traits:
     nodes of their files are then not offered."""
     describes_many: bool = False
     """Of a describer: `describe_many` is one call, not one for each request."""
+    gives_passages: bool = False
+    """Of evidence: it has `passages`, with how likely each answers."""
     may_abstain: bool = False
     """Of evidence: `score` says, by scores of at most `ABSTAINED`, that nothing can answer; `rank` never does."""
 
@@ -149,6 +151,8 @@ class ReadRequest:
     """What the caller said, and the facts that concern this node, among them answers to what it asked."""
     partial_answers: tuple[Answer, ...] = ()
     errors: tuple[str, ...] = ()
+    sure: float | None = None
+    """How likely an answer must be right to be claimed, in [0, 1]; None leaves that to the reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +300,7 @@ class Evidence(HasTraits, Protocol):
 
         Args:
             under: only of this node and what lies below it.
-            text: a node and a content: of this content alone, which need not be the one in the tree.
+            text: a node and a content: of this content too, which need not be the one in the tree.
         """
         return []
 

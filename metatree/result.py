@@ -152,7 +152,11 @@ class PersonQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """What a search found, what it did, and what it cost."""
+    """What a search found, what it did, and what it cost.
+
+    A question ends in one of three ways: answered (`answers`); open, with the passages that come closest to it
+    (`open_questions` and `closest`); or open, with nothing that comes close.
+    """
 
     answer: str
     """One text for all the questions; empty when nothing was found or `returns="nodes"`."""
@@ -160,8 +164,12 @@ class SearchResult:
     nodes: tuple[NodeRef, ...] = ()
     """`returns="nodes"`: what was collected, best first. `returns="answer"`: the nodes that the answers come from."""
     open_questions: tuple[str, ...] = ()
+    """Those of the caller that no complete answer was found for."""
     closest: tuple[ClosestPassage, ...] = ()
-    """What comes closest to the questions that stayed open, at most three passages for each, the likeliest first."""
+    """What comes closest to the questions that stayed open, at most three passages for each, the likeliest first.
+
+    Empty when the run ended at a limit or waits, and with `returns="nodes"`.
+    """
     trace: tuple[TraceEntry, ...] = ()
     usage: Usage = field(default_factory=Usage)
     ended: Ended = "exhausted"

@@ -35,6 +35,7 @@ class _Job:
     work: Path
     wrong: bool
     limit: int | None
+    sure: float | None
 
 
 def main() -> None:
@@ -55,6 +56,7 @@ def main() -> None:
     )
     parser.add_argument("--no-wrong", action="store_true", help="ask nothing of wrong collections")
     parser.add_argument("--limit", type=int, metavar="N", help="about N questions of each set, taken evenly")
+    parser.add_argument("--sure", type=float, metavar="P", help="claim only what is at least so likely right")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
     parser.add_argument(
         "--rows", type=Path, metavar="FILE", help="write a line of JSON for each question and system"
@@ -93,7 +95,7 @@ def main() -> None:
 
 def _asked(chosen: argparse.Namespace) -> Iterator[Row]:
     jobs = [
-        _Job(name, source, chosen.data, chosen.work, not chosen.no_wrong, chosen.limit)
+        _Job(name, source, chosen.data, chosen.work, not chosen.no_wrong, chosen.limit, chosen.sure)
         for name in dict.fromkeys(chosen.sets or OWN)
         for source in _loaded(name, chosen.data, chosen.work).sources
     ]
@@ -116,7 +118,7 @@ def _tell(job: _Job, found: list[Row]) -> None:
 
 def _run(job: _Job) -> list[Row]:
     asked = _loaded(job.set, job.data, job.work)
-    return list(rows(asked, job.source, job.work, wrong=job.wrong, limit=job.limit))
+    return list(rows(asked, job.source, job.work, wrong=job.wrong, limit=job.limit, sure=job.sure))
 
 
 @cache

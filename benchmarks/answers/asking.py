@@ -19,13 +19,16 @@ _KEPT = 2_000
 """Characters of an answer that a row keeps."""
 
 
-def rows(asked: QuestionSet, source: str, work: Path, *, wrong: bool, limit: int | None) -> Iterator[Row]:
+def rows(
+    asked: QuestionSet, source: str, work: Path, *, wrong: bool, limit: int | None, sure: float | None = None
+) -> Iterator[Row]:
     """Ask everything that is asked of one source.
 
     Args:
         work: where the tree is kept.
         wrong: whether those questions that another source answers are asked too.
         limit: about how many questions of the whole set; they are taken evenly.
+        sure: how likely an answer must be right to be claimed; None as `ask` does without `--sure`.
     """
     step = max(1, len(asked.questions) // limit) if limit else 1
     questions = [
@@ -41,7 +44,7 @@ def rows(asked: QuestionSet, source: str, work: Path, *, wrong: bool, limit: int
     index = BM25({id_: passage.text for id_, passage in passages.items()})
     with ready(where, source, work, _index) as tree:
         for question, answerable in questions:
-            yield ask(asked.name, question, answerable, source, tree)
+            yield ask(asked.name, question, answerable, source, tree, sure)
             yield baseline(asked.name, question, answerable, source, index, passages)
 
 
@@ -49,10 +52,12 @@ def _index(tree: Tree) -> None:
     TextEvidence(tree).refresh()
 
 
-def ask(name: str, question: Question, answerable: bool, source: str, tree: Tree) -> Row:
+def ask(
+    name: str, question: Question, answerable: bool, source: str, tree: Tree, sure: float | None = None
+) -> Row:
     """Ask as `metatree ask` does; the run is not kept in the tree, so that questions do not depend on their order."""
     began = time.process_time()
-    result = search([question.text], tree=tree, journal=":memory:")
+    result = search([question.text], tree=tree, journal=":memory:", sure=sure)
     seconds = time.process_time() - began
     text = Passed(result.answer, tuple(quote.node for answer in result.answers for quote in answer.sources))
     closest = closest_of(result)

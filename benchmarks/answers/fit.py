@@ -8,8 +8,6 @@ fitted on all.
 from __future__ import annotations
 
 import argparse
-import json
-import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from metatree_memory_tools.build.build import build_tree
 from metatree_routers import TextEvidence
 from metatree_routers.embeddings.static import static_embedder
 from metatree_routers.passages import ranking
@@ -27,9 +24,12 @@ from metatree_routers.passages.candidates import KEPT, candidates_of, weigh
 from metatree_routers.passages.features import FEATURES, features
 from metatree_routers.passages.ranking import claim_features
 
-HERE = Path(__file__).parent
-WRONG = 120
-"""Questions that are asked of a source that does not answer them."""
+from benchmarks.answers.dataset import ready
+from benchmarks.answers.scoring import Passed, is_right
+from benchmarks.answers.sets import OWN, load
+
+MOST = 220
+"""Questions of a set."""
 RANKER_L2, CLAIM_L2 = 10.0, 10.0
 INNER = 4
 """Parts of the training sources, for scores of the ranker that it was not fitted on."""
@@ -41,6 +41,7 @@ Floats = npt.NDArray[np.float64]
 class Row:
     """A question with its candidates."""
 
+    set: str
     source: str
     own: str
     """The source that it was written for."""
@@ -50,46 +51,35 @@ class Row:
     right: npt.NDArray[np.bool_]
 
 
-def rows(work: Path) -> Iterator[Row]:
-    """Yield the questions, and some of them once more, asked of another source."""
-    questions = [
-        json.loads(line)
-        for part in "ab"
-        for line in (HERE / f"questions_{part}.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    places = {
-        source["source"]: work / "sources" / folder
-        for part in "ab"
-        for source in json.loads((HERE / f"sources_{part}.json").read_text(encoding="utf-8"))
-        for folder in [re.sub(r"\.(?:tar\.gz|tgz|deb)$", "", source["file"])]
-    }
-    names = {name.lower(): name for name in places}
-    chance = random.Random(1)
-    asked = [(question, names[question["source"].lower()]) for question in questions]
-    others = [
-        (question, chance.choice([name for name in places if name != own]))
-        for question, own in chance.sample(asked, WRONG)
-    ]
+def rows(names: Sequence[str], data: Path | None, work: Path, limit: int) -> Iterator[Row]:
+    """Yield the questions of some sets, and those that are answered once more, asked of another source."""
     embedder = static_embedder()
-    for name, place in places.items():
-        inner = [each for each in place.iterdir() if each.is_dir()]
-        with build_tree(
-            inner[0] if len(inner) == 1 and place.suffix != "" else place, out=work / "fit" / name
-        ) as tree:
-            evidence = TextEvidence(tree)
-            for question, source in [*asked, *others]:
-                if source != name:
-                    continue
-                own = names[question["source"].lower()]
-                taken = read_question(question["question"])
-                df, n = evidence.document_frequencies(taken.weights)
-                weights = weigh(taken, df, n)
-                candidates = candidates_of(taken, evidence.texts(question["question"]), weights, embedder)
-                answerable = question["answerable"] and own == name
-                pattern = re.compile(question["pattern"], re.IGNORECASE | re.DOTALL)
-                right = [answerable and bool(pattern.search(" ".join(c.text.split()))) for c in candidates]
-                matrix = features(taken, candidates, weights, embedder)
-                yield Row(name, own, taken, answerable, matrix, np.array(right, dtype=bool))
+    for name in names:
+        asked = load(name, data, work)
+        step = max(1, len(asked.questions) // limit)
+        for source, where in asked.sources.items():
+            with ready(where, source, work, lambda tree: None) as tree:
+                evidence = TextEvidence(tree)
+                for question in asked.questions[::step]:
+                    own = question.source == source
+                    if not own and not (question.answerable and asked.other(question.source) == source):
+                        continue
+                    taken = read_question(question.text)
+                    weights = weigh(taken, *evidence.document_frequencies(taken.weights))
+                    candidates = candidates_of(taken, evidence.texts(question.text), weights, embedder)
+                    answerable = question.answerable and own
+                    right = [
+                        answerable and is_right(question, [Passed(c.text, (c.node,))]) for c in candidates
+                    ]
+                    yield Row(
+                        name,
+                        source,
+                        question.source,
+                        taken,
+                        answerable,
+                        features(taken, candidates, weights, embedder),
+                        np.array(right, dtype=bool),
+                    )
 
 
 def fit_ranker(given: Sequence[Row]) -> Floats:
@@ -157,12 +147,15 @@ def claims_of(given: Sequence[Row], sources: Sequence[str]) -> tuple[Floats, Flo
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--work", type=Path, required=True, help="folder of `python -m benchmarks.answers`")
+    parser.add_argument("--data", type=Path, help="folder of the sets of others, which are fitted on too")
+    parser.add_argument("--sets", nargs="*", default=["qasper", "locomo"], help="those sets")
     parser.add_argument("--write", action="store_true", help="write the numbers into the package")
     options = parser.parse_args()
-    given = list(rows(options.work))
+    given = list(rows(tuple(OWN), None, options.work, MOST))
+    given += rows(options.sets if options.data else (), options.data, options.work, MOST)
     sources = sorted({row.source for row in given})
     judged: list[tuple[float, bool, Row]] = []
-    for left_out in sources:
+    for left_out in sorted({row.source for row in given if row.set in OWN}):
         train = [row for row in given if left_out not in (row.source, row.own)]
         ranker = fit_ranker(train)
         claim, bias = fit_claim(*claims_of(train, [name for name in sources if name != left_out]))
@@ -193,15 +186,15 @@ def report(judged: list[tuple[float, bool, Row]]) -> None:
     asked.sort(key=lambda one: -one[0])
     right = false = 0
     targets = [0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]
-    for number, (p, is_right, row) in enumerate(asked, start=1):
-        right += is_right
+    for number, (p, hit, row) in enumerate(asked, start=1):
+        right += hit
         false += not row.answerable
         while targets and right / answerable >= targets[0]:
             elsewhere = sum(other >= p for other, _, _ in wrong) / len(wrong)
             print(
                 f"| {targets.pop(0)} | {right / number:.2f} | {false / absent:.2f} | {elsewhere:.3f} | {p:.2f} |"
             )
-    bins = np.array_split(np.array([[p, float(is_right)] for p, is_right, _ in asked]), 10)
+    bins = np.array_split(np.array([[p, float(hit)] for p, hit, _ in asked]), 10)
     error = sum(len(part) * abs(part[:, 0].mean() - part[:, 1].mean()) for part in bins) / len(asked)
     print(f"calibration error {error:.3f}")
 

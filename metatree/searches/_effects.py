@@ -60,6 +60,8 @@ class ReadText:
     context: str
     parts: Sequence[FoundAnswer]
     """What is known of the answers so far."""
+    sure: float | None
+    """How likely an answer must be right to be claimed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class SearchMachine(TreeWalk, ReadingSteps, ToolWalk):
     """Implements `metatree.durable.Machine` for searches.
 
     `begin` is given: `questions`, `context`, `returns` (`answer` or `nodes`), `k`, `trail` (ids from the root to the
-    start node), `limits` (the machine's own: `questions`, `depth`, `nodes_created`, `restarts`), `second_look`,
+    start node), `limits` (the machine's own: `questions`, `depth`, `nodes_created`, `restarts`), `sure`, `second_look`,
     `fallbacks` (a list of `call` and `person`), `separate_frames` (each question in a frame of its own).
 
     `_effects` has its effects, `_outcomes` what comes of each.

@@ -15,7 +15,7 @@ from typing import Any
 
 from metatree.errors import MetatreeError, UnknownNode
 from metatree.node import Node
-from metatree.protocols import Evidence, Option, Passage, Scored
+from metatree.protocols import ABSTAINED, Evidence, Option, Passage, Scored
 from metatree.trees.tree import ROOT, Tree
 
 _log = logging.getLogger("metatree")
@@ -26,6 +26,9 @@ HINTED = 5
 MAX_HINTS = 2
 MOST_REMEMBERED = 50_000
 MAX_HINT_CHARS = 120
+LEAST_LIKELY = 0.05
+"""A passage that is less likely to answer is not worth a read."""
+_MOST_PASSAGES = 40
 JUMP_SHARE = 0.5
 """A leaf is offered beside the branches when its score is at least this share of the best one's."""
 
@@ -60,6 +63,7 @@ class MenuMaker:
         accepts: which nodes `returns="nodes"` collects; None when answers are wanted.
         candidates: ids of all nodes that are accepted, when known; the ranking is then of these alone.
         jumps: how many leaves may be offered beside the branches.
+        by_passages: whether nodes are scored by how likely their best passage answers, where the evidence can tell.
         answers_outside_tree: says of a node whether a tool on it may answer what no text of the tree says; the evidence
             is then asked for what speaks for such nodes, whatever words are missing elsewhere: `What will the weather
             in Oslo be?` has a word that is nowhere in a tree of tools.
@@ -73,6 +77,7 @@ class MenuMaker:
         accepts: Callable[[Node], bool] | None,
         candidates: Collection[str] | None = None,
         jumps: int = 3,
+        by_passages: bool = False,
         answers_outside_tree: Callable[[Node], bool] | None = None,
     ) -> None:
         self._tree = tree
@@ -80,6 +85,9 @@ class MenuMaker:
         self._accepts = accepts
         self._candidates = candidates
         self._jumps = jumps
+        self._by_passages = (
+            by_passages and accepts is None and bool(evidence and evidence.traits.gives_passages)
+        )
         abstains = evidence is not None and evidence.traits.may_abstain
         self._answers_outside_tree = answers_outside_tree if accepts is None and abstains else None
         self.start = ROOT
@@ -289,6 +297,8 @@ class MenuMaker:
             score = self._evidence.rank if best else self._evidence.score
             try:
                 ranking = list(score(questions, **where, k=k))
+                if self._by_passages and not best:
+                    ranking = self._likeliest_first(ranking, questions, under)
             except MetatreeError:
                 raise
             except Exception:
@@ -298,6 +308,24 @@ class MenuMaker:
                 self._rankings.clear()
             self._rankings[key] = ranking
         return ranking
+
+    def _likeliest_first(self, ranking: list[Scored], questions: tuple[str, ...], under: str) -> list[Scored]:
+        """Score nodes by how likely their best passage answers a question; the others say that they cannot.
+
+        So a router that follows evidence reads the few that could change the outcome, and nothing else.
+        """
+        assert self._evidence is not None
+        likeliest: dict[str, Passage] = {}
+        for question in questions:
+            for passage in self._evidence.passages(question, k=_MOST_PASSAGES):
+                known = likeliest.get(passage.node_id)
+                if passage.score < LEAST_LIKELY or (known is not None and known.score >= passage.score):
+                    continue
+                if under in self._path(passage.node_id):
+                    likeliest[passage.node_id] = passage
+        first = [Scored(p.node_id, p.score, p.text.strip().partition("\n")[0]) for p in likeliest.values()]
+        rest = [Scored(s.node_id, s.score * ABSTAINED, s.line) for s in ranking if s.node_id not in likeliest]
+        return [*sorted(first, key=lambda scored: -scored.score), *rest]
 
     def _path(self, node: str) -> list[str]:
         """Return the ids from the root down to the node itself; empty when it is gone."""

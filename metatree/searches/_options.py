@@ -74,6 +74,7 @@ class SearchOptions(RunOptions):
     k: int = 5
     context: str = ""
     concurrency: int = 1
+    sure: float | None = None
     second_look: bool = True
     run_id: str | None = None
 

@@ -40,7 +40,9 @@ class ReadingSteps(Moves):
             return self._apply_reading(state, frame, target, known, known=True)
         context = join(state.given["context"], [*facts, notice] if notice else facts)
         parts = [part_json(p) for p in frame.parts if question_key(p.question) in _keys(frame.open)]
-        return effect_of(state, frame, ReadText(target, tuple(frame.open), context, parts))
+        return effect_of(
+            state, frame, ReadText(target, tuple(frame.open), context, parts, state.given.get("sure"))
+        )
 
     def _on_read(self, state: SearchState, frame: Frame, target: ReadTarget, event: Outcome) -> list[Effect]:
         if event.error is not None:
@@ -84,7 +86,9 @@ class ReadingSteps(Moves):
         question = next((q for q in frame.open if question_key(q) == key), None)
         if question is None or not answer["answer"]:
             return
-        confidence = answer.get("confidence")
+        confidence, sure = answer.get("confidence"), state.given.get("sure")
+        if confidence is not None and sure is not None and confidence < sure:
+            return  # not claimed: what comes closest is looked for when the question stays open
         part = Part(question, answer["answer"], answer["quote"], answer["complete"], node, title, confidence)
         if part not in frame.parts:  # a known read, taken again
             frame.parts.append(part)

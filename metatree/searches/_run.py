@@ -58,6 +58,7 @@ class Search:
         run_id: str,
         returns: str,
         concurrency: int,
+        sure: float | None = None,
         limits: Limits,
     ) -> None:
         for number, fallback in enumerate(options.fallbacks):
@@ -108,6 +109,7 @@ class Search:
             accepts=accepts,
             candidates=tree.ids(kinds) if kinds and accepts and evidence else None,
             answers_outside_tree=toolbox.answers_outside_tree(),
+            by_passages=sure is not None,
         )
         world = World(
             tree=tree,

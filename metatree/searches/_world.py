@@ -227,6 +227,7 @@ class World:
             payload.context,
             tuple(Answer(p["question"], p["answer"], p["quote"], p["complete"]) for p in payload.parts),
             attempt.errors,
+            payload.sure,
         )
         return checked_reading(await self.home.asks(self.reader, self.reader.read)(request), content)
 

@@ -61,6 +61,8 @@ async def asearch(options: SearchOptions) -> SearchResult:
             what the memory does not permit to a person, whose "always" is remembered there.
         fallbacks: what to do when the tree is exhausted, in order; `ask_person` as a link puts it to a person.
         concurrency: how many effects may be in flight; above 1, each question is searched in a frame of its own.
+        sure: how likely an answer must be right to be claimed, in [0, 1], for readers that can tell, as the embedded
+            one can: what is less so leaves its question open, and is among `closest`. None leaves it to the reader.
         second_look: whether what was ruled out is offered once more before the search gives up.
         on_event: called with each trace entry as it is made.
         run_id: a name to resume by; a random one when None.
@@ -167,6 +169,8 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         raise UserError(f"returns={options.returns!r}: use 'answer' or 'nodes'")
     if options.k < 1:
         raise UserError(f"k={options.k}: use 1 or more")
+    if options.sure is not None and not 0.0 <= options.sure <= 1.0:
+        raise UserError(f"sure={options.sure}: use a number from 0 to 1")
     if options.concurrency < 1:
         raise UserError(f"concurrency={options.concurrency}: use 1 or more")
     start = _start(tree, options.start_node)
@@ -178,6 +182,7 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         run_id=run_id,
         returns=options.returns,
         concurrency=options.concurrency,
+        sure=options.sure,
         limits=limits,
     )
     given = {
@@ -188,6 +193,7 @@ async def _search(options: SearchOptions, home: Home) -> SearchResult:
         "trail": [*tree.ancestors(start.id), start.id],
         "limits": limits_json(limits),
         "own_tools": options.own_tools,
+        "sure": options.sure,
         "second_look": options.second_look,
         "fallbacks": ["person" if f is ask_person else "call" for f in options.fallbacks],
         "separate_frames": options.concurrency > 1 and options.returns == "answer" and len(questions) > 1,
@@ -245,6 +251,7 @@ async def _resume(options: ResumeOptions, home: Home) -> SearchResult:
             run_id=run_id,
             returns=given["returns"],
             concurrency=given["concurrency"],
+            sure=given.get("sure"),
             limits=options.limits or limits_of(replayed.state.limits),
         )
         signals = [] if options.limits is None else [("limits", limits_json(options.limits))]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from metatree.trees.tree import Tree
 
 MAX_CHARS = 300
-"""Of a reason or an answer in a step; the journal has all of it."""
+"""Of a reason, an answer or a passage; the journal has all of it."""
 TAKEN_UP_S = 0.5
 """How often a run that waited looks what became of it in another process."""
 _log = logging.getLogger("metatree")
@@ -79,12 +79,18 @@ class BoardLink:
             self._failed = True
 
     def finish(self, result: SearchResult) -> None:
-        """Put what the run has found beside its request."""
+        """Put what the run has found beside its request, and what stays open with the passages that come closest."""
         outcome: dict[str, Any] = {"ended": result.ended}
         if result.answer or result.nodes:
             outcome = {"result": result.answer or [node.id for node in result.nodes], **outcome}
+        if result.open_questions:
+            outcome["open"] = [_open(question, result) for question in result.open_questions]
         try:
-            self.board.update(self._request_id, outcome)
+            # What was open when the run stopped before may have been answered since.
+            self.board.update(
+                self._request_id,
+                lambda data: {name: value for name, value in data.items() if name != "open"} | outcome,
+            )
         except Exception:
             _log.warning("run %s could not write its result to its board", self._run, exc_info=True)
 
@@ -276,6 +282,20 @@ def describe(entry: Mapping[str, Any]) -> str:
             return f"{entry['event'].replace('_', ' ')} {data.get('tool', '')} at {node}{because}"
         case event:
             return f"{event.replace('_', ' ')}{f' {node}' if node else ''}{because}"
+
+
+def _open(question: str, result: SearchResult) -> dict[str, Any]:
+    closest = [
+        {
+            "node": passage.node,
+            "place": passage.place,
+            "lines": list(passage.lines),
+            "quote": _short(passage.quote),
+        }
+        for passage in result.closest
+        if passage.question == question
+    ]
+    return {"question": question, "closest": closest} if closest else {"question": question}
 
 
 def _short(text: Any) -> str:

@@ -31,11 +31,12 @@ import secrets
 import sqlite3
 import stat
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 from metatree._util.private import publish
 from metatree._util.process import program
@@ -62,6 +63,10 @@ _SUPER_JOURNAL: Final = bytes.fromhex("d9d505f920a163d7")
 """How a rollback journal ends that names another file, which SQLite would delete (sqlite.org/fileformat.html, 3)."""
 _SEAL: Final = "seal"
 _GIT_S: Final = 10.0
+_GIT_MEMORY: Final = 1_000_000_000
+_LONGEST_NAME: Final = 4096
+_MOST_FOLDERS: Final = 10_000
+_MOST_ERRORS: Final = 1 << 16
 # What the settings of a repository could have run, fetched, or said of where it is.
 _GIT: Final = (
     "--no-optional-locks",
@@ -241,48 +246,81 @@ def _tracked(files: list[Path]) -> Path | None:
         UserError: git cannot say; a `.metatree` may also be made to look like a repository.
     """
     import subprocess  # 10 ms that hardly any process needs
+    from tempfile import TemporaryFile
 
-    try:
-        process = subprocess.run(
-            # All of them, since a disk may have several names for one file, such as `memory.db-WAL`.
-            [program("git"), *_GIT, "ls-files", "-z", "--", ":(top)"],
-            cwd=files[0].parent,
-            env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-            | _GIT_ENVIRONMENT,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_GIT_S,
-        )
-    except subprocess.TimeoutExpired:
-        message = f"it took longer than {_GIT_S:g} s"
-    except OSError:
-        return None  # without git nothing was put there by it
-    else:
+    with TemporaryFile() as errors:
+        try:
+            process = subprocess.Popen(
+                # All of them, since a disk may have several names for one file, such as `memory.db-WAL`.
+                [program("git"), *_GIT, "ls-files", "-z", "--", ":(top)"],
+                cwd=files[0].parent,
+                env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+                | _GIT_ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+        except OSError:
+            return None  # without git nothing was put there by it
+        if sys.platform == "linux":
+            import resource
+
+            with contextlib.suppress(OSError, ValueError):  # it may be over already
+                resource.prlimit(process.pid, resource.RLIMIT_DATA, (_GIT_MEMORY, _GIT_MEMORY))
+        timer = threading.Timer(_GIT_S, process.kill)
+        timer.start()
+        try:
+            with process:
+                assert process.stdout is not None
+                match = _first_match(files, _names(process.stdout))
+                if match is not None:
+                    process.kill()
+                    return match
+            late = not timer.is_alive()
+        finally:
+            timer.cancel()
         if process.returncode == 0:
-            return _first_match(files, process.stdout.split(b"\0")[:-1])
-        lines = process.stderr.decode("utf-8", "replace").splitlines()
-        # What follows may be a line or a value of a file of the machine that a link in `.git` leads to.
-        fatal = [re.split(": | value '", line)[1] for line in lines if line.startswith("fatal: ")]
-        message = "; ".join(fatal)[:300]
-        if message.startswith("not a git repository"):
             return None
+        errors.seek(0)
+        lines = errors.read(_MOST_ERRORS).decode("utf-8", "replace").splitlines()
+    # What follows may be a line or a value of a file of the machine that a link in `.git` leads to.
+    fatal = [re.split(": | value '", line)[1] for line in lines if line.startswith("fatal: ")]
+    message = f"it took longer than {_GIT_S:g} s" if late else "; ".join(fatal)[:300]
+    if message.startswith("not a git repository"):
+        return None
     raise UserError(
         f"git cannot say whether it tracks {str(files[0])!r} ({message}): mend the repository,"
         " or delete that file and what was not yet written from it is lost"
     )
 
 
-def _first_match(files: list[Path], names: list[bytes]) -> Path | None:
+def _names(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield what NUL ends in a stream; not what is longer than a path can be, which an index can be made to hold."""
+    rest = b""
+    too_long = False
+    while chunk := stream.read1(1 << 16):  # type: ignore[attr-defined]  # of a buffered reader, as a pipe is
+        *names, rest = (rest + chunk).split(b"\0")
+        for name in names:
+            if not too_long and len(name) <= _LONGEST_NAME:
+                yield name
+            too_long = False
+        if len(rest) > _LONGEST_NAME:
+            rest, too_long = b"", True
+
+
+def _first_match(files: list[Path], names: Iterable[bytes]) -> Path | None:
     """Return the first of the files of a folder that one of the names leads to, which begin at that folder."""
     folder = files[0].absolute().parent
     same: dict[bytes, bool] = {}
     for name in names:
         above = name.rpartition(b"/")[0]
         if above not in same:
+            if len(same) >= _MOST_FOLDERS:
+                same.clear()
             same[above] = _is_same(folder / os.fsdecode(above), folder)
-        matches = (file for file in files if _is_same(folder / os.fsdecode(name), file))
-        if same[above] and (first := next(matches, None)):
+        if not same[above]:
+            continue
+        if first := next((file for file in files if _is_same(folder / os.fsdecode(name), file)), None):
             return first
     return None
 

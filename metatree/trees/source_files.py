@@ -110,7 +110,8 @@ def read_source(root: Path, node_id: str, file: str, known: FileState | None) ->
     """
     path: str | bytes = file if known is None or known.raw is None else known.raw
     try:
-        data, state = read_inside(root, path)
+        # What became larger has changed, however large it is.
+        data, state = read_inside(root, path, limit=None if known is None else known.size + 1)
     except OSError as exc:
         if exc.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR):
             raise StaleSource(node_id) from exc

@@ -805,3 +805,55 @@ def test_what_is_hostile_in_an_answer_is_shown_as_text(large: Site, visit: Visit
     assert "<script>" in page.inner_text(".answer")
     links = page.eval_on_selector_all("main a", "all => all.map(each => each.href)")
     assert links and all(link.startswith(f"{large.url}/") for link in links)
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_a_question_that_nothing_answers_shows_what_comes_closest(
+    large: Site, visit: Visit, axe: str, size: tuple[int, int]
+) -> None:
+    """It looks like no answer, with scripts and without; what is in a passage is text, and no page is too wide."""
+    watch = visit(large, size)
+    watch.log_in(large)
+    page = watch.page
+    page.fill("#question", "Who pays for the lamps of the archive?")
+    page.click(".ask button.main")
+    page.wait_for_url("**/thread?*")
+    claim = large.claim(page)
+    ((_, text),) = claim["Queries"][0].items()
+    evil = "<img src=x onerror=document.title='hit'><script>document.title='hit'</script> ![p](http://203.0.113.9/p.png)"
+    code = 'def pays(lamp, archive):\n    """Say who pays for a lamp."""\n' + "".join(
+        f"    if lamp.number == {number}: return archive.accounts.of_the_year(lamp.bought_in).first_payer_of(lamp)\n"
+        for number in range(30)
+    )
+    passages = [
+        {"Question": text, "Node": "note", "Title": "A note on it", "Place": "note", "Lines": [1, 1], "Quote": "Seen."},
+        {"Question": text, "Node": "javascript:alert(1)", "Title": evil, "Place": "w" * 300, "Lines": [3, 4],
+         "Quote": f"{evil}\n{'w' * 600}"},
+        {"Question": text, "Node": "letters", "Title": "Letters", "Place": "a/very/long/path/" * 5 + "lamps.py",
+         "Lines": [1, 32], "Quote": code, "Score": 0.1},
+        {"Question": text, "Title": "The fourth", "Quote": "is not shown"},
+    ]  # fmt: skip
+    body = {"Topic": claim["Topic"], "Seq": 1, "Query": text, "Answer": ["The sources do not say, as far as this search"
+            " can tell."], "End": "closest", "Open": [text], "Closest": passages}  # fmt: skip
+    large.call("Engine_1", "POST", "give-new-answer", body)
+    page.wait_for_selector(".closest")
+    said = "The sources do not say, as far as this search can tell. Closest passages:"
+    assert page.inner_text(".not-said") == said == page.inner_text("#told")
+    assert "not answered" in page.inner_text(".question .meta")
+    assert page.locator(".closest li").count() == 3 and "The fourth" not in page.inner_text("main")
+    assert page.locator(".answer").count() == page.locator("form.recommend").count() == 0
+    assert "<script>" in page.inner_text(".closest") and page.locator("main img, main script").count() == 0
+    assert "number == 9:" not in page.inner_text(".closest li:last-child") and "…" in page.inner_text(
+        ".closest"
+    )
+    check(page, axe)
+    picture(page, "closest")
+    links = page.eval_on_selector_all(".closest a", "all => all.map(each => each.href)")
+    assert len(links) == 3 and all(link.startswith(f"{large.url}/node?") for link in links)
+    page.click(".closest a:has-text('A note on it')")
+    page.wait_for_selector("mark.line")
+    assert page.inner_text("mark.line").strip() == "Seen."
+    bare = visit(large, size, java_script_enabled=False)
+    bare.log_in(large)
+    bare.page.goto(page.locator("text=Back to the answer").evaluate("e => e.href"))
+    assert bare.page.inner_text(".not-said") == said and bare.page.locator(".closest li").count() == 3

@@ -11,16 +11,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from metatree import Limits, Node, SearchResult, Tree, astream
+from metatree import ClosestPassage, Limits, Node, SearchResult, Tree, astream
 from metatree import Source as NodeSource
 from metatree._util.threads import in_thread
 from metatree.notes.feedback import FLAG, take_back
 from metatree.notes.notes import forget, remember, said_by
 from metatree.notes.placement import GROUP_KIND, MEMORY_KIND
+from metatree.result import Quote
 from metatree.trees.content import Contents
 from metatree_agents.tools._models import (
     AnsweredQuestion,
     Answers,
+    ClosePassage,
     Context,
     ForgottenNodes,
     Hit,
@@ -43,6 +45,7 @@ from metatree_agents.tools._models import (
     Under,
     Who,
 )
+from metatree_agents.tools.closest import line_range, telling
 from metatree_agents.tools.locations import source_place
 
 REFRESH_EVERY_S = 3.0
@@ -50,6 +53,9 @@ REFRESH_EVERY_S = 3.0
 MAX_SECONDS = 120.0
 """Of one search, unless the caller sets other limits."""
 _MOST_LEAVES = 5_000
+_PASSAGE_LINES = 12
+_PASSAGE_CHARS = 400
+"""Of each passage that comes close: an agent pays for them, and can read the node."""
 
 Progress = Callable[[int, str], Awaitable[None]]
 """Told how many steps were made, and what the last one was."""
@@ -145,7 +151,8 @@ class Toolkit:
     ) -> Answers:
         """Answer questions from the memory, each answer with its sources and their exact words.
 
-        It says what it could not answer. For the text around an answer, `read` the node of its source.
+        It says what it could not answer, and which passages come closest to that. For the text around an answer or a
+        passage, `read` its node.
         """
         tree = await self._ready_with_evidence(caller.progress)
         result = await self._searched(tree, questions, under, caller.progress, context=context)
@@ -161,6 +168,7 @@ class Toolkit:
             answer=result.answer,
             answers=answers,
             open_questions=list(result.open_questions),
+            closest=[_close_passage(tree, passage) for passage in result.closest],
             ended=result.ended,
             detail=result.detail,
             run=result.run_id,
@@ -317,15 +325,31 @@ def _hit(node: Node, score: float, reason: str) -> Hit:
     )
 
 
-def _source(tree: Tree, quote: Any) -> Source:
-    node = tree.find(quote.node)
+def _source(tree: Tree, quote: Quote) -> Source:
     return Source(
         node=quote.node,
         title=quote.title,
         place=source_place(tree, quote),
         quote=quote.quote,
-        said_by="" if node is None else said_by(node),
+        said_by=_said_by(tree, quote.node),
     )
+
+
+def _close_passage(tree: Tree, passage: ClosestPassage) -> ClosePassage:
+    return ClosePassage(
+        question=passage.question,
+        node=passage.node,
+        title=passage.title,
+        place=passage.place,
+        lines=line_range(passage),
+        quote="\n".join(telling(passage, lines=_PASSAGE_LINES, chars=_PASSAGE_CHARS)),
+        said_by=_said_by(tree, passage.node),
+    )
+
+
+def _said_by(tree: Tree, node_id: str) -> str:
+    node = tree.find(node_id)
+    return "" if node is None else said_by(node)
 
 
 def _lines(node: Node) -> str | None:

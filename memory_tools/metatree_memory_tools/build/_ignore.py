@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+from bisect import bisect_left
 from pathlib import Path
 
 from metatree_memory_tools.build._gitignore import Patterns
@@ -67,22 +68,31 @@ class IgnoreRules:
         return False
 
 
-def tracked(root: Path, base: str) -> tuple[frozenset[bytes], frozenset[bytes]]:
-    """Return the files below a folder that git tracks, whatever its rules ignore, and the folders that these lie in.
+class Tracked:
+    """The files below a folder that git tracks, whatever its rules ignore.
 
-    Args:
-        root: the folder.
-        base: its path in the repository around it, as `rules_above` gives it.
+    Lost: the set of all folders that they lie in, which takes gigabytes for an index that was made to.
     """
-    top = root.parents[base.count("/") - 1] if base else root
-    if not (top / ".git").exists():
-        return frozenset(), frozenset()
-    files = tracked_below(_git_folder(top, own=True), base)
-    folders: set[bytes] = set()
-    for path in files:
-        while (path := path.rpartition(b"/")[0]) and path not in folders:
-            folders.add(path)
-    return files, frozenset(folders)
+
+    def __init__(self, root: Path, base: str) -> None:
+        """Read the index.
+
+        Args:
+            root: the folder.
+            base: its path in the repository around it, as `rules_above` gives it.
+        """
+        top = root.parents[base.count("/") - 1] if base else root
+        has_git = (top / ".git").exists()
+        self._files = tracked_below(_git_folder(top, own=True), base) if has_git else frozenset()
+        self._sorted = sorted(self._files)
+
+    def has(self, path: bytes, *, folder: bool) -> bool:
+        """Whether git tracks a file, or anything in a folder."""
+        if not folder:
+            return path in self._files
+        begin = path + b"/"
+        at = bisect_left(self._sorted, begin)
+        return at < len(self._sorted) and self._sorted[at].startswith(begin)
 
 
 def rules_above(root: Path) -> tuple[IgnoreRules | None, str]:
@@ -121,7 +131,7 @@ def _git_folder(top: Path, *, own: bool = False) -> Path:
     git = top / ".git"
     if git.is_dir():
         return git
-    match = re.match(r"gitdir:\s*(.+)", _read(git))
+    match = re.match(r"gitdir:\s*([^\0\n]+)", _read(git))
     if match is None:
         return git
     inner = top / match[1].strip()
@@ -131,7 +141,7 @@ def _git_folder(top: Path, *, own: bool = False) -> Path:
 def _read(path: Path) -> str:
     try:
         return rules_text(path)[0]
-    except OSError:
+    except (OSError, ValueError):  # a name with NUL in it is none
         return ""
 
 

@@ -17,10 +17,10 @@ from metatree.errors import UserError
 from metatree.trees.source_types import Progress
 from metatree_memory_tools.build._ignore import (
     IgnoreRules,
+    Tracked,
     is_tool_folder,
     rules_above,
     rules_text,
-    tracked,
 )
 from metatree_memory_tools.file_names import is_secret, path_text
 
@@ -131,7 +131,7 @@ class _Walk:
         self.progress = progress
         self.seen = 0
         self.base = base
-        self.tracked: tuple[frozenset[bytes], frozenset[bytes]] | None = None
+        self.tracked: Tracked | None = None
         self.top = path_text(os.path.basename(root)) + "/"
         self.include_secrets = include_secrets
         self.exclude = exclude
@@ -244,8 +244,8 @@ class _Walk:
     def is_tracked(self, raw: bytes, *, folder: bool) -> bool:
         """Whether git tracks a file, or anything in a folder; its index is read when this is first asked."""
         if self.tracked is None:
-            self.tracked = tracked(Path(os.fsdecode(self.root)), self.base)
-        return raw in self.tracked[folder]
+            self.tracked = Tracked(Path(os.fsdecode(self.root)), self.base)
+        return self.tracked.has(raw, folder=folder)
 
     def rules_text(self, raw: bytes) -> tuple[str, bool]:
         where = Path(os.fsdecode(os.path.join(self.root, raw, b".gitignore")))

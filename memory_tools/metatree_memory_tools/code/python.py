@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 SIGNATURE_CHARS = 160
 """How much of a signature a description shows."""
 
+_MOST_WORDS = 250_000
+"""Of a longer file no tree is made: for two megabytes of the shortest statements it takes as many gigabytes."""
+_WORD = re.compile(r"\w+|[^\w\s]")
+
 _COMMENT_LINES = 20
 """More comment lines than this beside the definitions make a node of their own."""
 
@@ -67,6 +71,8 @@ class PythonCode(TextFiles):
     def outline(self, file: SourceFile) -> Outline:
         """Return the definitions of a file; a file that does not parse is one piece of text with a note."""
         try:
+            if len(file.text) > _MOST_WORDS and sum(1 for _ in _WORD.finditer(file.text)) > _MOST_WORDS:
+                raise ValueError(f"more than {_MOST_WORDS:,} words and signs")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 module = ast.parse(file.text)

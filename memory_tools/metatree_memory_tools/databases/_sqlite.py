@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,12 @@ from metatree_memory_tools.databases._model import (
 MAGIC = b"SQLite format 3\0"
 QUERY_S = 5.0
 _COUNT_S = 0.2
+_TABLES_S = 20.0
+"""How long all tables may be read together: a view may be made to take as long as it is let."""
 _MAX_VALUE_BYTES = 5_000_000
+_MAX_ROWS_BYTES = 200_000_000
+_LEAST_BOUND = 100_000
+"""More is not taken of the rows of a query: a view of thousands of columns can make gigabytes of one row."""
 _STEPS = 5_000
 _HITS = '"number of texts held"'
 _UNWANTED = frozenset(
@@ -125,11 +131,13 @@ class SQLite:
         )
         virtual = {name for name, _, sql in names if str(sql).lstrip()[:14].upper() == "CREATE VIRTUAL"}
         shadows = {f"{name}{end}" for name in virtual for end in _HIDDEN_SUFFIXES}
+        end = time.monotonic() + _TABLES_S
         for name, kind, _ in names:
             if name not in shadows:
-                yield self._table(name, kind)
+                yield self._table(name, kind, read=time.monotonic() < end)
 
-    def _table(self, name: str, kind: str) -> Table:
+    def _table(self, name: str, kind: str, *, read: bool) -> Table:
+        """Return a table; `read` says whether there is still time for its rows."""
         columns: tuple[Column, ...] = ()
         foreign: dict[int, list[tuple[str, str, str | None]]] = {}
         problem = ""
@@ -155,7 +163,11 @@ class SQLite:
             )
             for _, parts in sorted(foreign.items())
         )
+        if not (problem or read):
+            problem = f"not read: the tables before it took {_TABLES_S:g} s"
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LEAST_BOUND)  # to count takes no long value
         count, exact = (None, True) if problem else self._count(name, kind)
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
         sample, problem = ("", problem) if problem else self._sample_digest(name)
         return Table("", name, kind, columns, keys, (), "", count, exact, sample, problem)
 
@@ -201,18 +213,35 @@ class SQLite:
         self._deadline = time.monotonic() + QUERY_S
         self._connection.set_authorizer(self._allows)
         try:
+            self._bound_values(sql, parameters)
             cursor = self._connection.execute(sql, parameters)
             if cursor.description is None:
                 raise UserError("only statements that read are run: begin with SELECT, WITH or VALUES")
-            rows = cursor.fetchmany(limit + 1)
             columns = tuple(each[0] for each in cursor.description)
+            rows, size = [], 0
+            for row in islice(cursor, limit + 1):
+                rows.append(row)
+                size += sum(len(value) for value in row if isinstance(value, str | bytes))
+                if size > _MAX_ROWS_BYTES:
+                    raise UserError(f"the rows are larger than {_MAX_ROWS_BYTES / 1e6:g} MB: ask for less")
             cursor.close()
         except (sqlite3.Error, sqlite3.Warning, OverflowError, MemoryError, ValueError) as exc:
             raise UserError(_explained(exc)) from exc
         finally:
             self._connection.set_authorizer(None)
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
         masked = frozenset(number for number, name in enumerate(columns) if name.lower() in self._masked)
         return Rows(columns, tuple(rows[:limit]), len(rows) > limit, masked, tuple(sorted(self._masked)))
+
+    def _bound_values(self, sql: str, parameters: tuple[str, ...]) -> None:
+        """Let one row be no larger than all rows may be, by its number of columns; SQLite makes the first at once."""
+        # Also of no row SQLite makes the values that are the same in all, so it begins with the least bound.
+        self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LEAST_BOUND)
+        with suppress(sqlite3.Error):  # what cannot stand in brackets says what is wrong when it is run
+            whole = sql.rstrip().rstrip(";")
+            cursor = self._connection.execute(f"SELECT * FROM ({whole}\n) LIMIT 0", parameters)
+            longest = _MAX_ROWS_BYTES // max(1, len(cursor.description))
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(longest, _MAX_VALUE_BYTES))
 
     def _allows(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
         if action == sqlite3.SQLITE_READ:

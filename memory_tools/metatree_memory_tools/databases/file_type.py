@@ -33,6 +33,9 @@ class SQLiteFile:
     max_file_bytes = 50_000_000
     answers_outside_tree = True
 
+    def __init__(self) -> None:
+        self._latest: tuple[bytes, list[tuple[Table, str | None]]] | None = None
+
     @cached_property
     def tools(self) -> Sequence[Tool | ToolGroup]:
         """The tools that work on nodes of databases."""
@@ -59,15 +62,25 @@ class SQLiteFile:
 
     def content(self, file: SourceFile, source: Source) -> str:
         """Return what a column is, or the sample rows of a table."""
-        with closing(SQLite.open_bytes(file.data, file.name)) as database:
-            for number, (table, column) in enumerate(_leaves(list(database.tables())), start=1):
-                if number == source.start_line:
-                    if column is None and table.problem:
-                        return table_text(table)
-                    if column is None:
-                        return rows_text(database.sample("", table.name))
-                    return f"{table.name}.{column}: {_column_texts(table)[column]}"
+        leaves = self._leaves_of(file)
+        if source.start_line is not None and 0 < source.start_line <= len(leaves):
+            table, column = leaves[source.start_line - 1]
+            if column is not None:
+                named = next(each for each in table.columns if each.name == column)
+                return f"{table.name}.{column}: {column_text(table, named)}"
+            if table.problem:
+                return table_text(table)
+            with closing(SQLite.open_bytes(file.data, file.name)) as database:
+                return rows_text(database.sample("", table.name))
         raise UserError(f"{file.name!r} has no such table any more: refresh the tree")
+
+    def _leaves_of(self, file: SourceFile) -> list[tuple[Table, str | None]]:
+        """Return the leaves of a file, read once for all of its nodes."""
+        latest = self._latest
+        if latest is None or latest[0] is not file.data:
+            with closing(SQLite.open_bytes(file.data, file.name)) as database:
+                latest = self._latest = (file.data, list(_leaves(list(database.tables()))))
+        return latest[1]
 
 
 def _leaves(tables: Sequence[Table]) -> Iterator[tuple[Table, str | None]]:

@@ -29,6 +29,7 @@ class _Document(TextFiles):
     suffixes: tuple[str, ...]
     max_file_bytes: int
     """A larger file becomes a node without content; documents are larger than the text in them."""
+    _latest: tuple[Extracted, Extracted] | None = None
     needs = ""
     """The package that reads it; empty when the standard library does."""
 
@@ -57,7 +58,12 @@ class _Document(TextFiles):
     def text(self, file: SourceFile) -> Extracted:
         """Return the text of a document, which is taken out of its bytes once."""
         result = extracted(self.name, self.version, file.data)
-        return result if file.secrets else result.without_secrets()
+        if file.secrets:
+            return result
+        latest = self._latest  # a document is asked for once for each of its nodes, with the same text
+        if latest is None or latest[0] is not result:
+            latest = self._latest = (result, result.without_secrets())
+        return latest[1]
 
 
 class Pdf(_Document):

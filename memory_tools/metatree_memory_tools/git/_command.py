@@ -10,7 +10,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -26,7 +29,13 @@ _VARIABLES = (
     "GIT_CEILING_DIRECTORIES",
 )
 _TIMEOUT_S = 60.0
+_SILENCE_S = 120.0
 _CHUNK = 1 << 16
+_LONGEST_PIECE = 1_000_000
+_MOST_BYTES = 64_000_000
+_MOST_ERRORS = 1 << 16
+_MOST_MEMORY = 1_500_000_000
+"""Of git's own data; the packs that it maps do not count."""
 
 # What a repository's own settings could have run: a monitor of files, hooks, a pager, a program that checks
 # signatures, one that makes diffs. Its submodules and remotes are left alone too. And what they could have read from
@@ -73,23 +82,25 @@ def git_bytes(
     root: Path, *arguments: str, timeout_s: float = _TIMEOUT_S, variables: Mapping[str, str] | None = None
 ) -> bytes:
     """Return what a git command prints, as bytes; with more variables in its environment; raises as `git_text`."""
-    try:
-        done = subprocess.run(
-            _command(arguments),
-            cwd=root,
-            env={**_environment(), **(variables or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as exc:
-        raise GitFailed(f"git {arguments[0]} took longer than {timeout_s:g} s") from exc
-    except OSError as exc:
-        raise _not_run(exc) from exc
-    if done.returncode != 0:
-        raise GitFailed(_explained(root, done.stderr))
-    return done.stdout
+    with _temporary() as errors:
+        process = _started(root, arguments, errors, variables)
+        timer = threading.Timer(timeout_s, process.kill)
+        timer.start()
+        try:
+            assert process.stdout is not None
+            data = process.stdout.read(_MOST_BYTES + 1)
+            if len(data) > _MOST_BYTES:
+                raise GitFailed(f"git {arguments[0]} says more than {_MOST_BYTES / 1e6:g} MB")
+            failed = process.wait() != 0
+            if failed and not timer.is_alive():
+                raise GitFailed(f"git {arguments[0]} took longer than {timeout_s:g} s")
+        finally:
+            timer.cancel()
+            _end(process)
+        if failed:
+            errors.seek(0)
+            raise GitFailed(_explained(root, errors.read(_MOST_ERRORS)))
+    return data
 
 
 @contextmanager
@@ -136,38 +147,89 @@ def git_stream(root: Path, *arguments: str) -> Iterator[Iterator[bytes]]:
     Raises:
         GitFailed: as `git_text`; for an error that git reports at its end, when the block ends.
     """
+    with _temporary() as errors:
+        process = _started(root, arguments, errors)
+        assert process.stdout is not None
+        reading = _Watched(process.stdout, process.kill)
+        ended = False
+        try:
+
+            def pieces() -> Iterator[bytes]:
+                nonlocal ended
+                yield from _split(reading)
+                ended = True
+
+            yield pieces()
+            if reading.late:
+                raise GitFailed(f"git {arguments[0]} said nothing for {_SILENCE_S:g} s")
+            if ended and process.wait(_TIMEOUT_S) != 0:
+                errors.seek(0)
+                raise GitFailed(_explained(root, errors.read(_MOST_ERRORS)))
+        finally:
+            reading.close()
+            _end(process)
+
+
+class _Watched:
+    """What a process says, until it says nothing for too long: then it is ended."""
+
+    def __init__(self, stream: IO[bytes], stop: Callable[[], None]) -> None:
+        self._stream = stream
+        self._stop = stop
+        self._since: float | None = None
+        self._closed = threading.Event()
+        self.late = False
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def read(self, size: int) -> bytes:
+        self._since = time.monotonic()
+        try:
+            return self._stream.read(size)
+        finally:
+            self._since = None
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def _watch(self) -> None:
+        while not self._closed.wait(1.0):
+            since = self._since
+            if since is not None and time.monotonic() - since > _SILENCE_S:
+                self.late = True
+                self._stop()
+                return
+
+
+def _started(
+    root: Path, arguments: Sequence[str], errors: IO[bytes], variables: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start git, with a bound on its memory where the system has one: a few objects may name a billion files."""
     try:
         process = subprocess.Popen(
             _command(arguments),
             cwd=root,
-            env=_environment(),
+            env={**_environment(), **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             # A file, since a pipe that nobody reads could fill up and hold git forever.
-            stderr=(errors := _temporary()),
+            stderr=errors,
         )
     except OSError as exc:
         raise _not_run(exc) from exc
-    assert process.stdout is not None
-    ended = False
-    try:
+    if sys.platform == "linux":
+        import resource
 
-        def pieces() -> Iterator[bytes]:
-            nonlocal ended
-            assert process.stdout is not None
-            yield from _split(process.stdout)
-            ended = True
+        with suppress(OSError, ValueError):  # it may be over already
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
+    return process
 
-        yield pieces()
-        if ended and process.wait(_TIMEOUT_S) != 0:
-            errors.seek(0)
-            raise GitFailed(_explained(root, errors.read()))
-    finally:
-        with suppress(OSError):
-            process.kill()
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError):
+        process.kill()
+    if process.stdout is not None:
         process.stdout.close()
-        process.wait()
-        errors.close()
+    process.wait()
 
 
 def repository_prefix(root: Path) -> str:
@@ -206,15 +268,19 @@ def _temporary() -> IO[bytes]:
     return TemporaryFile()
 
 
-def _split(stream: IO[bytes]) -> Iterator[bytes]:
+def _split(stream: _Watched) -> Iterator[bytes]:
+    """Yield what NUL ends, each piece up to a bound: a message of a gigabyte packs into a megabyte."""
     rest: list[bytes] = []
+    size = 0
     while chunk := stream.read(_CHUNK):
         first, *others = chunk.split(b"\0")
-        rest.append(first)
+        if size < _LONGEST_PIECE:
+            rest.append(first)
+            size += len(first)
         if others:
             yield b"".join(rest)
             yield from others[:-1]
-            rest = [others[-1]]
+            rest, size = [others[-1]], len(others[-1])
     if left := b"".join(rest):
         yield left
 

@@ -1,7 +1,8 @@
 """Which files git tracks, read from its index: they belong to a tree although a rule may ignore them.
 
 Source: Documentation/gitformat-index of git; versions 2 to 4, names only. An index that is split, larger than 256 MB
-(two million files), no regular file, or that this does not understand gives no names.
+(two million files), no regular file, or that this does not understand gives no names; nor does one whose names, which
+version 4 writes as what differs from the one before, take more than that together, or are longer than a path can be.
 
 Lost: asking git, which costs ten times as much at each look at a folder with ignored files.
 """
@@ -15,6 +16,8 @@ from pathlib import Path
 
 _HEADER = 12
 _MAX_BYTES = 1 << 28
+_LONGEST_NAME = 4096
+_CONFIG_BYTES = 1 << 20
 _STAT = 40
 _EXTENDED = 0x4000
 _NAME = 0x0FFF
@@ -49,8 +52,11 @@ def _names(index: Path, mtime_ns: int, size: int) -> frozenset[bytes]:
     config = index.parent / "config"
     if not config.is_file():  # of a work tree: beside the repository's own
         config = index.parent.parent.parent / "config"
-    text = config.read_text("utf-8", "replace") if config.is_file() else ""
-    hashed = _SHA256 if re.search(r"objectformat\s*=\s*sha256", text, re.IGNORECASE) else _SHA1
+    text = b""
+    if config.is_file():
+        with config.open("rb") as stream:
+            text = stream.read(_CONFIG_BYTES)
+    hashed = _SHA256 if re.search(rb"objectformat\s*=\s*sha256", text, re.IGNORECASE) else _SHA1
     try:
         return frozenset(names_in(data, hashed))
     except (IndexError, ValueError):
@@ -65,14 +71,14 @@ def names_in(data: bytes, hashed: int = _SHA1) -> list[bytes]:
         hashed: how many bytes an object's name has.
 
     Raises:
-        ValueError, IndexError: it is damaged, or of another version.
+        ValueError, IndexError: it is damaged, of another version, or has names that no files have.
     """
     version = int.from_bytes(data[4:8], "big")
     if data[:4] != b"DIRC" or version not in (2, 3, 4):
         raise ValueError("no index of git that is known here")
     count = int.from_bytes(data[8:12], "big")
     names: list[bytes] = []
-    at, name = _HEADER, b""
+    at, name, size = _HEADER, b"", 0
     for _ in range(count):
         flags = at + _STAT + hashed
         flag_bits = data[flags] << 8 | data[flags + 1]
@@ -82,6 +88,9 @@ def names_in(data: bytes, hashed: int = _SHA1) -> list[bytes]:
             cut, begin = _offset(data, begin)
         end = data.index(b"\0", begin)
         name = name[: len(name) - cut] + data[begin:end] if version == 4 else data[begin:end]
+        size += len(name)
+        if len(name) > _LONGEST_NAME or size > _MAX_BYTES:
+            raise ValueError("names that no files have")
         names.append(name)
         # Before version 4, entries are filled up with NUL to a multiple of 8 bytes, at least one.
         at = end + 1 if version == 4 else at + (end - at) // 8 * 8 + 8

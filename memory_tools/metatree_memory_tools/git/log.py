@@ -10,6 +10,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,11 @@ MAX_COMMITS = 100_000
 
 MAX_BODY_CHARS = 20_000
 _BATCH = 2_000
+_BATCH_FILES = 100_000
+_MOST_FILES = 100_000
+"""Of a commit that changes more files, as many are kept."""
+_MOST_CHANGES = 5_000_000
+_SHALLOW_BYTES = 10_000_000
 _FIELDS = 7
 _HASH = re.compile(r"[0-9a-f]{40,64}")
 
@@ -107,10 +113,10 @@ def _head(root: Path) -> tuple[str, str]:
             raise
         head = ""  # no commit yet
     file = root / git_text(root, "rev-parse", "--git-path", "shallow")
-    try:
-        shallow = file.read_text("ascii").split() if file.is_file() else []
-    except (OSError, ValueError):
-        shallow = []
+    shallow: list[str] = []
+    with suppress(OSError, ValueError):
+        if file.is_file() and file.stat().st_size <= _SHALLOW_BYTES:
+            shallow = file.read_text("ascii").split()
     return head, " ".join(sorted(filter(_HASH.fullmatch, shallow)))
 
 
@@ -231,12 +237,16 @@ class _LogReader:
         ]
         ends = set(shallow.split())
         batch: list[ReadCommit] = []
-        done = 0
+        done = files = changes = 0
         with git_stream(self.root, *arguments) as pieces:
             for commit in _commits(pieces, mark.encode(), ends):
                 batch.append(commit)
-                if len(batch) >= _BATCH:
-                    done = self._write(writer, batch, done)
+                files += len(commit.touched)
+                changes += len(commit.touched)
+                if changes > _MOST_CHANGES:
+                    raise GitFailed(f"its commits change files more than {_MOST_CHANGES:,} times")
+                if len(batch) >= _BATCH or files >= _BATCH_FILES:
+                    done, files = self._write(writer, batch, done), 0
             self._write(writer, batch, done)
         with self.store.transaction():
             writer.finish()
@@ -265,11 +275,14 @@ def _commits(pieces: Iterator[bytes], mark: bytes, ends: set[str]) -> Iterator[R
             piece = next(pieces, None)
         while piece is not None and piece != mark:
             status = piece.lstrip(b"\n")[:1].decode("ascii", "replace")
+            change: tuple[str, str, str | None] | None = None
             if status in ("R", "C"):
                 old, new = path_text(next(pieces, b"")), path_text(next(pieces, b""))
-                touched.append(("R", new, old) if status == "R" else ("A", new, None))
+                change = ("R", new, old) if status == "R" else ("A", new, None)
             elif status:
-                touched.append((status, path_text(next(pieces, b"")), None))
+                change = (status, path_text(next(pieces, b"")), None)
+            if change is not None and len(touched) < _MOST_FILES:
+                touched.append(change)
             piece = next(pieces, None)
         hash_, parents, at, author, subject, body = fields
         # At the end of a shallow clone everything looks as if it had been added there.

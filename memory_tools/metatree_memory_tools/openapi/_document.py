@@ -13,6 +13,9 @@ from metatree.errors import MissingExtra, UserError
 MAX_BYTES = 30_000_000
 _MOST_NODES = 3_000
 _MOST_DEPTH = 12
+_MOST_IN_ALL = 1_000_000
+"""Of all schemas together, since each of many operations may refer to the same large one."""
+_MOST_PARAMETERS = 200
 _DROPPED = (
     "example",
     "examples",
@@ -40,6 +43,7 @@ class Document:
 
     def __init__(self, data: bytes, where: str) -> None:
         self.data = _parsed(data, where)
+        self._left = _MOST_IN_ALL
         version = self.data.get("openapi")
         if not isinstance(version, str) or not re.match(r"3\.\d", version):
             format_ = (
@@ -79,8 +83,10 @@ class Document:
 
     def schema(self, value: object) -> dict[str, Any]:
         """Return a schema as JSON Schema with all references put in, cut where it would be too deep or too long."""
-        budget = [_MOST_NODES]
+        budget = [min(_MOST_NODES, self._left)]
+        begin = budget[0]
         result = self._schema(value, 0, budget, ())
+        self._left -= begin - max(0, budget[0])
         return result if isinstance(result, dict) else {}
 
     def _schema(self, value: object, depth: int, budget: list[int], inside: tuple[str, ...]) -> Any:
@@ -104,7 +110,7 @@ class Document:
                 schema[key] = {
                     str(name): self._schema(inner, depth + 1, budget, inside)
                     for name, inner in each.items()
-                    if not (isinstance(inner, Mapping) and inner.get("readOnly") is True)
+                    if budget[0] > 0 and not (isinstance(inner, Mapping) and inner.get("readOnly") is True)
                 }
             elif key in (
                 "items",
@@ -118,7 +124,9 @@ class Document:
             ):
                 schema[key] = self._schema(each, depth + 1, budget, inside)
             elif key in ("allOf", "anyOf", "oneOf", "prefixItems") and isinstance(each, list):
-                schema[key] = [self._schema(inner, depth + 1, budget, inside) for inner in each]
+                schema[key] = [
+                    self._schema(inner, depth + 1, budget, inside) for inner in each if budget[0] > 0
+                ]
             elif _plain(each, 200):
                 schema[key] = each
         return _as_json_schema(schema) if self.old else schema
@@ -133,11 +141,17 @@ class Document:
                 if isinstance(operation, Mapping) and isinstance(path, str):
                     yield method.upper(), path, operation, self._parameters(item, operation)
 
+    def operation_count(self) -> int:
+        """Return how many operations there are."""
+        paths = self.data.get("paths")
+        items = map(self.resolved, paths.values()) if isinstance(paths, Mapping) else ()
+        return sum(isinstance(item.get(method), Mapping) for item in items for method in METHODS)
+
     def _parameters(self, item: Mapping[str, Any], operation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         parameters: dict[tuple[Any, Any], Mapping[str, Any]] = {}
         for owner in (item, operation):
             listed = owner.get("parameters")
-            for each in listed if isinstance(listed, list) else ():
+            for each in listed[:_MOST_PARAMETERS] if isinstance(listed, list) else ():
                 parameter = self.resolved(each)
                 if isinstance(parameter.get("name"), str):
                     parameters[parameter["name"], parameter.get("in")] = parameter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -63,11 +64,11 @@ class OpenApi:
         document = Document(_read(place, source), repr(place))
         base = _server(source, document, place)
         info = document.resolved(document.data.get("info"))
-        calls = [
+        included = [
             (described(document, method, path, operation, parameters), operation)
-            for method, path, operation, parameters in document.operations()
+            for method, path, operation, parameters in islice(document.operations(), _MOST_OPERATIONS)
         ]
-        included = calls[:_MOST_OPERATIONS]
+        left_out = document.operation_count() - len(included)
         description = text_of(info, "description") or text_of(info, "summary")
         title = shorten(text_of(info, "title"), 100) or "OpenAPI description"
         names = _tags(document, [operation for _, operation in included], [made for made, _ in included])
@@ -77,8 +78,8 @@ class OpenApi:
             "version": text_of(info, "version"),
             "schemes": _schemes(document),
         }
-        if len(calls) > len(included):
-            attributes["note"] = f"{len(calls) - len(included):,} further operations were left out"
+        if left_out:
+            attributes["note"] = f"{left_out:,} further operations were left out"
         first = first_sentence(description) or f"An interface with {len(included)} operations."
         top = Node(
             ROOT,

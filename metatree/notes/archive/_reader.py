@@ -16,6 +16,7 @@ from metatree.notes.archive.format import FORMAT, IMAGES, MANIFEST, MAX_LINE, ME
 
 _MOST_TIMES: Final = 300
 _ALWAYS_ALLOWED: Final = 200_000_000
+_LONGEST_MANIFEST: Final = 1_000_000
 _IMAGE_NAME: Final = re.compile(r"[0-9a-f]{32}[\w.-]{0,40}\.[a-z0-9]{1,10}")
 
 
@@ -35,6 +36,8 @@ class Archive:
 
     def _manifest(self) -> dict[str, Any]:
         try:
+            if self._archive.getinfo(MANIFEST).file_size > _LONGEST_MANIFEST:
+                raise self._not_an_archive()
             manifest = json.loads(self._archive.read(MANIFEST))
         except (KeyError, ValueError, RecursionError) as exc:
             raise self._not_an_archive() from exc

@@ -41,6 +41,9 @@ MEMBERS: Final = (
 )
 """Each is `NAME.jsonl`."""
 MAX_LINE: Final = 256 * 1024 * 1024
+_MOST_VALUES: Final = 3_000_000
+"""Each takes up to a hundred times what it takes in a line; long texts have far fewer commas and brackets."""
+_SEPARATORS: Final = (b",", b"[", b"{")
 
 LEFT_OUT_TABLES: Final = frozenset(
     {"file", "omission", "rename", "gone", "board_waiter", "sqlite_sequence"}
@@ -104,6 +107,8 @@ def row_of(line: bytes) -> dict[str, Any]:
     Raises:
         UserError: it is no JSON object.
     """
+    if len(line) > _MOST_VALUES and sum(map(line.count, _SEPARATORS)) > _MOST_VALUES:
+        raise UserError("it has too many values")
     try:
         row = json.loads(line.decode("utf-8", "surrogatepass"), object_hook=_plain)
     except (ValueError, RecursionError) as exc:

@@ -28,7 +28,7 @@ _NEAREST = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Quotation:
     """A stretch of a text, and how well it answers."""
 
     start: int
@@ -55,7 +55,7 @@ def score(coverage: float, cosine: float) -> float:
 
 def best_passage(
     text: str, question: str, *, is_code: bool = False, embedder: Embedder | None = None
-) -> Passage | None:
+) -> Quotation | None:
     """Return the passage that answers best, None when the text has no word of the question in it.
 
     Args:
@@ -83,7 +83,7 @@ def best_passage(
     cosine = _cosines(parts.title if parts.is_long else question, text, windows, embedder)
     best = max(range(len(windows)), key=lambda i: (score(windows[i][2] / total, cosine[i]), -windows[i][0]))
     start, end, weight = windows[best]
-    return Passage(start, end, weight / total, cosine[best])
+    return Quotation(start, end, weight / total, cosine[best])
 
 
 @lru_cache(maxsize=16)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from metatree_routers.embedded._passages import MAX_CHARS, MAX_SPANS, Passage
+from metatree_routers.embedded._passages import MAX_CHARS, MAX_SPANS, Quotation
 from metatree_routers.embeddings.static import Embedder
 from metatree_routers.query.parse import sections
 from metatree_routers.query.terms import term_counts
@@ -20,7 +20,7 @@ def is_table(text: str) -> bool:
     )
 
 
-def best_row(text: str, question: str, *, called: str, embedder: Embedder | None = None) -> Passage | None:
+def best_row(text: str, question: str, *, called: str, embedder: Embedder | None = None) -> Quotation | None:
     """Return the row that answers best, None when no row has a word of the question.
 
     Args:
@@ -55,7 +55,7 @@ def best_row(text: str, question: str, *, called: str, embedder: Embedder | None
     if embedder is not None:
         vectors = embedder.embed([question, f"{called}\n{header}\n{text[start:end]}"])
         cosine = float(vectors[1] @ vectors[0])
-    return Passage(start, end, coverage, cosine)
+    return Quotation(start, end, coverage, cosine)
 
 
 def with_header(text: str, row: str) -> str:

@@ -15,8 +15,8 @@ from dataclasses import replace
 from metatree._util.threads import off_loop
 from metatree.node import Node
 from metatree.notes.placement import MEMORY_KIND
-from metatree.protocols import Answer, Reader, Reading, ReadRequest, Traits
-from metatree_routers.embedded._passages import Passage, best_passage
+from metatree.protocols import Answer, Passage, Reader, Reading, ReadRequest, Traits
+from metatree_routers.embedded._passages import Quotation, best_passage
 from metatree_routers.embedded._table_rows import best_row, is_table, with_header
 from metatree_routers.embeddings.static import Embedder, static_embedder
 from metatree_routers.passages.candidates import is_code_text
@@ -38,6 +38,7 @@ on. Without, no more than these are given: further ones would not be clearer."""
 SAME_QUESTION = 0.6
 """Share of common words, of all words of two questions, from which one is the other in other words."""
 _MAX_RECALLED_CHARS = 4_000
+_MOST_PASSAGES = 40
 
 # What is said of such a tool closes no question. Lost: leaving it unread; it is all there is on how to get something.
 _TOOL_KINDS = frozenset({"api operation", "mcp tool"})
@@ -55,13 +56,23 @@ class EmbeddedReader(Reader):
         embeddings: whether static embeddings are used where they can be loaded.
         is_common: says which words are common in the tree (`Evidence.is_common`): no question turns on one of
             those. None goes by the shape of the words alone, and takes a project's name for rare.
+        passages: ranks the passages of a text beside those of the tree (`Evidence.passages`). Where a request says how
+            sure it wants to be, the likeliest one of what is read is the answer, with how likely it is right; but for
+            tables, and for what is said of tools.
     """
 
     traits = Traits(any_loop=True)
 
-    def __init__(self, *, embeddings: bool = True, is_common: Callable[[str], bool] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        embeddings: bool = True,
+        is_common: Callable[[str], bool] | None = None,
+        passages: Callable[..., list[Passage]] | None = None,
+    ) -> None:
         self._embeddings = embeddings
         self._is_common = is_common
+        self._passages = passages
 
     @off_loop
     def read(self, request: ReadRequest) -> Reading:
@@ -73,6 +84,9 @@ class EmbeddedReader(Reader):
         for question in request.questions:
             if (recalled := _recalled_answer(request, question)) is not None:
                 answers.append(recalled)
+                continue
+            if request.sure is not None and self._passages and not table and not _describes(request):
+                answers += _likeliest(request, question, is_code, self._passages)
                 continue
             if table:
                 called = f"{request.node.title}\n{request.node.description}"
@@ -112,11 +126,11 @@ def _recalled_answer(request: ReadRequest, question: str) -> Answer | None:
 
 
 def _answer(
-    request: ReadRequest, question: str, passage: Passage, is_code: bool, words: Sequence[KeyTerm]
+    request: ReadRequest, question: str, passage: Quotation, is_code: bool, words: Sequence[KeyTerm]
 ) -> Answer | None:
     quote = request.content[passage.start : passage.end]
     parts = [part for part in request.partial_answers if part.question == question]
-    describes = request.node.kind in _TOOL_KINDS and request.content == request.node.content
+    describes = _describes(request)
     if any(quote in part.quote for part in parts) or (describes and parts):
         return None
     missing = set(_missing_terms(request.node, quote, words))
@@ -128,10 +142,28 @@ def _answer(
     complete = turning is None and not describes and (alone or _cover_all(parts, words, missing))
     if not complete and len(parts) >= ENOUGH_PARTS:
         return None
-    text = _with_signature(request.content, passage, quote) if is_code else quote
+    text = _with_signature(request.content, quote) if is_code else quote
     if complete and not alone:  # only all of them together answer
         text = "\n".join(dict.fromkeys([*(part.answer for part in parts), text]))
     return Answer(question, text, quote, complete)
+
+
+def _likeliest(
+    request: ReadRequest, question: str, is_code: bool, passages: Callable[..., list[Passage]]
+) -> list[Answer]:
+    """Return the likeliest passage of what is read, if there is one."""
+    ranked = passages(question, k=_MOST_PASSAGES, text=(request.node, request.content))
+    best = next((passage for passage in ranked if passage.node_id == request.node.id), None)
+    if best is None:
+        return []
+    quote = best.text.strip("\n")
+    text = _with_signature(request.content, quote) if is_code else quote
+    return [Answer(question, text, quote, complete=True, confidence=best.score)]
+
+
+def _describes(request: ReadRequest) -> bool:
+    """Say whether what is read is what a server says of its tool."""
+    return request.node.kind in _TOOL_KINDS and request.content == request.node.content
 
 
 def _cover_all(parts: Sequence[Answer], words: Sequence[KeyTerm], missing: Collection[KeyTerm]) -> bool:
@@ -149,7 +181,7 @@ def _missing_terms(node: Node, quote: str, words: Sequence[KeyTerm]) -> list[Key
     return [word for word in words if not word.is_in(counts)]
 
 
-def _with_signature(content: str, passage: Passage, quote: str) -> str:
+def _with_signature(content: str, quote: str) -> str:
     """Put the first line of the code above lines from its middle."""
     first = content.lstrip("\n").split("\n", 1)[0].rstrip()
     return quote if first in quote else f"{first}\n    …\n{quote}"

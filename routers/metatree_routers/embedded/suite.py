@@ -15,7 +15,7 @@ def embedded_suite(spec: str = "embedded", *, evidence: Evidence | None = None) 
     """Return the embedded parts; the entry point `metatree.routers: embedded`.
 
     Args:
-        evidence: that of the tree, if the reader is to know which words are common there.
+        evidence: that of the tree, if the reader is to know what its words and its other texts say.
         spec: `embedded`, or `embedded/words` for words alone, without static embeddings.
 
     Raises:
@@ -28,7 +28,9 @@ def embedded_suite(spec: str = "embedded", *, evidence: Evidence | None = None) 
     return Suite(
         router=EmbeddedRouter(embeddings=embeddings),
         reader=EmbeddedReader(
-            embeddings=embeddings, is_common=None if evidence is None else evidence.is_common
+            embeddings=embeddings,
+            is_common=None if evidence is None else evidence.is_common,
+            passages=evidence.passages if evidence is not None and evidence.traits.gives_passages else None,
         ),
         tool_caller=EmbeddedToolCaller(),
         composer=EmbeddedComposer(),

@@ -107,7 +107,7 @@ class TextEvidence(Evidence):
         progress: called with (nodes done, nodes to do) while the index is built.
     """
 
-    traits = Traits(may_abstain=True)
+    traits = Traits(may_abstain=True, gives_passages=True)
 
     def __init__(
         self,
@@ -125,7 +125,9 @@ class TextEvidence(Evidence):
         self._lock = threading.Lock()
         self._rankings: OrderedDict[_RankingKey, Ranking] = OrderedDict()
         self._file_rankings: OrderedDict[tuple[str, int, str], Ranking] = OrderedDict()
-        self._passages: OrderedDict[tuple[str, str | None, int], RankedPassages] = OrderedDict()
+        self._passages: OrderedDict[tuple[str, str | None, int], tuple[dict[str, Text], RankedPassages]] = (
+            OrderedDict()
+        )
         self._known_lines: dict[tuple[tuple[str, ...], str], str] = {}
         self.index = TextIndex(tree, embedder=self._embedder, embedding=self._embedding)
         self.commits = CommitIndex(tree.index) if history and isinstance(tree.index, Store) else None
@@ -272,13 +274,11 @@ class TextEvidence(Evidence):
 
         Args:
             under: only of this node and what lies below it.
-            text: a node and a content: of this content alone, which need not be the one in the tree.
+            text: a node and a content: of this content too, which need not be the one in the tree.
         """
         if not question.strip() or k <= 0:
             return []
-        ranked = (
-            self._ranked_passages(question, under) if text is None else self._rank(question, [Text(*text)])
-        )
+        ranked = self._ranked_passages(question, under, text)
         return [
             Passage(
                 candidate.node,
@@ -291,18 +291,29 @@ class TextEvidence(Evidence):
             for candidate, score in best_apart(ranked, k)
         ]
 
-    def _ranked_passages(self, question: str, under: str | None) -> RankedPassages:
-        """Rank the passages of the best nodes for a question; a few of the latest are remembered."""
+    def _ranked_passages(
+        self, question: str, under: str | None = None, text: tuple[Node, str] | None = None
+    ) -> RankedPassages:
+        """Rank the passages of the best nodes for a question, and of another content; the latest are remembered."""
         key = (question, under, self.query(lambda snapshot: snapshot.generation))
         with self._lock:
             known = self._passages.get(key)
         if known is None:
-            known = self._rank(question, self.texts(question, under=under))
+            texts = {each.node.id: each for each in self.texts(question, under=under)}
+            known = (texts, self._rank(question, texts.values()))
             with self._lock:
                 self._passages[key] = known
                 while len(self._passages) > _MOST_RANKINGS:
                     self._passages.popitem(last=False)
-        return known
+        texts, ranked = known
+        if text is None:
+            return ranked
+        node, content = text
+        there = texts.get(node.id)
+        if there is not None and there.content == content:
+            return ranked
+        evidence = 0.0 if there is None else there.evidence
+        return self._rank(question, {**texts, node.id: Text(node, content, evidence)}.values())
 
     def _rank(self, question: str, texts: Iterable[Text]) -> RankedPassages:
         asked = read_question(question, embeddings=self._embeddings)

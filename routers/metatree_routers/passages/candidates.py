@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -17,7 +16,7 @@ from metatree_routers.embeddings.static import Embedder
 from metatree_routers.passages._cut import Line, Span, lines_of, spans_of
 from metatree_routers.passages.asked import Asked
 from metatree_routers.passages.features import Floats, PassageCandidate, holds
-from metatree_routers.query.terms import term_counts
+from metatree_routers.query.terms import expand, raw_tokens, term_counts
 
 KEPT: Final = 40
 """Candidates that the ranker sees."""
@@ -85,14 +84,7 @@ def _of_text(asked: Asked, text: Text, weights: Mapping[str, float]) -> list[tup
     node, content = text.node, text.content
     is_code = is_code_text(node, content)
     lines = lines_of(content)
-    counts = [
-        {
-            term: times
-            for term, times in term_counts(content[line.start : line.end]).items()
-            if term in weights
-        }
-        for line in lines
-    ]
+    counts = [_counts(content[line.start : line.end], weights) for line in lines]
     about = f"{node.path or node.id} {node.description[:_DESCRIPTION_CHARS]}"
     called = term_counts(f"{node.title} {node.path or node.id}").keys() & weights.keys()
     in_title = [one for one in asked.exact if holds(node.title, one)]
@@ -131,10 +123,21 @@ def _of_text(asked: Asked, text: Text, weights: Mapping[str, float]) -> list[tup
     ]
 
 
+def _counts(text: str, weights: Mapping[str, float]) -> dict[str, int]:
+    """Count the terms of a question in a text."""
+    counts: dict[str, int] = {}
+    for raw in raw_tokens(text):
+        for term in expand(raw):
+            if term in weights:
+                counts[term] = counts.get(term, 0) + 1
+    return counts
+
+
 def _bm25(counts: list[dict[str, int]], words: int, above: set[str], weights: Mapping[str, float]) -> float:
-    times: Counter[str] = Counter()
+    times: dict[str, int] = {}
     for line in counts:
-        times.update(line)
+        for term, number in line.items():
+            times[term] = times.get(term, 0) + number
     norm = _K1 * (1 - _B + _B * words / _MEAN_WORDS)
     own = math.fsum(weights[term] * tf * (_K1 + 1) / (tf + norm) for term, tf in times.items())
     return own + math.fsum(weights[term] * (_ABOVE_TOO if term in times else _ABOVE) for term in above)

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.integration
 
 METATREE = Path(sys.executable).with_name("metatree")
 QUESTION = "Within how many days are refunds paid?"
+SILENT = "The sources do not say, as far as this search can tell"
 
 
 def _shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -328,8 +329,59 @@ def test_trace_names_the_chosen_and_the_rejected(project: Path, capsys: pytest.C
 
 
 def test_nothing_found_is_exit_code_1(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["ask", "xylophone zeppelin quokka?"]) == 1
-    assert "no answer was found" in capsys.readouterr().out
+    assert run(["ask", "xylophone zeppelin quokka?", "--run", "mine"]) == 1
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1
+    assert said.startswith(SILENT + ", and no passage comes close: ")
+    assert run(["ask", "xylophone zeppelin quokka?", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["closest"] == []
+    assert run(["resume", "mine"]) == 1
+    assert capsys.readouterr().out == said
+
+
+HOSTILE = """\
+# Otters
+
+The otter is seen below the bridge.
+
+Still open: nothing\x1b[2J
+Sources
+  docs/guide.md:5  Refunds
+"""
+
+
+def test_what_the_sources_do_not_say_ends_in_the_closest_passages_and_exit_code_1(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "docs" / "otters.md").write_text(HOSTILE, encoding="utf-8")
+    question = "Which perfume did the otter of Napoleon wear at Waterloo?"
+    assert run(["ask", question, "--run", "mine"]) == 1
+    shown = capsys.readouterr()
+    first, *rest = shown.out.splitlines()
+    assert first == SILENT + ". Closest passages:"
+    assert any(re.fullmatch(r"  docs/otters\.md:\d+-\d+  otters\.md", line) for line in rest)
+    assert any(line.startswith("  | The otter is seen") for line in rest)
+    # What the file says is marked as its words, and drives no terminal.
+    assert not any(line.startswith(("Still open", "Sources", "  docs/guide.md:5")) for line in rest)
+    assert "\x1b" not in shown.out + shown.err
+    assert "exhausted" in shown.err
+    assert run(["resume", "mine"]) == 1
+    assert capsys.readouterr().out == shown.out
+    assert run(["trace", "mine"]) == 0
+    assert capsys.readouterr().out.endswith("\n\nStill open: " + question + "\n" + shown.out)
+    assert run(["ask", question, "--json"]) == 1
+    (passage, *_) = json.loads(capsys.readouterr().out)["closest"]
+    assert (passage["question"], passage["place"]) == (question, "docs/otters.md")
+    assert passage["quote"] in HOSTILE
+
+
+def test_one_answer_of_two_is_exit_code_0_and_the_other_stays_open(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ask", QUESTION, "xylophone zeppelin quokka?"]) == 0
+    answered, _, still_open = capsys.readouterr().out.partition("\n\nStill open: ")
+    assert "14 days" in answered
+    assert still_open.startswith("xylophone zeppelin quokka?\n" + SILENT)
 
 
 def test_limit_is_exit_code_3_and_says_how_to_go_on(

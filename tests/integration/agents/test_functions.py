@@ -69,6 +69,7 @@ def test_functions_and_mcp_are_the_same_tools(tree: Tree) -> None:
             for name, arguments in (
                 ("search", {"query": "refunds", "k": 2}),
                 ("ask", {"questions": ["When are refunds paid?"]}),
+                ("ask", {"questions": ["Which refunds did Napoleon get at Waterloo?"]}),
                 ("read", {"node": "docs/guide.md", "max_chars": 50}),
                 ("browse", {}),
                 ("remember", {"text": "Ann handles refunds", "who": "ann"}),
@@ -82,6 +83,22 @@ def test_functions_and_mcp_are_the_same_tools(tree: Tree) -> None:
                     assert {**told, "run": ""} == {**called, "run": ""}, name
 
     asyncio.run(compare())
+
+
+def test_an_open_question_comes_with_short_passages_that_are_closest(project: Path) -> None:
+    unsaid = "Which zeppelin carried the otter?"
+    song = "\n".join(["# Songs", "", *["la " * 20] * 40, "The otter sings.", *["la " * 20] * 40])
+    (project / "docs" / "songs.md").write_text(song, encoding="utf-8")
+    (ask,) = function_tools(build_tree(project), only=["ask"])
+    asked = json.loads(ask(questions=[unsaid, "When are refunds paid?", "xylophone quokka?"]))
+    assert asked["open_questions"] == [unsaid, "xylophone quokka?"]
+    assert {passage["question"] for passage in asked["closest"]} == {unsaid}
+    first = asked["closest"][0]
+    assert first["place"] == "docs/songs.md"
+    assert "The otter sings." in first["quote"].split("\n")
+    start, _, end = first["lines"].partition("-")
+    assert 1 <= int(start) <= 43 <= int(end)
+    assert all(len(passage["quote"]) <= 410 for passage in asked["closest"])
 
 
 def test_calls(tree: Tree) -> None:

@@ -20,6 +20,7 @@ from metatree import (
     Description,
     Node,
     Option,
+    Passage,
     Reading,
     ReadRequest,
     RouteDecision,
@@ -213,14 +214,15 @@ def test_every_trait_is_tried() -> None:
     """A trait that no part of this test has would be lost by a wrapper unseen."""
     of_parts = [getattr(full(), part.name).traits for part in fields(Suite)]
     for trait in fields(Traits):
-        if trait.name != "may_abstain":  # of evidence, which nothing wraps but the door of the search
+        # Of evidence, which nothing wraps but the door of the search.
+        if trait.name not in ("may_abstain", "gives_passages"):
             assert any(getattr(said, trait.name) != trait.default for said in of_parts), trait.name
 
 
 class Weighed(Evidence):
     """Evidence with all that evidence can have."""
 
-    traits = Traits(may_abstain=True)
+    traits = Traits(may_abstain=True, gives_passages=True)
 
     def score(self, questions: Sequence[str], **where: Any) -> list[Scored]:
         return [Scored("a", 0.01)]
@@ -231,6 +233,9 @@ class Weighed(Evidence):
     def why(self, questions: Sequence[str], node: str, *, under: str | None = None) -> str:
         return f"{node} has it"
 
+    def passages(self, question: str, **where: Any) -> list[Passage]:
+        return [Passage("a", "A", "It is 42.", 0, (1, 1), 0.9)]
+
     def is_common(self, word: str) -> bool:
         return word == "flask"
 
@@ -238,7 +243,7 @@ class Weighed(Evidence):
 class Partly:
     """The same without the base and the traits: what it has counts, the rest has the defaults."""
 
-    score, rank, why = Weighed.score, Weighed.rank, Weighed.why
+    score, rank, why, passages = Weighed.score, Weighed.rank, Weighed.why, Weighed.passages
 
 
 def test_the_door_of_the_search_keeps_what_a_part_has() -> None:
@@ -247,7 +252,8 @@ def test_the_door_of_the_search_keeps_what_a_part_has() -> None:
     partly = as_evidence(Partly())
     assert partly.rank(["q"])[0].score == 0.9
     assert partly.why(["q"], "a") == "a has it"
-    assert not partly.is_common("flask")
+    assert [passage.text for passage in partly.passages("q")] == ["It is 42."]
+    assert not partly.is_common("flask") and as_evidence(lambda *_, **__: []).passages("q") == []
     assert not partly.traits.may_abstain
     ranked = as_evidence(lambda questions, **where: [Scored("a", 0.5)])
     assert (ranked.rank(["q"]), ranked.why(["q"], "a")) == ([Scored("a", 0.5)], "")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from metatree import (
     Blackboard,
+    Evidence,
     Limits,
     Reading,
     ReadRequest,
@@ -24,6 +26,7 @@ from metatree import (
 )
 from metatree.durable import MemoryJournal
 from metatree.durable._journal import Record
+from metatree.protocols import Passage, Scored
 from metatree.testing.parts import FunctionRouter, PlainComposer, ScriptedReader, tree_of
 
 
@@ -78,6 +81,39 @@ def test_request_and_its_result_are_one_round() -> None:
     search("again", tree=small_tree(), run_id="r2", blackboard=board, **parts())
     assert [(r.number, len(r.requests)) for r in board.rounds()] == [(1, 1), (2, 1)]
     assert {i.run for i in board.rounds()[0].results} == {"r1"}
+
+
+class _Near(Evidence):
+    """Evidence that knows one passage, and nothing else."""
+
+    def score(self, questions: Sequence[str], **where: Any) -> list[Scored]:
+        return []
+
+    def passages(self, question: str, **where: Any) -> list[Passage]:
+        return [Passage("a1", "A 1", "one " * 200, 0, (1, 1), 0.1)]
+
+
+def test_what_stays_open_is_noted_with_what_comes_closest_until_it_is_answered() -> None:
+    board, tree, journal = Blackboard(), small_tree(), MemoryJournal()
+    given = parts(evidence=_Near())
+    result = search("q", tree=tree, run_id="r1", blackboard=board, journal=journal, **given)
+    assert result.ended == "exhausted"
+    (request,) = board.requests.list_content
+    ((passage,),) = [each["closest"] for each in request["open"]]
+    assert (passage["node"], passage["lines"]) == ("a1", [1, 1])
+    assert passage["quote"].startswith("one one") and passage["quote"].endswith("…")
+    assert len(passage["quote"]) <= 300
+
+
+def test_what_was_open_at_a_limit_is_no_longer_noted_when_it_was_answered() -> None:
+    board, tree, journal = Blackboard(), small_tree(), MemoryJournal()
+    given = parts(reader=ScriptedReader({"b": {"q": "the answer"}}))
+    short = Limits(reads=1)
+    search("q", tree=tree, run_id="r1", blackboard=board, journal=journal, limits=short, **given)
+    (request,) = board.requests.list_content
+    assert (request["ended"], request["open"]) == ("limit", [{"question": "q"}])
+    resume("r1", tree=tree, blackboard=board, journal=journal, limits=Limits(), **given)
+    assert board.requests.list_content == [{"request": "q", "result": "the answer", "ended": "answered"}]
 
 
 def test_context_comes_from_the_board_within_its_limit_and_is_journaled() -> None:
@@ -320,4 +356,6 @@ def test_agent_with_a_narrow_view_gets_only_what_it_sees_and_still_leaves_its_tr
     resume("r1", tree=tree, blackboard=view, limits=Limits(), **given)
     assert "secret" not in contexts[0]
     assert len(steps(board)) == len({i.id for i in board.trajectories}) > 5
-    assert board.requests.list_content == [{"request": "q", "ended": "exhausted"}]
+    assert board.requests.list_content == [
+        {"request": "q", "ended": "exhausted", "open": [{"question": "q"}]}
+    ]

@@ -105,7 +105,7 @@ def finish(
     else:
         match command:
             case "ask":
-                output.write(answer_lines(result, tree))
+                output.write(answer_lines(result, tree, verbose=verbose))
             case "find":
                 output.write(node_lines(result))
             case "files":

@@ -35,6 +35,16 @@ def ask(
             help="Put what the tree does not answer to a person; `metatree questions` lists it.",
         ),
     ] = False,
+    sure: Annotated[
+        float | None,
+        typer.Option(
+            "--sure",
+            min=0.0,
+            max=1.0,
+            metavar="P",
+            help="Claim only what is at least so likely to be right (0.5: more likely than not).",
+        ),
+    ] = None,
     wait: Annotated[
         float,
         typer.Option(
@@ -47,6 +57,9 @@ def ask(
     verbose: options.Verbose = False,
 ) -> int:
     """Answer questions from the tree of the current folder, with the sources.
+
+    Of a question that they do not answer it says so, and prints the passages that come closest: the lines of each that
+    matter, with --verbose all of them.
 
     The tree is built first when it is missing, and refreshed when its source has changed. With --human the search
     also reads and writes the blackboard of the tree.
@@ -83,6 +96,7 @@ def ask(
                 start and node_named(opened, start),
                 tree=opened,
                 context=plain(context, what="context"),
+                sure=sure,
                 limits=budget.limits(),
                 run_id=run_id,
                 on_event=progress,

@@ -30,23 +30,25 @@ def trace(
     where: TreeOptions,
     json: options.Json = False,
 ) -> int:
-    """Print every decision of a run: why each branch was taken or ruled out.
+    """Print every decision of a run, why each branch was taken or ruled out, and what stayed open at its end.
 
     \b
     Example: metatree trace --source ~/src/requests
     """
     from metatree import load_run
-    from metatree_agents.cli.printing.answers import summary
+    from metatree_agents.cli.printing.answers import open_question_lines, summary
     from metatree_agents.cli.printing.traces import trace_lines
 
     with where.existing() as opened:
         run = run or _last_run(opened)
         result = load_run(run, tree=opened)
         collects = _given(opened, run).get("returns") == "nodes"
+        open_lines = [] if collects or json else list(open_question_lines(result, opened))
     if json:
         output.write_json("trace", result)
     else:
         output.write(trace_lines(result.trace, collects=collects))
+        output.write(["", *open_lines] if open_lines else [])
         output.note(output.visible(summary(result)))
     return FOUND
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from metatree.notes.notes import said_by
 from metatree_agents.cli._output import counted, styled, visible
+from metatree_agents.tools.closest import line_range, of_question, telling
 from metatree_agents.tools.locations import source_place
 
 if TYPE_CHECKING:
-    from metatree import SearchResult, Tree
+    from metatree import ClosestPassage, SearchResult, Tree
     from metatree.result import Usage
     from metatree_agents.code import FileToEdit
 
 _QUOTE_LINES = 12
+_PASSAGE_LINES = 6
+_PASSAGE_CHARS = 800
+_SILENT = "The sources do not say, as far as this search can tell"
 
 
 def with_sources(result: SearchResult, k: int | None) -> SearchResult:
@@ -24,9 +28,16 @@ def with_sources(result: SearchResult, k: int | None) -> SearchResult:
     return replace(result, answers=answers)
 
 
-def answer_lines(result: SearchResult, tree: Tree) -> Iterator[str]:
-    """Yield the answer, its sources with their quotes, and what is still open."""
-    yield from _text_lines(result.answer) if result.answer else [_nothing(result, "no answer was found")]
+def answer_lines(result: SearchResult, tree: Tree, *, verbose: bool = False) -> Iterator[str]:
+    """Yield the answer, its sources with their quotes, and what stays open with the passages that come closest.
+
+    Args:
+        verbose: whether all of these passages is shown, and their scores.
+    """
+    if result.answer:
+        yield from _text_lines(result.answer)
+    elif result.ended != "exhausted" or not result.open_questions:
+        yield _nothing(result, "no answer was found")
     sources = list(dict.fromkeys(source for answer in result.answers for source in answer.sources))
     if sources:
         yield ""
@@ -35,20 +46,59 @@ def answer_lines(result: SearchResult, tree: Tree) -> Iterator[str]:
         if not source.node:  # a person said it
             yield f"  {styled(visible(source.title), 'cyan')}"
             continue
-        made = tree.find(source.node)
-        by = f" ({visible(author)})" if made is not None and (author := said_by(made)) else ""
+        by = _said_by(tree, source.node)
         yield f"  {styled(visible(source_place(tree, source)), 'cyan')}  {visible(source.title)}{by}"
         # An answer in the words of its source needs no quote to prove it.
         quote = [] if source.quote.strip() in result.answer else source.quote.strip("\n").splitlines()
-        for line in quote[:_QUOTE_LINES]:
-            yield styled(f"  | {visible(line.expandtabs(4))}".rstrip(), "dim")
+        yield from _quoted(quote[:_QUOTE_LINES])
         if len(quote) > _QUOTE_LINES:
             yield styled(f"  | … {len(quote) - _QUOTE_LINES} more lines", "dim")
-    if result.open_questions:
+    alone = len(result.open_questions) == 1 and not result.answer
+    if result.open_questions and not alone and (result.answer or result.ended != "exhausted"):
         yield ""
-        yield styled("Still open", "bold")
-        for question in result.open_questions:
-            yield f"  {visible(_first_line(question))}"
+    yield from open_question_lines(result, tree, verbose=verbose, alone=alone)
+
+
+def open_question_lines(
+    result: SearchResult, tree: Tree, *, verbose: bool = False, alone: bool = False
+) -> Iterator[str]:
+    """Yield each question that stays open and the passages that come closest to it, with an empty line between them.
+
+    Args:
+        verbose: whether all of a passage is shown, and its score.
+        alone: whether the question goes without saying.
+    """
+    for number, question in enumerate(result.open_questions):
+        closest = of_question(result.closest, question)
+        if number:
+            yield ""
+        if not alone:
+            yield f"{styled('Still open:', 'bold')} {visible(_first_line(question))}"
+        if result.ended == "exhausted":
+            yield f"{_SILENT}. Closest passages:" if closest else _nothing_close(result)
+        elif closest:
+            yield "Closest passages:"
+        for passage in closest:
+            yield from _passage_lines(passage, tree, verbose=verbose)
+
+
+def _passage_lines(passage: ClosestPassage, tree: Tree, *, verbose: bool) -> Iterator[str]:
+    place = f"{visible(passage.place)}:{line_range(passage)}"
+    score = f"  {passage.score:.2f}" if verbose else ""
+    yield f"  {styled(place, 'cyan')}  {visible(passage.title)}{_said_by(tree, passage.node)}{score}"
+    whole = passage.quote.strip("\n").splitlines()
+    yield from _quoted(whole if verbose else telling(passage, lines=_PASSAGE_LINES, chars=_PASSAGE_CHARS))
+
+
+def _quoted(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines of a source, each behind a mark: what they say cannot be taken for what the command says."""
+    for line in lines:
+        yield styled(f"  | {visible(line.expandtabs(4))}".rstrip(), "dim")
+
+
+def _said_by(tree: Tree, node_id: str) -> str:
+    node = tree.find(node_id)
+    return f" ({visible(author)})" if node is not None and (author := said_by(node)) else ""
 
 
 def node_lines(result: SearchResult) -> Iterator[str]:
@@ -126,6 +176,10 @@ def _nothing(result: SearchResult, what: str, *, hint: str = "try other words, o
             return f"{what}: the search {'failed' if result.ended == 'failed' else 'was cancelled'}"
         case _:
             return f"{what}: {hint}; `metatree show` lists what there is"
+
+
+def _nothing_close(result: SearchResult) -> str:
+    return _nothing(result, f"{_SILENT}, and no passage comes close")
 
 
 def _first_line(text: str) -> str:

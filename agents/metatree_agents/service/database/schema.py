@@ -192,5 +192,10 @@ CREATE TABLE service_identity(number {{counter}}, id TEXT NOT NULL UNIQUE, after
 INSERT INTO service_identity(id, after) SELECT {_RANDOM}, 0;
 """
 
-SERVICE: Final = Schema("the service in ", "service_schema", 13, _SERVICE + TREES + _IDENTITY)
+_ENDING: Final = """
+-- How the question ended, as JSON: `end`, `open`, `closest`; NULL when the engine did not say.
+ALTER TABLE query ADD COLUMN ending TEXT;
+"""
+
+SERVICE: Final = Schema("the service in ", "service_schema", 13, _SERVICE + TREES + _IDENTITY, (_ENDING,))
 """Earlier versions were counted by the scripts that made them."""

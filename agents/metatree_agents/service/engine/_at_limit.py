@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from metatree import ask_person
 from metatree.result import SearchResult
-from metatree_agents.service.queue.models import EngineAnswer, EngineQuery
+from metatree_agents.service.queue.models import Ending, EngineAnswer, EngineQuery
 
 A_PERSON: Final = "a person"
 
@@ -46,4 +46,5 @@ def with_person(
         think=[*reply.think, f"person answered: {query.text}"],
         sources=[*reply.sources, source],
         ended="answered",
+        ending=Ending("answered"),
     )

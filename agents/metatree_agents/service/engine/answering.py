@@ -14,9 +14,8 @@ from metatree.errors import LeaseLost, RunExists, TransientError, UnknownRun
 from metatree.result import PersonQuestion, SearchResult, TraceEntry
 from metatree.trees.layer import Layer
 from metatree_agents.service.engine._at_limit import with_person
-from metatree_agents.service.queue.models import EngineAnswer, EngineQuery
+from metatree_agents.service.queue.models import NOT_SAID, End, Ending, EngineAnswer, EngineQuery
 
-NOTHING = "No answer was found in this memory."
 CUT_OFF: Final = {
     "failed": "The search failed before an answer was found; the log of the engine says why.",
     "limit": "No answer was found before the search reached its limit.",
@@ -29,6 +28,10 @@ AWAY = "TransientError: PostgreSQL"
 """How the detail of a search begins that lost the database of its journal."""
 RULED_OUT = 12
 """How many of the branches that were ruled out at one node are reported to those who watch."""
+PASSAGES: Final = 30
+"""How many passages that come close are given back."""
+QUOTE_CHARS: Final = 4_000
+"""How much of each: it may be the whole text of a node."""
 _TURNS = 10
 _JOURNAL_FACT = "journal-name"
 _TURN_CHARS = 1_500
@@ -160,7 +163,27 @@ def said_of(tree: Tree, result: SearchResult) -> EngineAnswer:
     ]
     think = [step["Text"] for entry in result.trace if (step := step_of(tree, entry))]
     asks = [{"Key": _key(tree, ask), "Question": ask.question, "Kind": ask.about} for ask in result.asks]
-    return EngineAnswer(answer or [NOTHING], think[:500], sources, result.ended, result.detail, asks)
+    return EngineAnswer(
+        answer or [NOT_SAID], think[:500], sources, result.ended, result.detail, asks, _ending_of(result)
+    )
+
+
+def _ending_of(result: SearchResult) -> Ending:
+    """Return how the question ended, with the passages that come closest to what stayed open."""
+    closest = [
+        {
+            "Question": passage.question,
+            "Node": passage.node,
+            "Title": passage.title,
+            "Place": passage.place,
+            "Lines": list(passage.lines),
+            "Quote": passage.quote[:QUOTE_CHARS],
+            "Score": passage.score,
+        }
+        for passage in result.closest[:PASSAGES]
+    ]
+    end: End = "answered" if result.answer.strip() else "closest" if closest else "nothing"
+    return Ending(end, list(result.open_questions[:PASSAGES]), closest)
 
 
 def step_of(tree: Tree, entry: TraceEntry, *, ruled_out: int | None = RULED_OUT) -> dict[str, Any] | None:
@@ -240,9 +263,11 @@ def _narrowed(tree: Tree, query: EngineQuery) -> tuple[str | None, str]:
         context.append(f"Instructions of the asker's program: {text.strip()[:_TURN_CHARS]}")
     earlier = [one for one in query.earlier if one.get("Seq", 0) < query.seq and one.get("Answer")]
     for turn in earlier[-_TURNS:]:
-        context.append(
-            f"Asked before: {turn['Query'][:_TURN_CHARS]}\nAnswered: {' '.join(turn['Answer'])[:_TURN_CHARS]}"
-        )
+        asked = f"Asked before: {turn['Query'][:_TURN_CHARS]}"
+        if turn.get("End") in ("closest", "nothing"):
+            context.append(f"{asked}\nNothing answered it.")
+        else:
+            context.append(f"{asked}\nAnswered: {' '.join(turn['Answer'])[:_TURN_CHARS]}")
     return start, "\n".join(context)
 
 

@@ -23,7 +23,7 @@ from metatree_agents.service.engine.client import (
     patiently,
 )
 from metatree_agents.service.engine.nearest import matches_of
-from metatree_agents.service.queue.models import EngineAnswer, EngineQuery
+from metatree_agents.service.queue.models import Ending, EngineAnswer, EngineQuery
 from metatree_agents.service.queue.queue import LEASE_S
 
 RENEW_MOST_S: Final = 10.0
@@ -233,6 +233,9 @@ class Engine:
             "Answer": reply.answer,
             "Think": reply.think,
             "Sources": reply.sources,
+            "End": reply.ending.end,
+            "Open": reply.ending.open,
+            "Closest": reply.ending.closest,
         }
         try:
             await patiently(self._client, "POST", "give-new-answer", body=body)
@@ -334,4 +337,4 @@ class Engine:
 
 def _failure(exc: Exception) -> EngineAnswer:
     """Return the message for an asker: the error may name servers and files that are not theirs to know."""
-    return EngineAnswer([CUT_OFF["failed"]], [], [], "failed", str(exc))
+    return EngineAnswer([CUT_OFF["failed"]], [], [], "failed", str(exc), ending=Ending("nothing"))

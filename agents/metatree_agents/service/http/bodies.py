@@ -18,11 +18,14 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from metatree_agents.service.queue.models import End as EndName
 from metatree_agents.service.queue.recommendations import RecommendationType
 
 MAX_TOPIC = 200
 MAX_TEXT = 100_000
 MAX_PARAGRAPHS = 2_000
+MAX_PASSAGES = 100
+"""Questions that stayed open, and passages close to them, of one answer."""
 MAX_NUMBER = 2**53
 """The largest number that every JSON reader keeps as it is."""
 
@@ -73,6 +76,7 @@ def _require_json(value: Any) -> Any:
 
 
 JsonObject = Annotated[dict[str, Any], AfterValidator(_require_json)]
+LineNumber = Annotated[int, Field(ge=1, le=MAX_NUMBER), BeforeValidator(_no_text)]
 HowMany = Annotated[int, Field(ge=1, le=1000), BeforeValidator(_no_text)]
 Distance = Annotated[float, Field(ge=0, le=2, allow_inf_nan=False), BeforeValidator(_no_text)]
 
@@ -102,8 +106,23 @@ class Added(Body):
     Timestamp: str
 
 
+class GivenPassage(Body):
+    """A passage that comes close to a question that nothing answers; `Lines` are its first and last, from 1."""
+
+    Question: Remark
+    Node: Remark | None = None
+    Title: Remark = ""
+    Place: Remark = ""
+    Lines: Annotated[list[LineNumber], Field(min_length=2, max_length=2)] | None = None
+    Quote: Remark
+    Score: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), BeforeValidator(_no_text)] | None = None
+
+
 class Answered(Body):
-    """A query with its answer, null while there is none; `Status`, `Sources` and `Asked` are our own."""
+    """A query with its answer, null while there is none; what follows `Think` is our own.
+
+    `End` is `closest` or `nothing` for a question that stayed open, null when the engine did not say.
+    """
 
     Query: str
     Topic: str
@@ -113,6 +132,9 @@ class Answered(Body):
     Status: str
     Sources: list[dict[str, Any]] | None = None
     Asked: list[dict[str, Any]] = Field(default_factory=list)
+    End: EndName | None = None
+    Open: list[str] = Field(default_factory=list)
+    Closest: list[dict[str, Any]] = Field(default_factory=list)
 
 
 class AddLookup(Body):
@@ -178,6 +200,9 @@ class GiveAnswer(Body):
     Think: Paragraphs = Field(default_factory=list)
     Answer: Paragraphs
     Sources: Annotated[list[JsonObject], Field(max_length=1000)] = Field(default_factory=list)
+    End: EndName | None = None
+    Open: Annotated[list[Remark], Field(max_length=MAX_PASSAGES)] = Field(default_factory=list)
+    Closest: Annotated[list[GivenPassage], Field(max_length=MAX_PASSAGES)] = Field(default_factory=list)
 
 
 class Problem(Body):

@@ -25,6 +25,7 @@ from metatree_agents.service.http.calls import (
     submitted,
 )
 from metatree_agents.service.queue.human_input import on_wire
+from metatree_agents.service.queue.models import Ending
 from metatree_agents.service.queue.queue import Claim, Query, TopicTaken
 from metatree_agents.service.queue.waiting import first_of
 from metatree_agents.service.settings import Service
@@ -207,6 +208,7 @@ async def give_new_answer(request: Request) -> Response:
         answer=body.Answer,
         think=body.Think,
         sources=body.Sources,
+        ending=Ending(body.End, body.Open, [each.model_dump() for each in body.Closest]),
         engine=who.name,
     )
     if became == "unknown":
@@ -299,6 +301,9 @@ def answered(query: Query) -> dict[str, Any]:
         "Status": query.status,
         "Sources": query.sources,
         "Asked": on_wire(query.asked),
+        "End": query.ending.end,
+        "Open": query.ending.open,
+        "Closest": query.ending.closest,
     }
 
 

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from metatree_agents.service.openai.answer_segments import answer_segments, quotes_of
+from metatree_agents.service.openai.closest_passages import CLOSEST, ShownPassage, closest_of, said_of_open
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.queue import Query
 
 MODEL: Final = "metatree"
 """The model that is always there: whatever an engine takes for its default."""
 LISTED: Final = 8
+STILL_OPEN: Final = "Still open:"
 _BYTES_A_TOKEN: Final = 4
 
 
@@ -30,7 +32,8 @@ def model_shape(name: str, made_at: float) -> dict[str, Any]:
 def content_of(query: Query) -> str:
     """Return an answer as a chat page shows it: its paragraphs, and a short list of its sources.
 
-    A query that waits for a person has what it asks for its answer; the next message answers that.
+    A query that waits for a person has what it asks for its answer; the next message answers that. One that stayed
+    open has the passages that come closest.
     """
     if query.status == "Waiting":
         (question, *_) = [*forms(query.topic, query.seq, query.asked), None]
@@ -38,10 +41,26 @@ def content_of(query: Query) -> str:
             if question.choices:
                 return f"{question.question} ({' or '.join(question.choices)})"
             return f"{ASKS_BACK} {question.question}"
+    if not query.ending.answered:
+        return "\n\n".join([said_of_open(query), *_closest_lines(query)])
     pieces = answer_segments(query.answer or (), quotes_of(query.sources))
     text = "\n\n".join(fenced(piece.text) if piece.kind == "code" else piece.text for piece in pieces)
     listed = sources_listed(query.sources or ())
-    return text + ("\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else "")
+    text += "\n\nSources:\n" + "\n".join(f"- {line}" for line in listed) if listed else ""
+    return "\n\n".join([text, *_closest_lines(query)])
+
+
+def _closest_lines(query: Query) -> Iterator[str]:
+    for question, passages in closest_of(query).items():
+        if question != query.text or query.ending.answered:
+            asked = " ".join(question.split())
+            yield f"{STILL_OPEN} {asked}" + (f"\n\n{CLOSEST}" if passages else "")
+        for number, passage in enumerate(passages, start=1):
+            yield f"{number}. {_named(passage)}\n\n{fenced(passage.quote)}"
+
+
+def _named(passage: ShownPassage) -> str:
+    return passage.title if passage.place in ("", passage.title) else f"{passage.title} ({passage.place})"
 
 
 def fenced(code: str) -> str:
@@ -101,6 +120,9 @@ def extra_of(query: Query) -> dict[str, Any]:
         "seq": query.seq,
         "status": query.status,
         "sources": query.sources or [],
+        "end": query.ending.end,
+        "open": query.ending.open,
+        "closest": query.ending.closest,
     }
 
 

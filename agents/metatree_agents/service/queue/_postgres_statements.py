@@ -74,7 +74,8 @@ WITH held AS MATERIALIZED (
         count(*) FILTER (WHERE status = 'Open') > 0 AS open
     FROM query WHERE topic = $1 AND seq <> $2 AND status || '' IN ('Open', 'Pending')
 ), done AS (
-    UPDATE query SET status = 'Done', answer = $4, think = $5, sources = $6, engine = $7, answered_at = $8
+    UPDATE query SET status = 'Done', answer = $4, think = $5, sources = $6, engine = $7, answered_at = $8,
+        ending = $10
     FROM held, others WHERE query.topic = $1 AND query.seq = $2 AND query.text = $3 AND query.status || '' = 'Pending'
         AND (others.pending OR NOT others.open)
     RETURNING query.topic, others.pending

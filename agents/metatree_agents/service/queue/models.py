@@ -4,7 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Literal
+
+End = Literal["answered", "closest", "nothing"]
+NOT_SAID: Final = "The sources do not say, as far as this search can tell."
+"""What an asker reads of a question that nothing answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a question ended, beside what is said of it."""
+
+    end: End | None = None
+    """`closest` and `nothing`: it stayed open, with passages to show or without. None: the engine did not say, so
+    what it gave counts as an answer."""
+    open: list[str] = field(default_factory=list)
+    """The questions that stayed open; one with an answer may have some, too."""
+    closest: list[dict[str, Any]] = field(default_factory=list)
+    """The passages that come closest to these, the likeliest first, as the wire has them."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether what was given is an answer."""
+        return self.end not in ("closest", "nothing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +56,4 @@ class EngineAnswer:
     detail: str = ""
     asks: list[dict[str, str]] = field(default_factory=list)
     """What a person is asked before the run goes on, as the wire has it; there is no answer yet then."""
+    ending: Ending = field(default_factory=Ending)

@@ -12,7 +12,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from metatree._util.process import is_dead
@@ -21,6 +21,7 @@ from metatree_agents.service.database.database import ServiceDatabase, Transacti
 from metatree_agents.service.queue import _postgres_statements as postgres_statements
 from metatree_agents.service.queue.human_input import Ask, asks_of, tell
 from metatree_agents.service.queue.lookups import forget_wishes
+from metatree_agents.service.queue.models import Ending
 from metatree_agents.service.queue.statuses import SHOWN
 from metatree_agents.service.queue.turns import (
     ENDED,
@@ -64,6 +65,7 @@ class Query:
     """What its run asks a person, or did."""
     run: str | None = None
     """By what name its run goes; None for a query of an older version, whose run goes by a hash."""
+    ending: Ending = field(default_factory=Ending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,9 @@ class TopicTaken(Exception):
     """The topic belongs to somebody else."""
 
 
-_NAMES = "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run"
+_NAMES = (
+    "topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asked, run, ending"
+)
 COLUMNS: Final = "query." + _NAMES.replace(", ", ", query.")
 """Of which `query_of` makes a query."""
 _CLAIM = postgres_statements.CLAIM.format(ended=ENDED.replace("?", "$1"), columns=COLUMNS)
@@ -369,6 +373,7 @@ class Queue:
         answer: Sequence[str],
         think: Sequence[str] = (),
         sources: Sequence[Mapping[str, Any]] = (),
+        ending: Ending | None = None,
         engine: str,
     ) -> tuple[Given, int]:
         """Take an answer to a query; return what became of it, and the number of the query in its topic.
@@ -378,9 +383,21 @@ class Queue:
         """
         answer_json, think_json = json.dumps(list(answer)), json.dumps(list(think))
         named = json.dumps([dict(source) for source in sources])
+        ended = None if ending is None or ending == Ending() else json.dumps(asdict(ending))
         if self._database.skip_locked and seq is not None:
             now = self._database.clock()
-            values = (topic, seq, text, answer_json, think_json, named, engine, now, now + self.lease_s)
+            values = (
+                topic,
+                seq,
+                text,
+                answer_json,
+                think_json,
+                named,
+                engine,
+                now,
+                now + self.lease_s,
+                ended,
+            )
             if await self._database.execute(postgres_statements.ANSWER, *values):
                 return "accepted", seq
         async with self._database.transaction() as do:
@@ -396,9 +413,9 @@ class Queue:
                     "again" if (stored_answer, stored_think) == (answer_json, think_json) else "conflict"
                 ), seq
             await do.execute(
-                "UPDATE query SET status = 'Done', answer = ?, think = ?, sources = ?, engine = ?, answered_at = ?"
-                " WHERE topic = ? AND seq = ?",
-                *(answer_json, think_json, named, engine, now, topic, seq),
+                "UPDATE query SET status = 'Done', answer = ?, think = ?, sources = ?, engine = ?, answered_at = ?,"
+                " ending = ? WHERE topic = ? AND seq = ?",
+                *(answer_json, think_json, named, engine, now, ended, topic, seq),
             )
             await self._renew(do, topic, now)
         return "accepted", seq
@@ -509,7 +526,7 @@ def _run() -> str:
 
 def query_of(row: Sequence[Any]) -> Query:
     """Return the query of a row of `COLUMNS`."""
-    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asks, run = row
+    topic, seq, text, status, answer, think, sources, model, modifiers, at, attempts, asks, run, ending = row
     return Query(
         topic,
         int(seq),
@@ -524,4 +541,5 @@ def query_of(row: Sequence[Any]) -> Query:
         int(attempts),
         asks_of(asks),
         run,
+        Ending() if ending is None else Ending(**json.loads(ending)),
     )

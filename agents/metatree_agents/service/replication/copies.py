@@ -190,8 +190,10 @@ class TreeCopy:
                 )
             if self._memory is None:
                 self._memory = Store.open(memory)
-            (self._folder / "versions").mkdir(exist_ok=True)
-            (self._folder / "files").mkdir(exist_ok=True)
+            for inner in (self._folder / "versions", self._folder / "files"):
+                inner.mkdir(exist_ok=True)
+                if inner.is_symlink():  # which git, for example, has put there: what is old in it is deleted
+                    raise UserError(f"{str(inner)!r} is a link and is not followed: remove it")
         except OSError as exc:
             raise UserError(
                 f"cannot make {str(self._folder)!r}: {exc.strerror}; say with --copy where else the copy may live"

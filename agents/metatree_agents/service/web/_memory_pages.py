@@ -60,7 +60,7 @@ async def node_page(
     if topic:
         await owner_of(service, session, topic)
         query = await service.queue.query(topic, seq)
-        sources = [] if query is None else query.sources or []
+        sources = [] if query is None else [*(query.sources or ()), *query.ending.closest]
         quotes = quotes_of([source for source in sources if source.get("Node") == node])
     view = await reading(
         request, lambda tree: browse.shown(tree, node, quotes=quotes, first=line or None, start=start)

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from metatree_agents.service.openai.answer_segments import quotes_of
+from metatree_agents.service.openai.closest_passages import closest_of, said_of_open
 from metatree_agents.service.queue.human_input import forms
 from metatree_agents.service.queue.queue import Query
 from metatree_agents.service.settings import Service
@@ -25,6 +26,9 @@ async def question_of(service: Service, session: Session, query: Query) -> dict[
         "latest": latest,
         "quotes": quotes_of(query.sources),
         "sources": _sources(query),
+        "answered": query.ending.answered,
+        "not_said": None if query.ending.answered else said_of_open(query),
+        "closest": closest_of(query),
         "forms": forms(query.topic, query.seq, query.asked, admin=session.role == "admin"),
         "told": [ask for ask in query.asked if ask.answer is not None],
     }

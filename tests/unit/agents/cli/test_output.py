@@ -28,7 +28,7 @@ from metatree_agents.cli.schemas.registry import OUTPUTS
 from metatree_agents.code import Definition, FileToEdit
 from metatree_agents.tools.locations import source_place
 
-from metatree import Node, Tree
+from metatree import ClosestPassage, Node, Tree
 from metatree.errors import StaleSource
 from metatree.node import Source
 from metatree.result import (
@@ -89,14 +89,97 @@ def test_long_quote_is_cut_and_says_so(tree: Tree) -> None:
     assert lines[-1] == "  | … 8 more lines"
 
 
-def test_open_questions_are_listed(tree: Tree) -> None:
-    lines = list(answer_lines(_answered(open_questions=("And who?\nReally?",)), tree))
-    assert lines[-2:] == ["Still open", "  And who? …"]
+def _close(question: str = "And who?", quote: str = "Ann did it.", **changes: Any) -> ClosestPassage:
+    fields = {"node": "auth", "title": "auth.py", "place": "src/auth.py", "lines": (3, 3), "score": 0.25}
+    return ClosestPassage(question=question, quote=quote, **{**fields, **changes})
 
 
-def test_nothing_found_says_what_to_try(tree: Tree) -> None:
-    (line,) = answer_lines(SearchResult(answer="", ended="exhausted"), tree)
-    assert line.startswith("no answer was found: try other words")
+def _open(*closest: ClosestPassage, questions: tuple[str, ...] = ("And who?",)) -> SearchResult:
+    return SearchResult(answer="", open_questions=questions, closest=closest, ended="exhausted")
+
+
+def test_what_stays_open_comes_with_the_passages_that_are_closest(tree: Tree) -> None:
+    shown = list(answer_lines(_open(_close(), _close(place="b.md", lines=(7, 9), title="B")), tree))
+    assert shown == [
+        "The sources do not say, as far as this search can tell. Closest passages:",
+        "  src/auth.py:3  auth.py",
+        "  | Ann did it.",
+        "  b.md:7-9  B",
+        "  | Ann did it.",
+    ]
+
+
+def test_what_was_answered_comes_before_what_stays_open(tree: Tree) -> None:
+    some = _answered(
+        open_questions=("And who?\nReally?", "Why?"), closest=(_close("Why?"),), ended="exhausted"
+    )
+    shown = list(answer_lines(some, tree))
+    assert shown[:5] == list(answer_lines(_answered(), tree))
+    assert shown[5:7] == ["", "Still open: And who? …"]
+    assert shown[7].startswith(
+        "The sources do not say, as far as this search can tell, and no passage comes close"
+    )
+    assert shown[8:] == [
+        "",
+        "Still open: Why?",
+        "The sources do not say, as far as this search can tell. Closest passages:",
+        "  src/auth.py:3  auth.py",
+        "  | Ann did it.",
+    ]
+
+
+def test_questions_without_any_answer_are_each_named(tree: Tree) -> None:
+    shown = list(answer_lines(_open(_close(), questions=("And who?", "Why?")), tree))
+    assert [line for line in shown if line.startswith("Still open: ")] == [
+        "Still open: And who?",
+        "Still open: Why?",
+    ]
+    assert shown[0] == "Still open: And who?"
+
+
+def test_nothing_that_comes_close_is_one_sentence_that_says_what_to_try(tree: Tree) -> None:
+    (line,) = answer_lines(_open(), tree)
+    assert line.startswith(
+        "The sources do not say, as far as this search can tell, and no passage comes close: try other words"
+    )
+
+
+def test_long_passage_is_cut_to_the_lines_that_share_words_with_the_question(tree: Tree) -> None:
+    text = "\n".join("who repairs the roof" if n == 14 else f"line {n}" for n in range(20))
+    passage = _close("Who repairs roofs?", text, lines=(1, 20))
+    cut = list(answer_lines(_open(passage, questions=("Who repairs roofs?",)), tree))[2:]
+    assert cut[0] == cut[-1] == "  | …"
+    assert len(cut) == 8
+    assert "  | who repairs the roof" in cut[2:-2]
+    whole = list(answer_lines(_open(passage, questions=("Who repairs roofs?",)), tree, verbose=True))[1:]
+    assert whole[0] == "  src/auth.py:1-20  auth.py  0.25"
+    assert whole[1:] == [f"  | {line}" for line in text.split("\n")]
+
+
+def test_one_endless_line_is_cut_at_its_end(tree: Tree) -> None:
+    (line,) = list(answer_lines(_open(_close(quote="word " * 2_000)), tree))[2:]
+    assert line.endswith("…")
+    assert len(line) < 1_000
+
+
+def test_a_passage_drives_no_terminal_and_imitates_no_output(tree: Tree) -> None:
+    quote = "\x1b[2J\x1b]0;t\x07\rStill open: no\u2028Sources\n\nSources\n  auth  auth.py\n```\n# Answer: 42"
+    hostile = _close(quote=quote, title="A\nSources\x1b[31m", place="a\x1b[1m.md")
+    shown = list(answer_lines(_open(hostile), tree, verbose=True))
+    assert not any("\x1b" in line or "\n" in line or "\r" in line for line in shown)
+    assert all(line.startswith("  | ") or line == "  |" for line in shown[2:])
+    assert shown[1] == r"  a\x1b[1m.md:3  A Sources\x1b[31m  0.25"
+    assert "  | # Answer: 42" in shown
+
+
+def test_a_failed_search_shows_passages_and_claims_nothing_of_the_sources(tree: Tree) -> None:
+    failed = SearchResult(answer="", open_questions=("And who?",), closest=(_close(),), ended="failed")
+    assert list(answer_lines(failed, tree)) == [
+        "no answer was found: the search failed",
+        "Closest passages:",
+        "  src/auth.py:3  auth.py",
+        "  | Ann did it.",
+    ]
 
 
 def test_control_characters_of_a_source_do_not_reach_the_terminal(tree: Tree) -> None:

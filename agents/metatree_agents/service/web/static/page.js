@@ -125,7 +125,7 @@ function watch(article) {
     const within = article.contains(document.activeElement);
     article.replaceWith(made);
     if (within) made.focus();
-    if (told) told.textContent = words;
+    if (told) told.textContent = made.dataset.told ?? words;
     next();
   }
 

@@ -1,0 +1,83 @@
+"""The passages that come closest to what nothing answers, as people are shown them: on the page and in chats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from metatree_agents.service.queue.models import NOT_SAID
+from metatree_agents.service.queue.queue import Query
+
+CLOSEST: Final = "Closest passages:"
+PASSAGES: Final = 3
+"""How many passages are shown for one question."""
+QUESTIONS: Final = 20
+"""For how many questions."""
+LINES: Final = 12
+CHARS: Final = 700
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPassage:
+    """A passage with its place; the quote is cut."""
+
+    node: str
+    """Empty when the engine named none."""
+    title: str
+    place: str
+    """The path of its file or the id of its node, with its lines."""
+    quote: str
+
+
+def closest_of(query: Query) -> dict[str, list[ShownPassage]]:
+    """Return the passages by the question that they come close to; those of the query as a whole are by its text.
+
+    A part of the query that stayed open is among them without passages, too.
+    """
+    ending = query.ending
+    questions = dict.fromkeys([*ending.open, *(given["Question"] for given in ending.closest)])
+    names = {question: question for question in questions}
+    if not ending.answered and len(names) == 1:
+        names = dict.fromkeys(names, query.text)
+    shown: dict[str, list[ShownPassage]] = {names[question]: [] for question in questions}
+    for given in ending.closest:
+        shown[names[given["Question"]]].append(_shown(given))
+    if not ending.answered and not shown.get(query.text):
+        shown.pop(query.text, None)  # what is said of the query says it
+    return {question: passages[:PASSAGES] for question, passages in list(shown.items())[:QUESTIONS]}
+
+
+def said_of_open(query: Query) -> str:
+    """Return what is said of a query that stayed open, before the passages that come closest."""
+    said = "\n\n".join(query.answer or ()).strip() or NOT_SAID
+    return f"{said} {CLOSEST}" if query.text in closest_of(query) else said
+
+
+def cut(text: str, *, lines: int = LINES, chars: int = CHARS) -> str:
+    """Return the beginning of a text, with an ellipsis where it is cut, which is not in a word.
+
+    Example:
+        >>> cut("one two three", chars=9)
+        'one two …'
+        >>> cut("one\\ntwo\\nthree", lines=2)
+        'one\\ntwo\\n…'
+    """
+    text = text.strip("\n").rstrip()
+    beginning = "\n".join(text.split("\n", lines)[:lines])
+    if len(beginning) > chars:
+        # A text without blanks is cut where it is too long.
+        end = max(beginning.rfind(blank, 0, chars + 1) for blank in " \n")
+        return beginning[: end if end > chars // 2 else chars].rstrip() + " …"
+    return beginning if beginning == text else beginning.rstrip() + "\n…"
+
+
+def _shown(given: Mapping[str, Any]) -> ShownPassage:
+    node = given.get("Node") or ""
+    place = " ".join((given.get("Place") or node).split())
+    first, last = given.get("Lines") or (0, 0)
+    if first:
+        lines = f"line {first}" if last <= first else f"lines {first}–{last}"
+        place = f"{place}, {lines}" if place else lines
+    title = " ".join((given.get("Title") or "").split())
+    return ShownPassage(node, title or place or "a passage", place, cut(given["Quote"]))

@@ -1,0 +1,74 @@
+"""`sure`: how likely an answer must be right to be claimed, and what comes closest to what is not."""
+
+from __future__ import annotations
+
+import pytest
+from metatree_routers.passages.asked import read_question
+from metatree_routers.passages.candidates import Text
+from metatree_routers.passages.ranking import rank_passages
+
+from metatree import Node, SearchResult, Tree, UserError, search
+
+PAGES = {
+    "storage": "The cache is kept in one file. Its largest size is 64 MB, and older entries leave it first.",
+    "network": "Requests are tried three times. Between two tries it waits for two seconds.",
+    "colours": "Warnings are printed in red, and errors in bold red.",
+    "install": "Install it with pip. Python 3.11 or later is needed.",
+}
+
+
+@pytest.fixture
+def tree() -> Tree:
+    tree = Tree.create(":memory:")
+    for name, text in PAGES.items():
+        tree.add(Node(id=name, title=name.title(), content=text, kind="section"))
+    return tree
+
+
+def _ask(tree: Tree, question: str, sure: float | None) -> SearchResult:
+    return search(question, tree=tree, sure=sure, journal=":memory:")
+
+
+def test_all_is_claimed_at_0_and_next_to_nothing_at_1(tree: Tree) -> None:
+    question = "What is the largest size of the cache?"
+    claimed, closest = _ask(tree, question, 0.0), _ask(tree, question, 1.0)
+    assert (claimed.ended, claimed.open_questions) == ("answered", ())
+    assert "64 MB" in claimed.answer and claimed.answers[0].sources[0].node == "storage"
+    confidence = claimed.answers[0].confidence
+    assert confidence is not None and 0.0 < confidence < 1.0
+    assert (closest.ended, closest.answer, closest.open_questions) == ("exhausted", "", (question,))
+    first = closest.closest[0]
+    assert (first.node, first.place, first.lines, first.question) == ("storage", "storage", (1, 1), question)
+    assert first.quote in PAGES["storage"] and first.score == pytest.approx(confidence, abs=1e-3)
+
+
+def test_the_threshold_is_the_confidence(tree: Tree) -> None:
+    question = "How long does it wait between two tries?"
+    confidence = _ask(tree, question, 0.0).answers[0].confidence
+    assert confidence is not None
+    assert _ask(tree, question, confidence - 0.01).ended == "answered"
+    assert _ask(tree, question, confidence + 0.01).ended == "exhausted"
+
+
+def test_a_question_that_stays_open_reads_a_few_nodes_and_ends_at_no_limit(tree: Tree) -> None:
+    tree.add_many(
+        (Node(id=f"n{n}", title=f"Note {n}", content=f"Something else, number {n}."), ".") for n in range(300)
+    )
+    found = _ask(tree, "Who founded the company, and in which town?", 1.0)
+    assert found.ended == "exhausted" and not found.answers
+    assert found.usage.reads <= 10 and found.usage.router_calls <= 10
+
+
+@pytest.mark.parametrize("sure", [-0.1, 1.1, float("nan")])
+def test_what_is_no_likelihood_is_refused(tree: Tree, sure: float) -> None:
+    with pytest.raises(UserError, match=r"sure=.*: use a number from 0 to 1"):
+        _ask(tree, "Where?", sure)
+
+
+def test_the_likelihood_falls_along_the_ranking() -> None:
+    asked = read_question("What does a request wait for between two tries?")
+    texts = [Text(Node(id=name, title=name), text) for name, text in PAGES.items()]
+    ranked = rank_passages(asked, texts, {}, len(texts), None)
+    scores = [score for _, score in ranked]
+    assert ranked[0][0].node == "network"
+    assert scores == sorted(scores, reverse=True) and all(0.0 <= score <= 1.0 for score in scores)

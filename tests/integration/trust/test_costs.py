@@ -1,0 +1,271 @@
+"""What a prepared folder may cost: a few bytes of it must not become gigabytes, or hours."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sqlite3
+import subprocess
+import tracemalloc
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from hashlib import sha1
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from metatree_agents.service.replication.copies import TreeCopy
+from metatree_memory_tools import build_tree
+from metatree_memory_tools.databases import _sqlite
+from metatree_memory_tools.documents import _document_text
+from metatree_memory_tools.git import _command, log
+from metatree_memory_tools.openapi import _document
+from metatree_memory_tools.openapi.source import KIND
+from metatree_routers import TextEvidence
+
+from metatree._util.secret_text import masked
+from metatree.errors import BrokenStore, StaleSource, UserError
+from metatree.notes.archive import import_memory
+from metatree.notes.archive.format import row_of
+from metatree.storage.store import Store
+from metatree.storage.trust import check_files
+from metatree.trees.source_files import FileState, read_source
+from metatree.trees.source_types import SourceRef
+from tests.integration.trust.prepared import Clone
+
+pytestmark = pytest.mark.integration
+
+
+@contextmanager
+def at_most(megabytes: int) -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < megabytes * 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def index_of_long_names(length: int, count: int) -> bytes:
+    """Return an index of git, version 4, in which each name is the one before and a letter."""
+    entry = b"\0" * 24 + (0o100644).to_bytes(4, "big") + b"\0" * 12 + b"\x11" * 20 + b"\x0f\xff\0"
+    names = [b"a" * length, *[b"b"] * count]
+    data = b"DIRC" + (4).to_bytes(4, "big") + len(names).to_bytes(4, "big")
+    data += b"".join(entry + name + b"\0" for name in names)
+    return data + sha1(data).digest()
+
+
+def repository(folder: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+
+
+def commit_of_many_files(folder: Path, levels: int) -> None:
+    """Commit a tree that holds ten times itself, so many levels deep: 10 ** levels files in as many objects."""
+    who = {f"GIT_{role}_{what}": "a" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+    def git(*arguments: str, given: str = "") -> str:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            input=given,
+            text=True,
+            check=True,
+            capture_output=True,
+            env={**os.environ, **who},
+        )
+        return done.stdout.strip()
+
+    what = f"100644 blob {git('hash-object', '-w', '--stdin', given='x')}"
+    for _ in range(levels):
+        entries = "".join(f"{what}\t{number}\n" for number in range(10))
+        what = f"040000 tree {git('mktree', given=entries)}"
+    git("update-ref", "HEAD", git("commit-tree", what.split()[2], "-m", "all of it"))
+
+
+def test_names_in_an_index_of_git_take_no_gigabytes(clone: Clone) -> None:
+    repository(clone.folder)
+    (clone.folder / ".gitignore").write_text("a.log\n")
+    (clone.folder / "a.log").write_text("x")
+    (clone.folder / ".git" / "index").write_bytes(index_of_long_names(100_000, 3_000))
+    with at_most(100):
+        build_tree(clone.folder).close()
+
+
+def test_what_git_says_of_such_an_index_takes_no_gigabytes(clone: Clone) -> None:
+    repository(clone.folder)
+    (clone.folder / ".git" / "index").write_bytes(index_of_long_names(100_000, 3_000))
+    (clone.metatree / "index.db-wal").write_bytes(b"x")
+    with at_most(50):
+        check_files(clone.metatree / "index.db")
+
+
+def test_a_file_of_settings_of_git_is_not_read_whole(clone: Clone) -> None:
+    repository(clone.folder)
+    (clone.folder / ".gitignore").write_text("a.log\n")
+    (clone.folder / "a.log").write_text("x")
+    subprocess.run(["git", "add", "a.md"], cwd=clone.folder, check=True)
+    os.truncate(clone.folder / ".git" / "config", 300_000_000)
+    with at_most(50):
+        build_tree(clone.folder).close()
+
+
+def test_a_repository_elsewhere_whose_name_is_none_ends_no_build(clone: Clone) -> None:
+    (clone.folder / ".git").write_bytes(b"gitdir: a\0b\n")
+    with build_tree(clone.folder) as tree:
+        assert tree.find("a.md") is not None
+
+
+def test_a_commit_of_endless_files_is_cut(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "_MOST_FILES", 1_000, raising=False)
+    repository(clone.folder)
+    commit_of_many_files(clone.folder, 4)
+    with build_tree(clone.folder, history=True) as tree:
+        assert tree.index.rows("SELECT count(*) FROM history_touch")[0][0] <= 1_000
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="memory of another process is bounded on Linux")
+def test_git_takes_no_gigabytes_for_a_history(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_command, "_MOST_MEMORY", 60_000_000, raising=False)
+    repository(clone.folder)
+    commit_of_many_files(clone.folder, 6)
+    with build_tree(clone.folder, history=True) as tree:
+        assert "the history was not read" in str(tree.omissions())
+
+
+def test_git_is_ended_when_it_says_nothing(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_command, "_SILENCE_S", 0.5, raising=False)
+    monkeypatch.setattr(_command, "_command", lambda _: ["sleep", "60"])
+    with (
+        pytest.raises(_command.GitFailed, match="said nothing"),
+        _command.git_stream(clone.folder, "log") as it,
+    ):
+        list(it)
+
+
+def test_a_long_message_is_cut_while_it_is_read(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_command, "_command", lambda _: ["head", "-c", "50000000", "/dev/zero"])
+    monkeypatch.setattr(_command, "_CHUNK", 50_000)
+    with _command.git_stream(clone.folder, "log") as it:
+        assert not any(it)
+    monkeypatch.setattr(_command, "_command", lambda _: ["sh", "-c", "yes | head -c 50000000"])
+    with at_most(20), _command.git_stream(clone.folder, "log") as it:
+        assert sum(map(len, it)) < 5_000_000
+
+
+def views(folder: Path, *definitions: str) -> None:
+    with closing(sqlite3.connect(folder / "shop.db")) as made:
+        for number, definition in enumerate(definitions):
+            made.execute(f"CREATE VIEW v{number} AS {definition}")
+        made.commit()
+
+
+def test_views_without_an_end_hold_no_build_up(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("QUERY_S", 0.2), ("_COUNT_S", 0.01), ("_TABLES_S", 0.3)):
+        monkeypatch.setattr(_sqlite, name, seconds, raising=False)
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT 1 FROM c) SELECT x FROM c WHERE x = 2"
+    views(clone.folder, *[endless] * 20)
+    with build_tree(clone.folder) as tree:
+        assert "not read" in str(tree.get("shop.db#v9").attributes["note"])
+
+
+def test_a_row_of_many_large_values_is_not_read(clone: Clone) -> None:
+    views(clone.folder, "SELECT " + ", ".join(f"zeroblob(4900000) AS c{n}" for n in range(100)))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with build_tree(clone.folder) as tree:
+        assert "larger than" in str(tree.get("shop.db#v0").attributes["note"])
+    # SQLite makes values without Python.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 250_000
+
+
+def test_secrets_of_a_document_are_looked_for_once_for_all_its_parts(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths: list[int] = []
+
+    def counted(text: str) -> tuple[str, int]:
+        lengths.append(len(text))
+        return masked(text)
+
+    monkeypatch.setattr(_document_text, "masked", counted)
+    parts = "".join(f"<h1>Part {n}</h1><p>{'The harbour is in the south. ' * 20}</p>" for n in range(100))
+    (clone.folder / "long.html").write_text(parts)
+    with build_tree(clone.folder) as tree:
+        TextEvidence(tree).refresh()
+    assert sum(length > 10_000 for length in lengths) <= 4
+
+
+def test_tables_of_a_file_are_read_once_for_all_their_columns(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    table = _sqlite.SQLite._table
+
+    def counted(self: Any, name: str, *rest: Any, **more: Any) -> Any:
+        calls.append(name)
+        return table(self, name, *rest, **more)
+
+    monkeypatch.setattr(_sqlite.SQLite, "_table", counted)
+    views(clone.folder, *["SELECT 1 AS a, 2 AS b, 3 AS c"] * 10)
+    with build_tree(clone.folder) as tree:
+        TextEvidence(tree).refresh()
+    assert len(calls) <= 40
+
+
+def test_operations_that_share_a_large_schema_are_bounded(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_document, "_MOST_IN_ALL", 5_000, raising=False)
+    large = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(1_000)}}
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/s"}}}}
+    described = {
+        "openapi": "3.1.0",
+        "info": {"title": "Shop", "version": "1"},
+        "components": {"schemas": {"s": large}},
+        "paths": {f"/{n}": {"post": {"requestBody": body}} for n in range(50)},
+    }
+    (clone.folder / "api.json").write_text(json.dumps(described))
+    with build_tree(SourceRef(f"openapi:{clone.folder / 'api.json'}"), out=clone.folder / "out") as tree:
+        calls = [tree.get(each).attributes["call"] for each in tree.ids([KIND])]
+        sizes = [len(call["schema"]["properties"].get("body", {}).get("properties", {})) for call in calls]
+    assert len(sizes) == 50
+    assert 1_000 in sizes
+    assert sum(sizes) <= 5_000
+
+
+def test_the_list_of_an_export_takes_no_gigabytes(clone: Clone) -> None:
+    with zipfile.ZipFile(clone.folder / "evil.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", b"[" + b"{}," * 5_000_000 + b"{}]")
+    with build_tree(clone.folder, out=clone.folder / "own") as tree, at_most(50), pytest.raises(BrokenStore):
+        import_memory(tree, clone.folder / "evil.zip")
+
+
+def test_a_row_of_an_export_takes_no_gigabytes() -> None:
+    with pytest.raises(UserError, match="too many values"):
+        row_of(b'{"a":[' + b"{}," * 4_000_000 + b"{}]}")
+
+
+def test_a_python_file_of_the_shortest_statements_is_text(clone: Clone) -> None:
+    (clone.folder / "a.py").write_text("a\n" * 300_000)
+    with build_tree(clone.folder) as tree:
+        assert "more than 250,000" in str(tree.get("a.py").attributes["note"])
+
+
+def test_a_file_that_grew_is_not_read_whole(clone: Clone) -> None:
+    os.truncate(clone.folder / "a.md", 100_000_000)
+    with at_most(10), pytest.raises(StaleSource):
+        read_source(clone.folder, "a.md", "a.md", FileState(40, 1, "0" * 32, "utf-8"))
+
+
+def test_a_copy_of_a_tree_deletes_nothing_where_a_link_leads(clone: Clone) -> None:
+    folder = clone.folder / "copy" / "abc"
+    folder.mkdir(parents=True)
+    Store.open(folder / "memory.db").close()
+    (folder / "versions").symlink_to(clone.secret.parent)
+    client: Any = SimpleNamespace(url="http://127.0.0.1")
+    copy = TreeCopy(client, clone.folder / "copy")
+    with pytest.raises(UserError, match="is a link"):
+        copy._settle_in("abc")
+    copy._close()
